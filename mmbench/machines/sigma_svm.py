@@ -58,7 +58,14 @@ from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.kernel_pca import Spectrum, spectrum, spectrum_of_many
-from mmbench.machines.svm import ROWS_PER_FEATURE, SVM, in_features, tolerance, train_svm
+from mmbench.machines.svm import (
+    NATIVE,
+    ROWS_PER_FEATURE,
+    SVM,
+    in_features,
+    tolerance,
+    train_svm,
+)
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 
@@ -144,10 +151,10 @@ class SigmaSVM(WeightedClassifier):
     kernel_scaling: str = kernel_scaling()
     solver: str = parameter(
         "auto",
-        choice("auto", "smo", "reference"),
+        choice("auto", "smo", "reference", "libsvm", "sklearn", "clarabel"),
         '"smo" takes pairwise steps on the kernel matrix of (4); "auto" is "smo", except that '
         "problems with a linear kernel, many rows and few features are solved by an interior "
-        'point without this matrix; "reference" is libsvm.',
+        "point without this matrix; the others solve the SVM with the kernel (4) as in `SVM`.",
     )
     tol: float = SVM.parameters["tol"]
 
@@ -180,7 +187,7 @@ def train_sigma_svm(
 
     The `state` of each model is the SVM with the kernel (4).
     """
-    decompose = problem.kernel.name == "linear" or solver == "reference" or weights is not None
+    decompose = problem.kernel.name == "linear" or solver in NATIVE or weights is not None
     models: dict[int, BinaryModel] = {}
     scatter = None
     for D in dict(penalties):

@@ -18,7 +18,9 @@ rows. Equation numbers follow the RMM paper.
 | active set, interior point | linear, n > d and d <= 64, or n >= 4 d | `solvers.features` |
 | coordinate descent | linear, d > 64; sparse or many rows | `solvers.svm_dual.coordinates` |
 | warm start | linear, the solution at a neighbouring grid point is optimal | `solvers.features` |
-| libsvm | never: solver="reference" | `solvers.libsvm_` |
+| libsvm | never: solver="reference", "libsvm" or "sklearn" | `solvers.libsvm_` |
+| liblinear | never: solver="liblinear" | `solvers.libsvm_` |
+| Clarabel | never: solver="clarabel" | `solvers.clarabel_` |
 
 With a linear kernel, if SMO ends without an optimal solution, the routes in the feature space
 continue, and vice versa; one of both continues after coordinate descent. SMO alone leaves a gap of
@@ -38,6 +40,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.sparse import issparse
 
 from mmbench.allowance import time_is_up
@@ -82,6 +85,10 @@ GAP_TOLERANCE_FACTOR = 100
 #: with integer row weights and of a machine with repeated rows then agree to 1e-7, as
 #: scikit-learn's checks require.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
+
+
+#: Solvers of other packages; "reference" is the first libsvm that can solve the problem.
+NATIVE = ("reference", "libsvm", "sklearn", "clarabel", "liblinear")
 
 
 class SVM(WeightedClassifier):
@@ -130,11 +137,12 @@ class SVM(WeightedClassifier):
     kernel_scaling: str = kernel_scaling()
     solver: str = parameter(
         "auto",
-        choice("auto", "smo", "reference"),
+        choice("auto", "smo", *NATIVE),
         '"smo" takes pairwise steps on the kernel matrix; "auto" is "smo", except that problems '
         "with a linear kernel, many rows and few features are solved by an interior point in the "
-        'feature space; "reference" is libsvm (for rows with weights, scikit-learn\'s copy of '
-        "libsvm).",
+        'feature space; "libsvm" is libsvm-official, "sklearn" is scikit-learn\'s copy of libsvm, '
+        '"reference" is the first of them that is installed and supports the rows\' weights; '
+        '"clarabel" is a general solver on (2); "liblinear" is LinearSVC, which adds b^2/2 to (1).',
     )
     tol: float = parameter(
         1e-5,
@@ -143,6 +151,11 @@ class SVM(WeightedClassifier):
         "duality gap exceeds 100 tol, the tolerance is decreased in steps, down to tol / 8**7.",
     )
     cache_size: float | None = cache_size()
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.solver == "liblinear" and self.kernel != "linear":
+            raise ValueError(f"SVM: solver 'liblinear' needs kernel 'linear', not {self.kernel!r}")
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start = None if warm is None else warm.state
@@ -174,7 +187,7 @@ def by_coordinates(problem: BinaryProblem, solver: str) -> bool:
 
 def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None = None) -> Any:
     """Return the rows of a problem solved without a Gram matrix, else its kernel matrix."""
-    if by_coordinates(problem, solver):
+    if by_coordinates(problem, solver) or solver == "liblinear":
         return MappedRows(problem.X)
     if in_features(problem, solver):
         return _rows(problem)
@@ -190,8 +203,8 @@ def _rows(problem: BinaryProblem) -> Any:
 def kernel_values(
     problem: BinaryProblem, solver: str, cache_size: float | None
 ) -> NDArray | KernelMatrix:
-    """Return the kernel matrix of a problem: as an array if the solver is "reference"."""
-    return problem.gram if solver == "reference" else problem.matrix(cache_size)
+    """Return the kernel matrix of a problem: as an array for solvers of other packages."""
+    return problem.gram if solver in NATIVE else problem.matrix(cache_size)
 
 
 def solve_dual(
@@ -261,14 +274,20 @@ def train_svm(
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
     dual = svm_dual(rows_or_gram(problem, solver, cache_size), y, C)
     started = time.perf_counter()
-    if solver == "reference":
+    if solver == "clarabel":
+        found = solve_by_clarabel(dual)
+    elif solver == "liblinear":
+        from mmbench.solvers.libsvm_ import solve_liblinear
+
+        found = solve_liblinear(dual, problem.X, y, C, tol)
+    elif solver in NATIVE:
         from mmbench.solvers.libsvm_ import solve_libsvm
 
         found = solve_to_gap(
             dual,
             tol,
             gap_tolerance,
-            solve=lambda dual, _, tol: solve_libsvm(dual, y, C, tol),
+            solve=lambda dual, _, tol: solve_libsvm(dual, y, C, tol, solver),
             factors=TOLERANCE_FACTORS[:3],  # libsvm stores kernel values in float32
         )
     else:
@@ -276,6 +295,22 @@ def train_svm(
             problem, dual, C, solver, tol, gap_tolerance, start, cache_size=cache_size
         )
     return certified(dual, found, tol, time.perf_counter() - started)
+
+
+def solve_by_clarabel(dual: PiecewiseQP) -> PiecewiseSolution:
+    """Solve (2) by Clarabel on the dense kernel matrix."""
+    from mmbench.solvers.clarabel_ import solve_qp
+
+    found = solve_qp(
+        P=sparse.csc_array(dual.values),
+        q=dual.slopes[:, 0],
+        A=sparse.csc_array(np.ones((1, len(dual.knots)))),
+        b=np.zeros(1),
+        lower=dual.knots[:, 0],
+        upper=dual.knots[:, 1],
+    )
+    u, bias = dual.feasible(found.x), float(found.multipliers[0])
+    return dual.solution(u, dual.gram @ u, bias, found.iterations, found.status, route="Clarabel")
 
 
 def certified(

@@ -11,7 +11,7 @@ from scipy import sparse
 from mmbench.allowance import time_is_up, time_left
 from mmbench.errors import Status, memory_of
 from mmbench.solvers.cones import ConeProgram, RawSolution
-from mmbench.solvers.result import Result
+from mmbench.solvers.result import Result, note_status
 
 STATUS = {
     "Solved": Status.OPTIMAL,
@@ -123,6 +123,7 @@ def _solve(
     P, rows = sparse.csc_matrix(P), sparse.csc_matrix(rows)
     found = clarabel.DefaultSolver(P, q, rows, sides, kinds, settings).solve()
     status = STATUS.get(str(found.status), Status.FAILED)
+    note_status(status)
     if status is Status.TIME_LIMIT:
         time_is_up()  # records the time limit as the reason for the end of the training
     return np.array(found.x), np.array(found.z), found.iterations, status

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mmbench.errors import Status
+from mmbench.solvers.highs_ import LpSolution
 from mmbench.solvers.result import Result
 
 #: For each solver name, the required package and the module of the adapter.
@@ -134,4 +135,35 @@ def solve_socp(
         violation=violation,
         iterations=found.iterations,
         status=found.status,
+    )
+
+
+def solve_inequalities(
+    c: NDArray, A: sparse.csr_array, row_lower: NDArray, col_lower: NDArray, solver: str
+) -> LpSolution:
+    """Minimise ``c'x`` subject to ``A x >= row_lower`` and ``x >= col_lower`` as a cone program."""
+    bounded = np.flatnonzero(np.isfinite(col_lower))
+    eye = sparse.csr_array(sparse.eye_array(len(c)))
+    sides = np.concatenate([row_lower, col_lower[bounded]])
+    found = solve_socp(
+        ConeProgram(
+            c=c,
+            A=sparse.csc_array((0, len(c))),
+            b=np.zeros(0),
+            G=sparse.csc_array(-sparse.vstack([A, eye[bounded]])),
+            h=-sides,
+            n_linear=len(sides),
+            cones=(),
+        ),
+        solver,
+    )
+    return LpSolution(
+        status=found.status,
+        x=found.x,
+        row_dual=found.z[: len(row_lower)],
+        value=found.value,
+        bound=found.bound,
+        violation=found.violation,
+        iterations=found.iterations,
+        basic=None,
     )

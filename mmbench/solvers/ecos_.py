@@ -9,6 +9,7 @@ from scipy import sparse
 
 from mmbench.errors import Status, memory_of
 from mmbench.solvers.cones import ConeProgram, RawSolution
+from mmbench.solvers.result import note_status
 
 #: Status for each ``info["exitFlag"]``; ECOS adds 10 if it stopped at a looser tolerance.
 STATUS = {
@@ -43,10 +44,12 @@ def solve(program: ConeProgram, tol: float, max_iter: int) -> RawSolution:
         reltol=tol,
         max_iters=max_iter,
     )
+    status = STATUS.get(found["info"]["exitFlag"], Status.FAILED)
+    note_status(status)
     return RawSolution(
         np.asarray(found["x"]),
         np.asarray(found["y"]) if len(program.b) else np.zeros(0),
         np.asarray(found["z"]),
         int(found["info"]["iter"]),
-        STATUS.get(found["info"]["exitFlag"], Status.FAILED),
+        status,
     )

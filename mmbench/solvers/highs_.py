@@ -2,9 +2,10 @@
 
     min c'x   s.t.  row_lower <= A x <= row_upper,  col_lower <= x <= col_upper
 
-The only route is the default of HiGHS: presolve and the dual simplex method. A pivot takes up to
-10 ms for 1000 dense rows and columns. If presolve returns "unbounded or infeasible", a second run
-without presolve distinguishes the two cases.
+The default route is that of HiGHS: presolve and the dual simplex method. A pivot takes up to
+10 ms for 1000 dense rows and columns. The other route is the interior point of HiGHS and a
+crossover to a vertex. If presolve returns "unbounded or infeasible", a second run without presolve
+distinguishes the two cases.
 
 HiGHS releases the interpreter lock, so several threads can solve programs at the same time.
 """
@@ -19,7 +20,7 @@ from scipy import sparse
 
 from mmbench.allowance import time_is_up, time_left
 from mmbench.errors import Status, memory_of
-from mmbench.solvers.result import Result
+from mmbench.solvers.result import Result, note_status
 
 Matrix: TypeAlias = NDArray | sparse.csr_array | sparse.csc_array
 
@@ -79,6 +80,7 @@ def solve_lp(
     *,
     iteration_limit: int | None = None,
     tol: float = 1e-7,
+    interior: bool = False,
 ) -> LpSolution:
     """Solve a linear program and recompute its feasibility and dual bound.
 
@@ -92,6 +94,8 @@ def solve_lp(
         Maximum number of pivots.
     tol : float, default=1e-7
         Primal and dual feasibility tolerance, at least 1e-10.
+    interior : bool, default=False
+        Whether to solve by the interior point.
 
     Examples
     --------
@@ -110,6 +114,7 @@ def solve_lp(
         "primal_feasibility_tolerance": tol,
         "dual_feasibility_tolerance": tol,
         "time_limit": time_left(),
+        "solver": "ipm" if interior else "choose",
     }
     if iteration_limit is not None:
         options["simplex_iteration_limit"] = iteration_limit
@@ -128,6 +133,7 @@ def solve_lp(
         highs.run()
         name = highs.getModelStatus().name
     status = STATUS.get(name, Status.FAILED)
+    note_status(status)
     if status is Status.MEMORY_LIMIT:
         raise MemoryError
     if status is Status.TIME_LIMIT:
@@ -158,7 +164,7 @@ def _solution(
         value=float(c @ x),
         bound=row_part + col_part,
         violation=max(float(v.max(initial=0.0)) for v in violations),
-        iterations=max(0, info.simplex_iteration_count),
+        iterations=max(0, info.simplex_iteration_count) + max(0, info.ipm_iteration_count),
         basic=(_is_basic(basis.col_status), _is_basic(basis.row_status)) if basis.valid else None,
     )
 

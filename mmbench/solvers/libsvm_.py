@@ -1,10 +1,11 @@
-"""libsvm: the solver of the papers, and the reference solver of the SVM.
+"""libsvm and liblinear: the solvers of the papers, and the reference solver of the SVM.
 
 The package libsvm-official (in the extra ``solvers``) does not support row weights. Problems with
 row weights, and all problems if the package is not installed, are solved by scikit-learn's copy of
 libsvm.
 """
 
+import warnings
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -14,15 +15,24 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from mmbench.errors import Status, memory_of
+from mmbench.solvers.result import note_status
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 
 #: Size of libsvm's kernel cache in megabytes.
 CACHE_MB = 500
 
+#: Maximum number of passes of liblinear over the rows; with the default of 1000 passes many
+#: problems of a few hundred rows are not solved to 1e-5.
+LIBLINEAR_PASSES = 100_000
+
 
 @memory_of("libsvm")
 def solve_libsvm(
-    problem: PiecewiseQP, y: NDArray, C: float | NDArray, tol: float = 1e-5
+    problem: PiecewiseQP,
+    y: NDArray,
+    C: float | NDArray,
+    tol: float = 1e-5,
+    solver: str = "reference",
 ) -> PiecewiseSolution:
     """Solve the dual of the SVM from its Gram matrix.
 
@@ -36,6 +46,9 @@ def solve_libsvm(
         Penalty on slack, or penalty of each row.
     tol : float, default=1e-5
         Option `eps` of libsvm, the tolerance of the KKT conditions.
+    solver : {"reference", "libsvm", "sklearn"}, default="reference"
+        "libsvm" is libsvm-official, "sklearn" is scikit-learn's copy, "reference" is the first of
+        them that can solve the problem.
 
     Returns
     -------
@@ -43,15 +56,51 @@ def solve_libsvm(
         `iterations` is 0 and `status` is always ``optimal``, since libsvm reports neither its
         number of iterations nor a failure. The certificate, computed from a feasible u and a
         recomputed ``Ku``, shows whether the solution is accurate.
+
+    Raises
+    ------
+    ModuleNotFoundError, ValueError
+        If the solver is "libsvm", and it is not installed or the rows have different penalties.
     """
-    if isinstance(C, np.ndarray) or find_spec("libsvm") is None:
+    if solver == "libsvm" and find_spec("libsvm") is None:
+        raise ModuleNotFoundError(
+            "solver 'libsvm' needs the package libsvm-official: pip install 'mmbench[solvers]'"
+        )
+    if solver == "libsvm" and isinstance(C, np.ndarray):
+        raise ValueError("libsvm-official supports no row weights; take solver='sklearn'")
+    if solver == "sklearn" or isinstance(C, np.ndarray) or find_spec("libsvm") is None:
         support, coef, bias = _weighted(problem.values, y, C * np.ones(len(y)), tol)
     else:
         support, coef, bias = _plain(problem.values, y, C, tol)
     u = np.zeros(len(y))
     u[support] = coef
     u = problem.feasible(u)
+    note_status(Status.OPTIMAL)
     return problem.solution(u, problem.values @ u, bias, 0, Status.OPTIMAL, route="libsvm")
+
+
+@memory_of("liblinear")
+def solve_liblinear(
+    problem: PiecewiseQP, X: Any, y: NDArray, C: float | NDArray, tol: float
+) -> PiecewiseSolution:
+    """Solve the linear SVM with scikit-learn's LinearSVC, which adds ``b^2 / 2`` to the objective.
+
+    LinearSVC returns no multipliers. The bound is computed from multipliers C at the rows with
+    slack and 0 elsewhere, and therefore lies far below the optimum.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import LinearSVC
+
+    model = LinearSVC(C=1.0, loss="hinge", tol=tol, max_iter=LIBLINEAR_PASSES, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is the status
+        model.fit(X, y, sample_weight=C * np.ones(len(y)))
+    w, bias = model.coef_[0], float(model.intercept_[0])
+    decision, passes = X @ w, int(model.n_iter_)
+    status = Status.ITERATION_LIMIT if passes >= LIBLINEAR_PASSES else Status.OPTIMAL
+    note_status(status)
+    u = problem.feasible(np.where(y * (decision + bias) < 1, C * y, 0.0))
+    return problem.solution(u, decision, bias, passes, status, weights=w, route="liblinear")
 
 
 def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, NDArray, float]:

@@ -1,12 +1,36 @@
 """The certificate of a solution, which every solver returns."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from mmbench.errors import Status
 
 #: Lower bound on the denominator of a relative gap.
 SMALLEST_SCALE = 1e-12
+
+
+_native: ContextVar[list[Status] | None] = ContextVar("native", default=None)
+
+
+@contextmanager
+def native_statuses() -> Iterator[list[Status]]:
+    """Collect the statuses that solvers of other packages return in a ``with`` block."""
+    statuses: list[Status] = []
+    token = _native.set(statuses)
+    try:
+        yield statuses
+    finally:
+        _native.reset(token)
+
+
+def note_status(status: Status) -> None:
+    """Add the status that a solver of another package returned to `native_statuses`."""
+    statuses = _native.get()
+    if statuses is not None:
+        statuses.append(status)
 
 
 def relative_gap(value: float, bound: float) -> float:

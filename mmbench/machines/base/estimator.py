@@ -32,7 +32,7 @@ from sklearn.utils.validation import (
 )
 
 from mmbench.allowance import Allowance, allowed, blas_threads_for, delayed, time_is_up, within
-from mmbench.errors import NotEnoughMemory
+from mmbench.errors import NotEnoughMemory, worst
 from mmbench.kernels import KERNELS, Kernel, row_squares
 from mmbench.kernels.matrix import (
     PRECOMPUTED,
@@ -71,6 +71,7 @@ from mmbench.machines.base.voting import (
     resolve_votes,
     votes,
 )
+from mmbench.solvers.result import native_statuses
 
 #: Upper bound on sample weights; products of larger weights may overflow in double precision.
 LARGEST_WEIGHT = 1e100
@@ -655,8 +656,11 @@ def _train_pair(
     """
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored: `_store` raises if the solution is not finite
-    with within(allowed(seconds)) as time, np.errstate(all="ignore"):
+    with within(allowed(seconds)) as time, np.errstate(all="ignore"), native_statuses() as native:
         model = not_begun(problem) if time_is_up() else machine.train(problem)
+    if native:
+        extra = {**model.fit.extra, "solver_status": worst(native)}
+        model = replace(model, fit=replace(model.fit, extra=extra))
     return out_of_time(model) if time.exceeded else model
 
 

@@ -68,9 +68,9 @@ class LDA(WeightedClassifier, CovarianceMachine):
     class_weight: dict | str | None = class_weight(after="scatter")
     solver: str = parameter(
         "auto",
-        choice("auto", "reference"),
-        '"auto" is a closed form; "reference" solves the same problem as a cone program by '
-        "Clarabel.",
+        choice("auto", "reference", "clarabel", "ecos"),
+        '"auto" is a closed form; "clarabel" (or "reference") and "ecos" solve the same problem as '
+        "a cone program.",
     )
 
     @property

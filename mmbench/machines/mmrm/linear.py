@@ -44,7 +44,7 @@ LEAST_ROOM = 1.01
 
 
 def solve_linear(
-    program: LinearProgram, tol: float = 1e-6, *, by_highs: bool = False
+    program: LinearProgram, tol: float = 1e-6, solver: str = "auto"
 ) -> CertifiedSolution:
     """Solve program (28), after an exact test of whether the program is bounded.
 
@@ -56,20 +56,20 @@ def solve_linear(
         if factor > 1 + 1e-7:
             solution = constant_solution(program, Status.UNBOUNDED, "highs")
             return replace(solution, facts={"bounded_from_factor": factor})
-    solution = _solved(program, tol, by_highs)
+    solution = _solved(program, tol, solver)
     if solution.status in (Status.OPTIMAL, Status.UNBOUNDED):
         return solution
-    other = _solved_by_directions(program, tol, by_highs)
+    other = _solved_by_directions(program, tol, solver)
     return min(solution, other, key=lambda candidate: abs(candidate.gap))
 
 
-def _solved(program: LinearProgram, tol: float, by_highs: bool) -> CertifiedSolution:
+def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
     """Solve a bounded program in the coordinates of its features."""
-    if len(program.y) >= LEAST_ROWS and not by_highs:
+    if len(program.y) >= LEAST_ROWS and solver in ("auto", "interior"):
         found = solve_in_features(program, tol)
         if found is not None and found.status is Status.OPTIMAL:
             return found
-    found = solve_reference(program, tol)
+    found = solve_reference(program, tol, solver)
     if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
         return found
     # The multipliers of HiGHS satisfy A'lam = c only to its tolerance, and the residual times the
@@ -79,7 +79,7 @@ def _solved(program: LinearProgram, tol: float, by_highs: bool) -> CertifiedSolu
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 
 
-def _solved_by_directions(program: LinearProgram, tol: float, by_highs: bool) -> CertifiedSolution:
+def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
     """Solve a bounded program in orthonormal coordinates of its rows.
 
     HiGHS ignores differences between two columns below its tolerance. As the machine is affine
@@ -93,7 +93,7 @@ def _solved_by_directions(program: LinearProgram, tol: float, by_highs: bool) ->
     inner = LinearProgram(
         Z @ back, program.y, program.cost, program.limit, weights=program.row_weights
     )
-    found = _solved(inner, tol, by_highs)
+    found = _solved(inner, tol, solver)
     w, b = inner.weights(found.u, found.b)
     u = back @ w
     margins = program.forward(u) + program.y * b

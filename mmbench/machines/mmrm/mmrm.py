@@ -198,10 +198,11 @@ class MMRM(WeightedClassifier):
     )
     solver: str = parameter(
         "auto",
-        choice("auto", "interior", "reference"),
-        '"reference" solves the whole program by HiGHS. "interior" solves restricted programs of '
-        "a kernel machine by an interior point and an exact vertex, and adds violated rows and "
-        "columns until the whole program is solved.",
+        choice("auto", "interior", "reference", "highs_ipm", "clarabel", "ecos"),
+        'The whole program is solved by HiGHS with the simplex method ("reference") or its '
+        'interior point ("highs_ipm"), by Clarabel or by ECOS. "interior" solves restricted '
+        "programs of a kernel machine by an interior point and an exact vertex, and adds violated "
+        "rows and columns until the whole program is solved.",
     )
     tol: float = parameter(
         1e-6, positive(), "Maximum relative gap and violation of an optimal solution."
@@ -260,9 +261,9 @@ class MMRM(WeightedClassifier):
         if reused is not None:
             return reused
         if isinstance(program, LinearProgram):
-            return solve_linear(program, self.tol, by_highs=self.solver == "reference")
-        if self.solver == "reference":
-            return solve_reference(program, self.tol)
+            return solve_linear(program, self.tol, self.solver)
+        if self.solver not in ("auto", "interior"):
+            return solve_reference(program, self.tol, self.solver)
         guess = _guess(program, problem, neighbour)
         return solve_kernel(program, guess, self.solver, self.tol)
 

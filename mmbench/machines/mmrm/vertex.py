@@ -18,6 +18,7 @@ from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import CertifiedSolution, best, certify, constant_solution
 from mmbench.machines.mmrm.interior import LpInteriorPoint
 from mmbench.machines.mmrm.program import Program
+from mmbench.solvers.cones import SOLVERS, solve_inequalities
 from mmbench.solvers.highs_ import solve_lp
 
 #: Tolerance for negative coefficients and multipliers of a vertex, relative to the largest
@@ -125,8 +126,10 @@ def polished(
     return best(program, [solution, exact], tol)
 
 
-def solve_reference(program: Program, tol: float = 1e-6) -> CertifiedSolution:
-    """Solve all of (28) or (30) by HiGHS and an exact vertex.
+def solve_reference(
+    program: Program, tol: float = 1e-6, solver: str = "reference"
+) -> CertifiedSolution:
+    """Solve all of (28) or (30) by a solver of another package, and HiGHS by an exact vertex too.
 
     HiGHS has a feasibility tolerance of 1e-7 per row; violations are multiplied by the costs.
     The coefficient limit is left out if the costs are below 1/n_class: with the limit, HiGHS could
@@ -148,18 +151,24 @@ def solve_reference(program: Program, tol: float = 1e-6) -> CertifiedSolution:
         matrix, right = sparse.vstack([matrix, limit[None]], format="csr"), np.append(right, -1.0)
     lower = np.zeros(k + 1 + n)
     lower[0 if not program.nonnegative else k : k + 1] = -np.inf
-    lp = solve_lp(
-        np.concatenate([program.c[columns], [0.0], program.cost[rows]]),
-        matrix,
-        row_lower=right,
-        col_lower=lower,
-        iteration_limit=MAX_PIVOTS,
-    )
+    costs = np.concatenate([program.c[columns], [0.0], program.cost[rows]])
+    if solver in SOLVERS:
+        lp, route = solve_inequalities(costs, matrix, right, lower, solver), solver
+    else:
+        interior, route = solver == "highs_ipm", "highs"
+        lp = solve_lp(
+            costs,
+            matrix,
+            row_lower=right,
+            col_lower=lower,
+            iteration_limit=MAX_PIVOTS,
+            interior=interior,
+        )
     if lp.status is Status.UNBOUNDED:
-        return constant_solution(program, Status.UNBOUNDED, "highs", lp.iterations)
+        return constant_solution(program, Status.UNBOUNDED, route, lp.iterations)
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
     u[columns], lam[rows] = lp.x[:k], lp.row_dual[:n]
-    found = certify(program, u, float(lp.x[k]), lam, tol, lp.iterations, "highs")
+    found = certify(program, u, float(lp.x[k]), lam, tol, lp.iterations, route)
     if lp.basic is None:
         return found
     basic, slack, active = lp.basic[0][:k], lp.basic[0][k + 1 :], ~lp.basic[1][:n]

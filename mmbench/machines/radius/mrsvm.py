@@ -78,7 +78,9 @@ class MRSVM(RadiusMachine):
         1.0, positive(), "Penalty on the squared slack, relative to the weighted radius."
     )
     solver: str = parameter(
-        "auto", choice("auto", "reference"), "Both values solve one cone program by Clarabel."
+        "auto",
+        choice("auto", "reference", "ecos"),
+        'One cone program, by Clarabel ("auto" and "reference") or by ECOS.',
     )
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
@@ -92,11 +94,12 @@ class MRSVM(RadiusMachine):
         # the best point with w = 0: b is the weighted mean of y, mu = 1 for the largest radius
         radius, b = float(squares.max()), float(np.average(y, weights=C))
         value, bound, iterations = float(C.sum()) * (1.0 - b * b) / radius, 0.0, 0
+        package = "ecos" if self.solver == "ecos" else "clarabel"
         w, u, route = np.zeros(rows.shape[1]), np.zeros(len(y)), "majority"
         for _ in range(MAX_PROGRAMS):
             unit = value
             program, d = cone_program(rows, y, C, squares, unit), rows.shape[1]
-            found = solve_socp(program, tol=float(np.clip(0.01 * tol, 1e-10, 1e-5)))
+            found = solve_socp(program, package, float(np.clip(0.01 * tol, 1e-10, 1e-5)))
             iterations += found.iterations
             if np.isfinite(found.x).all() and np.isfinite(found.z).all():
                 a = balanced(found.z[: len(y)], y, np.inf)
@@ -109,7 +112,7 @@ class MRSVM(RadiusMachine):
                 slack, radius_k = np.maximum(0.0, 1.0 - y * (rows @ w_k + b_k)), float(mu @ squares)
                 reached = 0.5 * quotient(w_k, mu) + float(C @ slack**2) / max(radius_k, 1e-300)
                 if reached < value:
-                    value, w, b, u, radius, route = reached, w_k, b_k, y * a, radius_k, "clarabel"
+                    value, w, b, u, radius, route = reached, w_k, b_k, y * a, radius_k, package
             closed = relative_gap(value, bound) <= tol
             if closed or value > 0.5 * unit or time_is_up():
                 break
