@@ -158,7 +158,9 @@ def test_dry_run_estimates_memory_and_time_without_data(tmp_path: Path):
 
 
 def test_dry_run_states_the_detectable_difference_by_the_reference_splits(tmp_path: Path):
-    lines = run("quickstart", "--dry-run", "--results", str(tmp_path)).stdout.splitlines()
+    lines = run(
+        CONFIGS / "quickstart.yaml", "--dry-run", "--results", str(tmp_path)
+    ).stdout.splitlines()
     (k,) = [k for k, line in enumerate(lines) if "detectable difference" in line]
     assert "power 0.8; variances of the reference table" in lines[k]
     splits = mmbench.load(REFERENCE / "quickstart")
