@@ -3,6 +3,7 @@
 All checks raise `Fault` with the key path of the faulty value.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -102,6 +103,8 @@ class MachineColumn:
         """Raise ValueError if a value is not valid by the machine's declaration."""
         if problem := self.cls.parameters[parameter].problem(value):
             raise ValueError(problem)
+        if value == math.inf:
+            raise ValueError("must be finite in an experiment, got inf")
 
     def check_axis(self, parameter: str, axis: Axis) -> None:
         """Raise ValueError if the machine cannot search an axis."""

@@ -126,11 +126,11 @@ def commit() -> str | None:
 def parameters_of(machine: Any) -> dict[str, Any]:
     """Return the parameters of an estimator in JSON types that determine the record of a fit."""
     estimator = getattr(machine, "estimator", machine)
-    return {
-        name: _plain(value)
-        for name, value in sorted(estimator.get_params(deep=False).items())
-        if name not in EXECUTION | PREDICTION and not (name in ADDED and value == ADDED[name])
-    }
+    params, left_out = estimator.get_params(deep=False), EXECUTION
+    if estimator is machine:  # not a classifier of another package
+        added = {name for name, value in ADDED.items() if params.get(name) == value}
+        left_out = EXECUTION | PREDICTION | added
+    return {name: _plain(params[name]) for name in sorted(params.keys() - left_out)}
 
 
 def _plain(value: Any) -> Any:

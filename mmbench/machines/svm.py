@@ -9,7 +9,7 @@ Its dual, with ``u_i = y_i alpha_i`` and K the Gram matrix:
 
 and ``f(z) = sum_i u_i k(x_i, z) + b``. If rows or classes have weights s, the penalty on slack xi_i
 in (1) and the upper bound of ``y_i u_i`` in (2) are ``C s_i``: a row of weight 2 counts as two
-rows. Equation numbers follow the RMM paper.
+rows. Equation numbers follow the RMM paper. With ``C=inf`` all slacks are zero (hard margin).
 
 | `Fit.route` | taken by "auto" | module |
 | --- | --- | --- |
@@ -33,6 +33,7 @@ P. K. Shivaswamy, T. Jebara: Relative margin machines. NIPS 21, 2008.
 C.-C. Chang, C.-J. Lin: LIBSVM, a library for support vector machines. ACM TIST 2(3), 2011.
 """
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -47,7 +48,7 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.machines.base.estimator import WeightedClassifier, class_weight, kernel_scaling
-from mmbench.machines.base.parameters import choice, parameter, positive
+from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
 from mmbench.machines.base.threshold import slack_penalties
@@ -55,7 +56,7 @@ from mmbench.solvers.features import solve_in_features
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.coordinates import solve_by_coordinates
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
-from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_to_gap
+from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_gap
 
 #: Minimum number of rows per feature for the routes in the feature space. CPU time of a path over C
 #: relative to pairwise steps: 1/3 to 1 on 200 rows (Flare-Solar: 1.4), 1/180 to 1/7 on 800 rows. On
@@ -85,6 +86,13 @@ GAP_TOLERANCE_FACTOR = 100
 #: with integer row weights and of a machine with repeated rows then agree to 1e-7, as
 #: scikit-learn's checks require.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
+
+#: Finite values of C that are tried in turn for a hard margin, divided by the largest k(x, x).
+HARD_MARGIN_PENALTIES = tuple(1e3**k for k in range(6))
+
+#: Two classes are regarded as not separable if their margin is at most this fraction of the largest
+#: norm of a row, ``k(x, x)**0.5``.
+LEAST_MARGIN_SHARE = 1e-6
 
 
 #: Solvers of other packages; "reference" is the first libsvm that can solve the problem.
@@ -132,7 +140,13 @@ class SVM(WeightedClassifier):
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 3, "poly": 1, "rbf": 1}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
-    C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
+    C: float = parameter(
+        1.0,
+        positive(infinite=True),
+        "Regularization parameter: penalty on slack. With infinity the margin is hard, and weights "
+        "other than 0 have no effect; if no margin above 1e-6 times the largest norm of a row "
+        'separates the classes, the status in `fits_` is "infeasible", and C is large and finite.',
+    )
     class_weight: dict | str | None = class_weight()
     kernel_scaling: str = kernel_scaling()
     solver: str = parameter(
@@ -151,6 +165,13 @@ class SVM(WeightedClassifier):
         "duality gap exceeds 100 tol, the tolerance is decreased in steps, down to tol / 8**7.",
     )
     cache_size: float | None = cache_size()
+    max_iter: int = parameter(
+        -1,
+        Param(low=-1, integer=True),
+        "Maximum number of pairwise steps for each pair of classes, which are then the only route; "
+        "-1 for no limit.",
+        after="tol",
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -159,9 +180,11 @@ class SVM(WeightedClassifier):
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         start = None if warm is None else warm.state
-        C = slack_penalties(problem, self.C, self.class_weight)
         tol = tolerance(self.tol, len(problem.y))
-        return train_svm(problem, C, self.solver, tol, start, self.cache_size)
+        if math.isinf(self.C):
+            return train_hard_margin(problem, self.solver, tol, self.cache_size, self.max_iter)
+        C = slack_penalties(problem, self.C, self.class_weight)
+        return train_svm(problem, C, self.solver, tol, start, self.cache_size, self.max_iter)
 
 
 def in_features(problem: BinaryProblem, solver: str = "auto") -> bool:
@@ -265,16 +288,29 @@ def train_svm(
     tol: float = 1e-5,
     start: PiecewiseSolution | NDArray | None = None,
     cache_size: float | None = None,
+    max_iter: int = -1,
 ) -> BinaryModel:
     """Train one binary SVM; the `state` of the model is the solution of (2).
 
     `C` may differ between rows. `start` is the solution, or its u, for another C on the same rows.
     A solution for a smaller C in which every ``|u_i|`` is below that C is optimal for `C` too.
+    `max_iter` is the maximum number of pairwise steps; -1 for no limit.
     """
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
+    solver = solver if max_iter < 0 else "smo"
     dual = svm_dual(rows_or_gram(problem, solver, cache_size), y, C)
     started = time.perf_counter()
-    if solver == "clarabel":
+    if max_iter >= 0:
+        left = max_iter
+
+        def limited(dual: PiecewiseQP, start: Any, tol: float) -> PiecewiseSolution:
+            nonlocal left
+            found = solve_smo(dual, start, tol, left)
+            left -= found.iterations
+            return found
+
+        found = solve_to_gap(dual, tol, gap_tolerance, start, limited)
+    elif solver == "clarabel":
         found = solve_by_clarabel(dual)
     elif solver == "liblinear":
         from mmbench.solvers.libsvm_ import solve_liblinear
@@ -311,6 +347,44 @@ def solve_by_clarabel(dual: PiecewiseQP) -> PiecewiseSolution:
     )
     u, bias = dual.feasible(found.x), float(found.multipliers[0])
     return dual.solution(u, dual.gram @ u, bias, found.iterations, found.status, route="Clarabel")
+
+
+def train_hard_margin(
+    problem: BinaryProblem, solver: str, tol: float, cache_size: float | None, max_iter: int
+) -> BinaryModel:
+    """Train one binary SVM without slack by increasing finite values of C.
+
+    A solution in which every ``|u_i|`` is below C is optimal for all larger C. The margin of two
+    classes is half the distance between their convex hulls, hence at most ``||w|| / sum_i |u_i|``
+    for every feasible u.
+    """
+    y, model, iterations = problem.y, None, 0
+    diagonal = svm_dual(rows_or_gram(problem, solver, cache_size), y, 1.0).diagonal()
+    radius = float(np.sqrt(diagonal.max())) or 1.0
+    for C in HARD_MARGIN_PENALTIES:
+        C = C / radius**2
+        start = None if model is None else model.state
+        model = train_svm(problem, C, solver, tol, start, cache_size, max_iter)
+        iterations += model.fit.iterations
+        u, f = model.state.u, model.state.f
+        norm, least = float(np.sqrt(max(0.0, u @ model.state.decision))), float((y * f).min())
+        if least > 0 and np.abs(u).max() < C:
+            factor = 1.0 / least  # all margins become at least 1
+            objective = 0.5 * (factor * model.state.scale * norm) ** 2
+            fit = replace(model.fit, objective=objective, iterations=iterations)
+            w = None if model.w is None else factor * model.w
+            coef, intercept = factor * np.asarray(model.coef), factor * model.intercept
+            return replace(model, intercept=intercept, fit=fit, coef=coef, w=w)
+        margin = norm / float(np.abs(u).sum())
+        limited = model.fit.status is Status.ITERATION_LIMIT or time_is_up()
+        if margin <= LEAST_MARGIN_SHARE * radius or limited:
+            break
+    assert model is not None
+    fit = replace(model.fit, objective=math.inf, iterations=iterations)
+    if margin <= LEAST_MARGIN_SHARE * radius:
+        reason = f"no margin above {margin:.0e} separates the classes"
+        fit = replace(fit, status=Status.INFEASIBLE, extra={"reason": reason})
+    return replace(model, fit=fit)
 
 
 def certified(

@@ -87,7 +87,7 @@ FAULTS = {
     "unknown powers": ("C: [1, 10]", "C: {log3: [3, 1]}", ["machines.svm.grid.C", "log2"]),
     "negative fixed C": ("use: svm,", "params: {C: -2},", ["machines.rmm.params.C", "> 0"]),
     "negative C": ("C: [1, 10]", "C: [1, -10]", ["machines.svm.grid.C", "> 0", "-10"]),
-    "infinite C": ("C: [1, 10]", "C: [.inf]", ["machines.svm.grid.C", "inf"]),
+    "infinite C": ("C: [1, 10]", "C: [.inf]", ["machines.svm.grid.C", "finite", "inf"]),
     "text in a grid": ("C: [1, 10]", "C: [1, ten]", ["machines.svm.grid.C", "'ten'"]),
     "truth value in a grid": ("C: [1, 10]", "C: [1, true]", ["machines.svm.grid.C", "True"]),
     "value twice": ("C: [1, 10]", "C: [1, 1.0]", ["machines.svm.grid.C", "twice"]),
@@ -97,6 +97,7 @@ FAULTS = {
     "unknown parameter": ("gamma: [0.1", "gama: [0.1", ["svm.grid.gama", "mean 'gamma'?"]),
     "machine without the parameter": ("C: [1, 10]", "B: [2, 3]", ["svm.grid.B", "no parameter"]),
     "width of a linear kernel": ("kernel: rbf", "kernel: linear", ["gamma has no effect"]),
+    "parameter of predict": ("C: [1, 10]", "break_ties: [true]", ["break_ties", "'ties'"]),
     "parameter of the experiment": ("C: [1, 10]", "ties: [lowest]", ["svm.grid.ties", "'ties'"]),
     "machine without a name": ("svm: {grid", "mine: {grid", ["machines.mine", "{machine: NAME}"]),
     "machine of a column unknown": (

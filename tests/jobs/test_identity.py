@@ -13,7 +13,7 @@ from mmbench.config.plan import plan
 from mmbench.config.read import config_of
 from mmbench.jobs import identity
 from mmbench.jobs.store import RecordStore
-from mmbench.machines import SVM
+from mmbench.machines import SVM, machine_class
 from mmbench.running.progress import Lines
 from mmbench.running.runner import run
 
@@ -83,6 +83,14 @@ def test_a_record_names_its_code_and_all_parameters(tmp_path):
     left_out = identity.EXECUTION | identity.PREDICTION | set(identity.ADDED)
     assert set(record["parameters"]) == set(SVM().get_params()) - left_out
     assert record["parameters"]["C"] == record["selection"]["params"]["C"]
+
+
+def test_parameters_that_change_no_fit_are_left_out():
+    plain = identity.parameters_of(SVM())
+    assert identity.parameters_of(SVM(decision_function_shape="ovo", break_ties=True)) == plain
+    assert identity.parameters_of(SVM(max_iter=100)) == {**plain, "max_iter": 100}
+    theirs = identity.parameters_of(machine_class("sklearn.svm:SVC")())
+    assert {"max_iter", "break_ties", "decision_function_shape"} <= set(theirs)
 
 
 def test_a_changed_default_runs_the_job_again_and_is_named(tmp_path):

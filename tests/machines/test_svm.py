@@ -240,7 +240,7 @@ def test_threads_do_not_change_a_bit(real_data):
     ("parameters", "words"),
     [
         ({"C": -1}, "C must be a number > 0"),
-        ({"C": np.inf}, "C must be a number > 0"),
+        ({"C": np.nan}, "C must be a number > 0"),
         ({"kernel": "sigmoid"}, "kernel must be"),
         ({"solver": "highs"}, "solver must be"),
         ({"tol": 0}, "tol must be"),

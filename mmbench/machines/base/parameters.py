@@ -66,6 +66,8 @@ class Param:
         Whether a mapping to numbers greater than zero is valid.
     function : bool, default=False
         Whether a function is valid.
+    infinite : bool, default=False
+        Whether infinity is valid.
     """
 
     low: float = -math.inf
@@ -78,6 +80,7 @@ class Param:
     boolean: bool = False
     mapping: bool = False
     function: bool = False
+    infinite: bool = False
 
     def problem(self, value: object) -> str | None:
         """Return an error message for an invalid value, and None for a valid value.
@@ -109,7 +112,7 @@ class Param:
         except OverflowError:  # an integer beyond the range of float
             return False
         above = number > self.low if self.open_low else number >= self.low
-        return above and number <= self.high and math.isfinite(number)
+        return above and number <= self.high and (self.infinite or math.isfinite(number))
 
     def describe(self) -> str:
         """Return a description of the valid values for error messages."""

@@ -127,7 +127,7 @@ class PiecewiseQP:
         """
         f = decision + bias
         unit = ROUNDING_FACTOR * np.sqrt(len(u)) * np.finfo(float).eps
-        size = float(np.abs(u) @ np.sqrt(self._diagonal()))
+        size = float(np.abs(u) @ np.sqrt(self.diagonal()))
         if weights is None:  # u'|K|u is at most size^2, by the Cauchy-Schwarz inequality
             of_w = of_u = max(0.0, float(u @ decision))
             rounding = 0.5 * unit * size * size  # infinite if it overflows
@@ -153,7 +153,7 @@ class PiecewiseQP:
             weights=weights,
         )
 
-    def _diagonal(self) -> NDArray:
+    def diagonal(self) -> NDArray:
         """Return ``k(x, x)`` of all rows, from a kernel matrix or from rows in place of it."""
         gram = self.gram
         if isinstance(gram, MappedRows):
@@ -193,7 +193,7 @@ class PiecewiseQP:
         If multipliers cancel, the norm of w is of the size of the tolerance and its direction is
         arbitrary. A short w without cancellation, for example with a small C, remains unchanged.
         """
-        root = np.sqrt(self._diagonal())
+        root = np.sqrt(self.diagonal())
         size = float(np.abs(found.u) @ root * root.max())  # bound on decisions, no cancellation
         if np.ptp(found.f) > UNRESOLVED_TOLERANCES * tol * min(1.0, size):
             return found
