@@ -528,10 +528,13 @@ class PairwiseClassifier(Declared, Estimator):
         """Train all pairs of classes on validated rows with positive weights."""
         self.classes_, labels = encode_labels(y)
         pairs = class_pairs(len(self.classes_))
-        machines = [clone(self).set_params(**params) for params in pair_params or [{}] * len(pairs)]
-        for machine in machines:
+        given = [clone(self).set_params(**params) for params in pair_params or [{}]]
+        for machine in given:
             machine._check_parameters()
-        self.kernels_ = [machine.kernel_for(X, weights) for machine in machines]
+        kernels = [machine.kernel_for(X, weights) for machine in given]
+        equal = 1 if pair_params else len(pairs)
+        self.kernels_ = kernels * equal
+        machines = [machine.with_params({}) for machine in given * equal]
         moves = self.kernel == "linear" and self.translation_invariant
         self._origin = far_origin(X) if moves else None  # type: ignore[misc]
         X, gram = around(X, self._origin), given_gram(self.kernel, X)
