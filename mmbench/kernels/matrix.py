@@ -107,7 +107,8 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
     expected = (X.shape[0], Z.shape[0])
     if not all(expected):  # scikit-learn's kernel functions raise an error for empty input
         return np.zeros(expected)
-    values = np.asarray(kernel(X, Z), dtype=np.float64)
+    values = kernel(X, Z)  # sparse, for example ``X @ Z.T`` of sparse rows
+    values = np.asarray(values.toarray() if issparse(values) else values, dtype=np.float64)
     if values.shape != expected:
         raise ValueError(f"the kernel function returned shape {values.shape}, not {expected}")
     if not np.isfinite(values).all():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, lil_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -102,6 +102,16 @@ def test_shapes_are_those_that_svc_asks_for(iris):
         assert str(found.value) == str(expected.value).replace("SVC", "SVM")
     with pytest.raises(TypeError, match="Sparse precomputed kernels are not supported"):
         SVM(kernel="precomputed").fit(csr_array(gram), y)
+
+
+def test_a_function_may_return_sparse_values(iris):
+    X, y = iris
+    dense = SVM(kernel=lambda X, Z: X @ Z.T).fit(X, y)
+    for kind in (csr_array, lil_array):
+        machine = SVM(kernel=lambda X, Z: X @ Z.T).fit(kind(X), y)
+        np.testing.assert_allclose(
+            machine.decision_function(kind(X)), dense.decision_function(X), atol=1e-6
+        )
 
 
 def test_functions_that_return_something_else_are_refused(iris):

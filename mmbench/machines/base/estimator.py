@@ -717,7 +717,7 @@ class WeightedClassifier(PairwiseClassifier):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows. A row of weight 2 is equivalent to two equal rows; rows of weight 0
-            are removed.
+            are removed, and negative weights are refused.
 
         Returns
         -------
