@@ -23,6 +23,7 @@ from mmbench.errors import FINISHED, Status, UserError, did_you_mean, worst
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Arrays, Key, PlannedCell
 from mmbench.machines import alias_of
+from mmbench.tables.margin_ratios import fit_line, pair_points
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
 #: Statuses of table cells without a run; all other statuses are statuses of fits and jobs.
@@ -39,6 +40,8 @@ CONFUSION = "confusion_matrix"
 ACCURACY, METRIC = "accuracy", "accuracy_pct"
 #: Prefix of the metric of a selected parameter, as in ``selected_C``.
 SELECTED = "selected_"
+#: Prefix of the metrics of the line through margin ratios and accuracies of the pairs of classes.
+LINE = "regression_"
 
 #: Stages of a job with CPU times; calibration is a stage of machines with calibrated probabilities.
 STAGES, CALIBRATION = ("selection", "training", "test"), "calibration"
@@ -161,7 +164,7 @@ class Cell:
         arrays: Callable[[Record], Arrays],
     ):
         self.planned, self.key, self.records = planned, planned.key, records
-        self.include_failed, self._arrays = include_failed, arrays
+        self.include_failed, self.arrays = include_failed, arrays
         self.splits = [split_row(experiment, self.key, record) for record in records]
         self.done = [record for record in records if record.done]
         self.failed = [record for record in records if not record.done]
@@ -226,7 +229,7 @@ class Cell:
             for row in self.counted:
                 record = row["source"]
                 stored = metric in row
-                value = row[metric] if stored else value_of(metric, record, self._arrays(record))
+                value = row[metric] if stored else value_of(metric, record, self.arrays(record))
                 if value is not None:
                     found.append((record.at, value))
         return self._values[metric]
@@ -236,7 +239,7 @@ class Cell:
         """Numbers of test rows by true class and, in the same order, by predicted class."""
         totals: Counter[tuple[str, str]] = Counter()
         for row in self.counted:
-            arrays = self._arrays(row["source"])
+            arrays = self.arrays(row["source"])
             if "predicted" in arrays:
                 both = (arrays[name].astype(str).tolist() for name in ("y_test", "predicted"))
                 totals.update(zip(*both, strict=True))
@@ -425,7 +428,7 @@ class Row:
     measured: float | None = None
     sd: float | None = None
     se: float | None = None
-    #: Number of splits.
+    #: Number of splits; of a regression line, the number of pairs of classes.
     n: int | None = None
     #: Published value, and the uncertainty printed beside it.
     published: float | None = None
@@ -458,6 +461,7 @@ def long_table(
         for p in published
     }
     rows = [row for cell in cells for row in _rows(cell, known, compare)]
+    rows += [row for cell in cells if cell.done for row in _line_rows(cell, known)]
     rows += [row for cell in cells if cell.done for row in _metric_rows(cell, metrics)]
     return with_marks(rows)
 
@@ -496,6 +500,38 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[Row]:
                 notes = [cell.note, *notes]
             note = "; ".join(filter(None, notes))
             rows.append(Row(cell.key, name, cell.status, note, **_mean(cell, name)))
+    return rows
+
+
+def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[Row]:
+    """Return slope, intercept, r and p of the line through margin ratios and accuracies of pairs.
+
+    The line is computed if a line is published for the table cell. In its rows `n` is the number of
+    separable pairs and `se` the standard error of the regression. There is no band, because the
+    published line has no standard error and both lines have the same pairs of classes.
+    """
+    record = min(cell.done, key=lambda record: record.at)
+    if (cell.key, f"{LINE}slope") not in known or "decisions" not in (
+        arrays := cell.arrays(record)
+    ):
+        return []
+    points = pair_points(record.per_pair, arrays)
+    if (line := fit_line(points)) is None:
+        return []
+    values = {
+        "slope": (line.slope, line.stderr),
+        "intercept": (line.intercept, line.intercept_stderr),
+        "r": (line.rvalue, None),
+        "p": (line.pvalue, None),
+    }
+    rows = []
+    for name, (value, error) in values.items():
+        row = Row(
+            cell.key, f"{LINE}{name}", cell.status, cell.note, measured=float(value), se=error
+        )
+        row = replace(row, n=int(points.separable.sum()))
+        published = known.get((cell.key, row.metric))
+        rows.append(_compared(cell, row, published, compare=False) if published else row)
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import numpy as np
@@ -12,7 +13,7 @@ from helpers.drawn import figure
 from mmbench.commands import outputs as tables
 from mmbench.errors import UserError
 from mmbench.resources import REFERENCE
-from mmbench.tables.figures.mmrm_fig2 import fit_line, pair_points
+from mmbench.tables.margin_ratios import fit_line, pair_points
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 
@@ -30,6 +31,29 @@ def test_the_numbers_are_told_beside_the_published_line(margin_ratios, tmp_path)
     assert re.search(
         r"measured: +accuracy = .* ρ \+ .*\(r = .*p of the slope = .*45 separable", text
     )
+
+
+def test_the_line_is_in_the_long_table_beside_the_published_line(margin_ratios) -> None:
+    experiment = margin_ratios()
+    frame = pd.read_csv(io.StringIO(tables.table([experiment.folder], fmt="csv")))
+    line = frame[frame.metric.str.startswith("regression_")].set_index("metric")
+    [key] = experiment.store.keys()
+    pairs = pair_points(experiment.store.read(key)["per_pair"], experiment.store.arrays(key))
+    slope, intercept = np.polyfit(pairs.ratio, pairs.accuracy, 1)
+    r = np.corrcoef(pairs.ratio, pairs.accuracy)[0, 1]
+    assert line.measured.iloc[:3].tolist() == pytest.approx([slope, intercept, r])
+    assert line.index.tolist() == [
+        f"regression_{name}" for name in ("slope", "intercept", "r", "p")
+    ]
+    assert line.published.dropna().tolist() == [0.20354, 98.182]
+    assert set(line.n) == {45}
+    assert line.in_band.isna().all()
+
+
+def test_a_table_without_a_published_line_has_none(margin_ratios) -> None:
+    text = tables.table([margin_ratios("own").folder], fmt="csv")
+    assert "accuracy_pct" in text
+    assert "regression_" not in text
 
 
 def test_equal_machines_stand_as_in_the_table_the_first_on_top(results, tmp_path) -> None:

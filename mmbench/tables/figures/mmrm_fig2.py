@@ -8,16 +8,15 @@ line are drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.tables.figures.style import COLUMN, colour, drawing
 from mmbench.tables.frame import Cell
+from mmbench.tables.margin_ratios import fit_line, pair_points
 from mmbench.tables.published import published_rows
 from mmbench.tables.results import Experiment
 
@@ -29,8 +28,6 @@ EXPERIMENTS = ("mmrm_fig2", "usps_rbf")
 PUBLISHED = "mmrm_fig2"
 #: Number of labelled points, which are the pairs with the lowest accuracies.
 N_LABELLED = 4
-#: Minimum number of separable pairs for a regression line.
-MIN_POINTS = 3
 
 OURS, THEIRS = colour(0), colour(1)
 
@@ -83,44 +80,6 @@ def _choose_cell(experiment: Experiment) -> Cell:
             return cell
     names = ", ".join(f"{cell.key.dataset} ({cell.key.kernel})" for cell in candidates)
     raise UserError(f"{experiment.name}: the figure can be drawn of {names}; run one of them alone")
-
-
-def pair_points(
-    per_pair: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray]
-) -> pd.DataFrame:
-    """Return one row per pair of classes with a margin ratio and test rows.
-
-    `per_pair` are the certificates in an MMRM's record. `arrays` are the record's arrays:
-    ``decisions`` of shape (n_test, n_pairs) and ``y_test``. Column k of ``decisions`` belongs to
-    ``per_pair[k]``; decision values of at least 0 predict the second class of the pair. The columns
-    of the result are pair, ratio, accuracy (%) and separable.
-    """
-    import pandas as pd
-
-    truth = arrays["y_test"].astype(str)
-    points = []
-    for fit, decisions in zip(per_pair, arrays["decisions"].T, strict=True):
-        negative, positive = map(str, fit["pair"])
-        rows = (truth == negative) | (truth == positive)
-        ratio, separable = fit["extra"].get("margin_ratio"), fit["extra"].get("separable", True)
-        if ratio is not None and rows.any():
-            accuracy = 100 * np.mean((decisions[rows] >= 0) == (truth[rows] == positive))
-            points.append((f"{negative}/{positive}", ratio, accuracy, bool(separable)))
-    return pd.DataFrame(points, columns=["pair", "ratio", "accuracy", "separable"])
-
-
-def fit_line(points: pd.DataFrame) -> Any:
-    """Return scipy's linear regression of accuracy on margin ratio over separable pairs.
-
-    The result is None if there are fewer than `MIN_POINTS` separable pairs, or if all have the same
-    margin ratio.
-    """
-    from scipy.stats import linregress
-
-    points = points[points.separable]
-    if len(points) < MIN_POINTS or np.ptp(points.ratio) == 0:
-        return None
-    return linregress(points.ratio, points.accuracy)
 
 
 def equation(slope: float, intercept: float) -> str:
