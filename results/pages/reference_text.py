@@ -25,11 +25,11 @@ import jinja2
 import pandas as pd
 
 from mmbench.config.plan import replan
-from mmbench.tables.blocks import ranks_of
+from mmbench.tables.blocks import both, ranks_of
 from mmbench.tables.build import sheet_of
 from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
 from mmbench.tables.results import Experiment, read_reference
-from mmbench.tables.statistics import Ranks
+from mmbench.tables.statistics import Ranks, win_tie_loss
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
@@ -392,6 +392,40 @@ def m4_claimed(t: Table) -> int:
     return sum(row["better than both in the paper"] == "yes" for row in rows)
 
 
+class Verdict(NamedTuple):
+    """Whether MAMC_bs wins (1), ties (0) or loses (-1) against a machine, here and in the paper."""
+
+    machine: str
+    dataset: str
+    signs: tuple[int, int]
+    #: Means of MAMC_bs minus means of the machine.
+    gains: tuple[float, float]
+
+
+def verdicts(t: Table) -> list[Verdict]:
+    """Return the verdicts of Welch's test by which the MAMC paper counts wins, ties and losses."""
+    sheet, found = sheet_of(_read(t.experiment)), []
+    lines = both(sheet, sheet.places)
+    for place, *sides in zip(sheet.places, *lines.values(), strict=True):
+        for machine in sheet.machines:
+            pairs = [(line["mamc_bs"], line[machine]) for line in sides]
+            counts = [win_tie_loss([pair]) for pair in pairs]
+            signs = tuple(wins - losses for wins, _, losses in counts)
+            gains = tuple(first.mean - other.mean for first, other in pairs)
+            found.append(Verdict(sheet.label(machine), name_of(place.dataset), signs, gains))
+    return [verdict for verdict in found if verdict.machine != sheet.label("mamc_bs")]
+
+
+def gains(found: Sequence[Verdict], side: int) -> list[float]:
+    """Return the absolute differences of means, here (side 0) or in the paper (side 1)."""
+    return [abs(verdict.gains[side]) for verdict in found]
+
+
+def counted(t: Table, machine: str) -> list[str]:
+    """Return wins, ties and losses of MAMC_bs against a machine, here and published."""
+    return [row[machine] for row in t.printed() if row["data"] == "W/T/L"]
+
+
 def rounds(t: Table, column: str) -> dict[str, float]:
     """Return by data set how far above the optimum a column's objective is, in per cent."""
     return {r["data"].removeprefix("ida_"): number(r[column]) for r in t.printed("(F - F")}
@@ -469,6 +503,9 @@ CHECKED = "\0"
 PARAGRAPHS = (
     m4_verdict,
     m4_claimed,
+    verdicts,
+    gains,
+    counted,
     rounds,
     rounds_taken,
     later_rounds,

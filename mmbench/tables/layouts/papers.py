@@ -354,20 +354,23 @@ mamc_table2 = Layout(
 )
 
 
-def _ratios(sheet: Sheet) -> Grid:
-    """Return CPU times relative to the MAMC, measured / published.
+def _times(sheet: Sheet) -> list[Grid]:
+    """Return CPU seconds and, in a second block, their ratios to the MAMC's.
 
-    Absolute times are not comparable, because the paper used another computer and program.
+    The paper used another computer and program, so that only the ratios can be compared.
     """
-    rows, whole = [], []
+    seconds: list[list[str]] = []
+    ratios: list[list[str]] = []
+    whole = []
     for place in sheet.places:
         times = {m: total(sheet, place._replace(machine=m)) for m in sheet.machines}
-        ours = {machine: seconds for machine, seconds in times.items() if seconds is not None}
+        ours = {machine: value for machine, value in times.items() if value is not None}
         printed = (row for row in sheet.published_of(place.dataset) if row["metric"] == "seconds")
         theirs = {row["machine"]: row["value"] for row in printed if row["value"] is not None}
         whole += [ours] if len(ours) == len(sheet.machines) else []
-        texts = [f"{_ratio(ours, m)} / {_ratio(theirs, m)}" for m in sheet.machines]
-        rows.append([sheet.name(place), seconds_text(ours.get("mamc")), *texts])
+        for rows, write in ((seconds, _seconds), (ratios, _ratio)):
+            cells = (f"{write(ours, m)} / {write(theirs, m)}" for m in sheet.machines)
+            rows.append([sheet.name(place), *cells])
     # The published counts are shown as printed, because some published times are lost.
     values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
     counts = best_and_worst([{m: -s for m, s in line.items()} for line in whole], decimals=None)
@@ -376,11 +379,16 @@ def _ratios(sheet: Sheet) -> Grid:
         most: list[Any] = [values.get((metric, m)) for metric in ("best_count", "worst_count")]
         theirs_text = NOTHING if None in most else "{:.0f}-{:.0f}".format(*most)
         texts.append(f"{'-'.join(map(str, counts.get(m, ()))) or NOTHING} / {theirs_text}")
-    rows.append(["shortest-longest", "", *texts])
-    caption = "Ratio: measured / published"
-    seconds = numbers(f"{sheet.label('mamc')} (s)")
-    columns = (*words("data"), *seconds, *sheet.columns(group=caption))
-    return Grid(columns, rows, caption)
+    ratios.append(["shortest-longest", *texts])
+    captions = ("CPU seconds: measured / published", "Ratio: measured / published")
+    return [
+        Grid(sheet.columns("data", group=caption), rows, caption)
+        for caption, rows in zip(captions, (seconds, ratios), strict=True)
+    ]
+
+
+def _seconds(seconds: dict[str, float], machine: str) -> str:
+    return seconds_text(seconds.get(machine))
 
 
 def _ratio(seconds: dict[str, float], machine: str) -> str:
@@ -391,15 +399,15 @@ def _ratio(seconds: dict[str, float], machine: str) -> str:
 
 
 mamc_table3 = Layout(
-    "Table 3 of the MAMC paper: CPU seconds a split as ratios to the MAMC's.",
-    title="CPU seconds a split, as ratios to the MAMC's (MAMC paper, table 3)",
+    "Table 3 of the MAMC paper: CPU seconds per split, and their ratios to the MAMC's.",
+    title="CPU seconds per split, and their ratios to the MAMC's (MAMC paper, table 3)",
     published="mamc_table3",
     machines=MAMC_MACHINES,
-    blocks=[_ratios],
+    blocks=[_times],
     notes=[
         "Selection, training and test together, on one thread; mean over splits.",
-        "Published ratios: of the paper's seconds on its own computer. "
-        f"{NOTHING} the cell is lost in the text of the paper, or was not run.",
+        "Published seconds are those of the paper's computer and program: ratios can be compared, "
+        f"seconds can not. {NOTHING} the cell is lost in the text of the paper, or was not run.",
         "Shortest/longest: data sets on which the machine takes the least and the most time.",
     ],
 )
