@@ -38,6 +38,7 @@ LAYOUTS = {
     "rmm_fig2": "mmbench.tables.layouts.rmm_fig2",
     "rmm_table1": "mmbench.tables.layouts.rmm_table1",
     "rmm_journal_table4": "mmbench.tables.layouts.papers:rmm_journal_table4",
+    "solvers": "mmbench.tables.layouts.solvers",
 }
 # Layouts of installed plug-ins are added.
 LAYOUTS = with_plugins("layouts", LAYOUTS)

@@ -1,0 +1,106 @@
+"""Solvers of the same problems: objectives, certificates, CPU time and status of each solver.
+
+Columns with the same machine and the same parameters except `solver` solve the same problem on each
+split. An objective is compared with the lowest objective of these columns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmbench.jobs.store import Key
+from mmbench.tables.compose import compose
+from mmbench.tables.frame import METRIC
+from mmbench.tables.model import NOTHING, Grid, Table, join, kernel_caption, numbers, words
+from mmbench.tables.sheet import KernelKey, Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Numbers in the certificate of a training.
+NUMBERS = ["objective", "gap", "max_violation", "n_support"]
+
+
+def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
+    """Return one row per binary training: its certificate, and the CPU milliseconds of its job.
+
+    The column "excess" is the relative difference between the objective and the lowest objective of
+    all solvers of the same problem. Missing numbers are infinite.
+    """
+    import pandas as pd
+
+    rows = [
+        (
+            *(record.job.machine, str([p for p in record.job.params if p[0] != "solver"])),
+            *(key.machine, f"{key.dataset} {record.at} {pair['pair']}", key.dataset),
+            1e3 * record.cpu_seconds["training"] / len(record.per_pair),
+            *(pair["extra"].get("solver_status"), pair["status"], *(pair[n] for n in NUMBERS)),
+        )
+        for key, cell in sheet.cells.items()
+        if (key.kernel, key.degree) == kernel
+        for record in cell.done
+        for pair in record.per_pair
+    ]
+    columns = ["machine", "params", "solver", "training", "dataset", "ms", "native", "status"]
+    found = pd.DataFrame(rows, columns=[*columns, *NUMBERS])
+    found[NUMBERS] = found[NUMBERS].astype(float).fillna(np.inf)
+    same = found.groupby(["machine", "params", "training"])
+    value, lowest = found.objective, same.objective.transform("min")
+    return found.assign(excess=(value - lowest) / np.maximum(value.abs(), 1e-12))
+
+
+def layout(sheet: Sheet) -> Table:
+    """Return a block of certificates and a block of CPU times for each kernel."""
+    return compose(
+        sheet,
+        "Solvers of the same problems",
+        [grid for kernel in sheet.kernels for grid in _grids(sheet, kernel)],
+        "Objective above the lowest: relative difference to the lowest objective of all solvers of "
+        "the same machine on the same split.",
+        "Gap: relative duality gap. Violation: largest violation of a constraint. Both are "
+        "recomputed from the solution, and determine the recomputed status.",
+        "Status of the solver: the worst status that the package returned in a training. libsvm "
+        "reports no failure; the trainings of F-SVM and routes without a package have none.",
+        "Support vectors: rows with a multiplier that is not zero; an interior point returns none "
+        "that is exactly zero.",
+        choices=False,
+    )
+
+
+def _grids(sheet: Sheet, kernel: KernelKey) -> list[Grid]:
+    found, certificates, times = trainings(sheet, kernel), [], []
+    for solver in sheet.machines:
+        keys = [Key(dataset, *kernel, solver) for dataset in sheet.datasets]
+        keys = [key for key in keys if key in sheet.cells]
+        if not keys:
+            continue
+        own, texts = found[found.solver == solver], [NOTHING] * 6
+        if len(own):
+            largest = own[["excess", "gap", "max_violation"]].max()
+            texts = [f"{number:.1e}" for number in (own.excess.median(), *largest)]
+            texts += [f"{own.n_support.mean():.1f}", _counts(own.native.dropna()) or NOTHING]
+        failed = [record.status for key in keys for record in sheet.cells[key].failed]
+        notes = [sheet.cite(sheet.row(key, METRIC), kernel=False) for key in keys if failed]
+        name, statuses = sheet.label(solver), _counts([*own.status, *failed])
+        certificates.append([name, *texts, join(statuses, *dict.fromkeys(notes))])
+        ms = own.groupby("dataset").ms.median().reindex(sheet.datasets)
+        times.append([name, *(NOTHING if np.isnan(value) else f"{value:.3g}" for value in ms)])
+    heads = (
+        *numbers("median", "largest", group="objective above the lowest"),
+        *numbers("largest gap", "largest violation", "support vectors"),
+        *words("status of the solver", "recomputed status"),
+    )
+    caption, first = kernel_caption(*kernel), words("solver")
+    return [
+        Grid((*first, *heads), certificates, caption),
+        Grid((*first, *numbers(*sheet.datasets)), times, f"{caption}: median CPU ms of a training"),
+    ]
+
+
+def _counts(statuses: Iterable[str]) -> str:
+    counts = Counter(statuses).most_common()
+    return ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts)
