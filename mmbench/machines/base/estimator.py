@@ -356,7 +356,7 @@ class PairwiseClassifier(Declared, Estimator):
     @property
     def dual_coef_(self) -> NDArray:
         """Coefficients of the support vectors, one row per pair."""
-        dense = self._sparse_coef.toarray()
+        dense = self._sparse_coef.toarray(order="F")  # the last digit depends on the order
         dense.flags.writeable = False  # the array is a copy
         return dense
 
