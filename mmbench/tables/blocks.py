@@ -32,10 +32,13 @@ from mmbench.tables.model import (
     kernel_text,
     measured_text,
     numbers,
+    once,
     published_text,
     seconds_text,
+    small_text,
     words,
 )
+from mmbench.tables.protocol import grid_rows
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import (
     LEVEL,
@@ -195,7 +198,7 @@ def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
 def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
     """Return a sentence that names the machines with reused searches; empty if there are none."""
     return "".join(
-        f" Those of {users} include the search of {used}, whose parameters they take over."
+        f" The time of {users} includes the search of {used}, whose parameters are reused."
         for used, users in taken_over(sheet, machines).items()
     )
 
@@ -208,10 +211,10 @@ def by_stage(sheet: Sheet) -> Grid:
         return " + ".join(map(seconds_text, values)) if None not in values else NOTHING
 
     calibrated = any(row.metric == f"seconds_{CALIBRATION}" for row in sheet.rows)
-    names = [*STAGES, *[f"{CALIBRATION} where asked for"][:calibrated]]
-    caption = f"CPU seconds a split: {' + '.join(names)}"
+    names = [*STAGES, *[f"{CALIBRATION} (if any)"][:calibrated]]
+    caption = f"CPU seconds per split: {' + '.join(names)}"
     for used, users in taken_over(sheet, sheet.machines).items():
-        caption += f"; the search of {used}, taken over by {users}, counts there alone"
+        caption += f"; {users} reuse the search of {used}, whose time is in the column of {used}"
     grid = by_machine(sheet, text, caption)
     measured = any(cell != NOTHING for row in grid.rows for cell in row[-len(sheet.machines) :])
     return grid if measured else replace(grid, rows=[])
@@ -423,7 +426,13 @@ def direction(difference: float) -> str:
 # -- below the results of every table --------------------------------------------------------------
 
 #: Explanation of the texts of selected parameters.
-CHOICES = "median over splits and pairs; (min, max: how many choices lie at an end of the grid)"
+CHOICES = "median over splits and pairs of classes (min, max: selections at the ends of the grid)"
+
+
+def search_space(sheet: Sheet) -> Grid:
+    """Return the parameter grids, one row per machine and parameter."""
+    rows = once(grid_rows(sheet.jobs, sheet.label))
+    return Grid(words("machine", "parameter", "grid"), rows, "Parameter grids")
 
 
 def parameters(sheet: Sheet) -> Grid:
@@ -451,7 +460,7 @@ def fits_grid(sheet: Sheet) -> Grid:
         ended = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in statuses)
         limited = f"({fits['n_limited']} at the coefficient limit)" if fits["n_limited"] else ""
         texts = [
-            NOTHING if fits[name] is None else f"{fits[name]:.1e}"
+            small_text(fits[name])
             for name in ("gap_tolerance", "median_gap", "worst_gap", "worst_violation")
         ]
         above = fits["gaps_above_tolerance"]
@@ -459,6 +468,8 @@ def fits_grid(sheet: Sheet) -> Grid:
         route = [fits["routes"] or NOTHING][:routes]
         rows.append([sheet.label(machine), join(ended, limited), *route, *texts])
     heads = words("machine", "fits", *["route"][:routes])
-    gaps = numbers("gap asked", "median gap", "largest gap", "gaps above", "largest violation")
-    caption = "Certificates of all fits: relative duality gaps, violations of constraints"
+    gaps = numbers(
+        "tolerance", "median gap", "largest gap", "gaps above tolerance", "largest violation"
+    )
+    caption = "Certificates of all fits: relative duality gaps and constraint violations"
     return Grid((*heads, *gaps), rows, caption)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-from mmbench.tables.blocks import fits_grid, parameters
+from mmbench.tables.blocks import fits_grid, parameters, search_space
 from mmbench.tables.frame import (
     ALL_IN_BAND,
     IN_BAND,
@@ -26,6 +26,8 @@ RUNS = {
     "leave_one_out": "splits with one row or group left out",
     "time_series": "parts in time",
 }
+#: Runs with training rows in common.
+SHARING = (RUNS["kfold"], RUNS["holdout"])
 BINOMIAL = "sqrt(e (1 - e/N)), the binomial deviation of e errors on N test rows"
 
 STANDARD_ERROR = "In parentheses: standard error over {}."
@@ -42,7 +44,7 @@ def compose(
     runs: str = "",
     choices: bool = True,
 ) -> Table:
-    """Return the table of some blocks, with selected parameters and certificates below.
+    """Return the table of some blocks, with parameters and certificates below.
 
     Blocks without rows are left out.
 
@@ -64,7 +66,8 @@ def compose(
         *sheet.protocol,
         *sheet.remarks,
     ]
-    grids = [*grids, *([parameters(sheet)] if choices else []), fits_grid(sheet)]
+    below = [search_space(sheet), *([parameters(sheet)] if choices else []), fits_grid(sheet)]
+    grids = [*grids, *below]
     return Table(title, [grid for grid in grids if grid.rows], texts, sheet.footnotes)
 
 
@@ -81,10 +84,10 @@ def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
     counts = sorted({row.n for row in rows if row.sd is not None and row.n})
     if counts:
         lines.append(spread.format(f"{' or '.join(map(str, counts))} {runs}"))
-        if "error" in spread and runs == "folds":
-            lines[-1] += " Folds of one cross-validation share training rows: it is too small."
+        if "error" in spread and runs in SHARING:
+            lines[-1] += f" It underestimates the uncertainty, as {runs} share training rows."
     if any(row.status == PUBLISHED_ONLY for row in rows):
-        lines.append(f"{NOTHING} not run; the published value alone is shown.")
+        lines.append(f"{NOTHING}: not run; only the published value is shown.")
     return lines
 
 
@@ -98,13 +101,15 @@ def _marks(sheet: Sheet, rows: Sequence[Row], runs: str) -> list[str]:
     counts = ", ".join(f"{marks.count(m)} {m}" for m in (IN_BAND, ALL_IN_BAND, OUT_OF_BAND))
     published, same_sign, beyond_noise = differences(rows)
     return [
-        f"{IN_BAND} the published value lies within 2 standard errors of the difference, and the "
-        "value of another machine on the same data set does not; "
-        f"{ALL_IN_BAND} it does, but so do the values of all other machines, so the comparison "
-        f"does not tell them apart; {OUT_OF_BAND} it does not; no mark: not compared.",
-        f"Compared cells: {len(rows)}, of these {counts}. Published differences between machines "
-        f"beyond noise: {published}; with the same sign here: {same_sign}; beyond noise here too: "
-        f"{beyond_noise}. Noise: 2 standard errors of the difference of two means measured here.",
+        f"{IN_BAND} The published value is within 2 standard errors of the difference, and the "
+        "published value of another machine on the data set is not.",
+        f"{ALL_IN_BAND} The published values of all machines on the data set are within 2 standard "
+        "errors: the comparison does not distinguish the machines.",
+        f"{OUT_OF_BAND} The published value is outside 2 standard errors. No mark: not compared.",
+        f"Compared cells: {len(rows)}, of these {counts}.",
+        f"Published differences between machines above noise: {published}, of these {same_sign} "
+        f"with the same sign here, {beyond_noise} also above noise here. Noise: 2 standard errors "
+        "of the difference of two means measured here.",
         f"Standard error of the difference: {'; '.join(errors)}.",
     ]
 
@@ -112,13 +117,10 @@ def _marks(sheet: Sheet, rows: Sequence[Row], runs: str) -> list[str]:
 def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
     """Return the formula of the standard error of the difference in words."""
     if n == 1:
-        rest = "" if same_test_rows else ", for us and for the paper"
-        return f"of a single run {BINOMIAL}{rest}"
-    own = "sd sqrt(1/n + 1/m) with our standard deviation"
-    means = f"n our {runs} and m the paper's (where it says how many)"
-    if same_test_rows:
-        return f"of a mean over {runs} {own}, {means}, and with it {BINOMIAL}"
-    return f"{own}, {means}"
+        both = "" if same_test_rows else ", for the measured and the published value"
+        return f"of a single run {BINOMIAL}{both}"
+    text = f"sd sqrt(1/n + 1/m) with our standard deviation sd, n {runs} here, m in the paper"
+    return f"of a mean over {runs} {text}, combined with {BINOMIAL}" if same_test_rows else text
 
 
 @dataclass(frozen=True)

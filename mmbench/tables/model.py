@@ -140,6 +140,17 @@ def join(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
+def small_text(value: float | None) -> str:
+    """Return a relative duality gap or a violation as text; rounding errors as an upper bound.
+
+    Examples
+    --------
+    >>> small_text(2e-6), small_text(-3e-17), small_text(None)
+    ('2.0e-06', '<1e-15', '–')
+    """
+    return NOTHING if value is None else f"{value:.1e}" if value >= 1e-15 else "<1e-15"
+
+
 def seconds_text(value: float | None) -> str:
     """Return CPU seconds with about three significant digits.
 

@@ -18,25 +18,25 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
     lines = [f"Test: {_each(jobs, tested)}."]
     if taken := [job for job in jobs if job.use == job.column]:
         shared = (
-            "One choice of parameters for all splits: the median of what "
-            f"{len(taken[0].parents)} splits of another experiment selected on their training "
-            "parts. Rows of these may test here."
+            "All splits share one choice of parameters: the median over the selections on "
+            f"{len(taken[0].parents)} training parts of another experiment, whose rows may be test "
+            "rows here."
         )
-        reused = "Parameters taken over from what another experiment selected."
+        reused = "Parameters as selected in another experiment."
         lines.append(shared if taken[0].shares else reused)
     elif chosen:
-        lines.append(f"Parameters chosen by {_each(chosen, selected)}; {_grids(jobs, label)}.")
+        lines.append(f"Parameter selection: {_each(chosen, selected)}.")
     if len({job.kernel for job in jobs}) > 1:
         foreign = grouped((job.kernel, label(job.column)) for job in jobs if ":" in job.machine)
         for kernel, names in foreign.items():
             columns = ", ".join(dict.fromkeys(names))
-            lines.append(f"Without a kernel, shown in the rows of {kernel}: {columns}.")
+            lines.append(f"Classifiers without a kernel, in the rows of {kernel}: {columns}.")
     calibrated = [job for job in jobs if job.calibrate]
     texts = (f"{label(j.column)}: {j.calibrate}, {j.calibration_folds} folds" for j in calibrated)
     if text := "; ".join(dict.fromkeys(texts)):
-        lines.append(f"Calibrated on each training part, for probabilities: {text}.")
+        lines.append(f"Probabilities, calibrated on each training part: {text}.")
     if steps := _each(jobs, preprocessed):
-        lines.append(f"Preprocessing, fitted on each training part: {steps}.")
+        lines.append(f"Preprocessing, fitted to each training part: {steps}.")
     return tuple(lines)
 
 
@@ -57,7 +57,7 @@ def tested(jobs: Sequence[Job]) -> str:
     seed = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
     if first.rule == "official":
         text = "the official test part"
-        text += f", {repeats} seeds of folds and ties from {seed}" if repeats > 1 else ""
+        text += f", {repeats} times with other inner folds and ties ({seed})" if repeats > 1 else ""
     elif first.rule == "predefined":
         given = "that come with the data" if jobs[0].dataset.folds is None else "of a file of folds"
         text = f"{len(splits)} splits {given}"
@@ -69,11 +69,11 @@ def tested(jobs: Sequence[Job]) -> str:
         unit = dict(jobs[0].dataset.options).get("groups", "row")
         return f"each {unit} left out once, {len(splits)} splits" + _trained(first.max_train)
     elif first.rule == "time_series":
-        text = f"{len(splits)} successive parts in time, each by all rows before it"
+        text = f"{len(splits)} successive test parts in time, each after its training rows"
     else:
         text = f"{repeats} random partitions with {100 * first.args[0]:g} % of the rows ({seed})"
     groups = dict(jobs[0].dataset.options).get("groups")
-    text += "" if groups is None else f", rows of one {groups} together"
+    text += "" if groups is None else f", all rows of a {groups} in one part"
     return text + _trained(first.max_train)
 
 
@@ -81,8 +81,8 @@ def _trained(subset: int | tuple[str, int] | None) -> str:
     if subset is None:
         return ""
     if isinstance(subset, int):
-        return f", at most {subset} rows to train on"
-    return f", {subset[1]} rows of each class to train on" if subset[0] == "per_class" else ""
+        return f", at most {subset} training rows"
+    return f", {subset[1]} training rows per class" if subset[0] == "per_class" else ""
 
 
 def selected(jobs: Sequence[Job]) -> str:
@@ -97,7 +97,7 @@ def selected(jobs: Sequence[Job]) -> str:
     elif select.split:
         text = f"{100 * select.split:g} % of each training part{times}"
     else:
-        text = "the rows that training leaves out"
+        text = "the rows outside the training set"
     if select.metric != "accuracy":
         from mmbench.selection.metrics import METRICS
 
@@ -119,25 +119,23 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _grids(jobs: Sequence[Job], label: Callable[[str], str]) -> str:
-    """Return the parameter grid of each machine, with the range over all jobs."""
-    sources = {job.column: [f"as {label(job.use)}"] for job in jobs if job.use}
-    axes: dict[str, dict[str, set]] = {job.column: {} for job in jobs}
+def grid_rows(jobs: Sequence[Job], label: Callable[[str], str]) -> list[list[str]]:
+    """Return machine, parameter and range of the grid over all jobs, one row per parameter."""
+    axes: dict[tuple[str, str], set] = {}
     for job in jobs:
+        if job.use:
+            name = "all others" if job.grid else "all"
+            axes.setdefault((job.column, name), set()).add(f"as {label(job.use)}")
         for name, values in job.grid:
-            axes[job.column].setdefault(name, set()).update(values)
-    texts = {
-        column: [*sources.get(column, ()), *(_axis(*axis) for axis in found.items())]
-        for column, found in axes.items()
-    }
-    return "; ".join(f"{label(c)}: {', '.join(found)}" for c, found in texts.items() if found)
+            axes.setdefault((job.column, name), set()).update(values)
+    return [[label(column), name, _axis(values)] for (column, name), values in axes.items()]
 
 
-def _axis(name: str, values: Iterable[object]) -> str:
+def _axis(values: Iterable[object]) -> str:
     numbers = sorted(v for v in values if isinstance(v, int | float))
     words = sorted(str(v) for v in values if not isinstance(v, int | float))
     if len(numbers) > 1:
-        words.insert(0, f"{numbers[0]:.3g} to {numbers[-1]:.3g} ({len(numbers)})")
+        words.insert(0, f"{numbers[0]:.3g} to {numbers[-1]:.3g} ({len(numbers)} values)")
     else:
         words[:0] = map(str, numbers)
-    return f"{name} {', '.join(words)}"
+    return ", ".join(words)

@@ -152,7 +152,9 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
         plan = None
     plan = plan or replan(folder)
     if plan is None:
-        remarks.append(f"{CONFIG} is no valid configuration: what has no record is not shown.")
+        remarks.append(
+            f"{CONFIG} is no valid configuration: table cells without records are not shown."
+        )
         plan = Plan(folder.name)
     cells, current = {cell.key for cell in plan.cells}, records
     if plan.jobs:
@@ -204,7 +206,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
         raise UserError(f"{path}: not a table of mmbench ({error})") from None
     deviations = {line["dataset"]: _notes(line)[1] for line in lines}
     texts = {name: (text,) for name, text in deviations.items() if text}
-    remarks = (f"Made of {path}: what only records hold is not shown.",)
+    remarks = (f"Read from {path}: values of single records are not shown.",)
     plan = plan or Plan(folder.name)
     return Experiment(folder, plan, remarks=remarks, rows=rows, deviations=texts)
 

@@ -21,8 +21,10 @@ from mmbench.tables.results import Experiment
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SMOKE = "Smoke version: fewer splits, rows and grid points; nothing is compared with the paper."
-LEAK = "LEAK: parameters were chosen by the accuracy on the test part; it is too high."
+    from mmbench.jobs.job import Job
+
+SMOKE = "Smoke version: fewer splits, rows and grid points; not compared with the paper."
+LEAK = "LEAK: parameters were selected by the accuracy on the test part, which is too high."
 
 #: Subject of a footnote: (machine, data set, kernel); machine and kernel may be empty.
 Subject = tuple[str, str, str]
@@ -146,14 +148,17 @@ class Sheet:
     @property
     def rule(self) -> str:
         """Rule of the train/test splits, as in `SplitRef`; empty without records."""
-        rules = (record.job.split.rule for cell in self.cells.values() for record in cell.records)
-        return next(rules, "")
+        return next((job.split.rule for job in self.jobs), "")
 
     @property
     def protocol(self) -> tuple[str, ...]:
         """Test sets, parameter selection and preprocessing, in words."""
-        jobs = [record.job for cell in self.cells.values() for record in cell.records]
-        return protocol(jobs, self.label)
+        return protocol(self.jobs, self.label)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Jobs of all records."""
+        return [record.job for cell in self.cells.values() for record in cell.records]
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -191,7 +196,9 @@ class Sheet:
         if known:
             head = "Code of the machines (version, fingerprint of the sources)"
             lines.append(f"{head}: {'; '.join(texts)}.")
-            lines.append(f"Records of other code than today's: {changed} of {len(known)}.")
+            lines.append(
+                f"Records of other code than the installed code: {changed} of {len(known)}."
+            )
         if len(known) < len(done):
             lines.append(f"Records without a fingerprint of the code: {len(done) - len(known)}.")
         return lines

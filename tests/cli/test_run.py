@@ -266,5 +266,5 @@ def test_calibrated_machines_have_a_log_loss_and_the_same_accuracy(tmp_path: Pat
     losses = [row for row in rows if "log_loss" in row]
     assert len(losses) == 2
     shown = CliRunner().invoke(app, ["table", str(results)]).output
-    assert "Calibrated on each training part, for probabilities: SVM: sigmoid, 3 folds;" in shown
+    assert "Probabilities, calibrated on each training part: SVM: sigmoid, 3 folds;" in shown
     assert "lack probabilities" not in shown

@@ -69,7 +69,7 @@ def test_a_table_of_leaky_records_says_so(jobs, tmp_path):
     store = RecordStore.create(tmp_path / "results" / "leaky", yaml.safe_dump(CONFIG))
     for job in jobs:
         store.write(*execute(job, Context(tmp_path / "store")))
-    assert "LEAK: parameters were chosen by the accuracy on the test part" in table(store.folder)
+    assert "LEAK: parameters were selected by the accuracy on the test part" in table(store.folder)
 
 
 def test_it_is_of_all_classes(tmp_path):

@@ -37,7 +37,7 @@ def lfw(results):
 def test_the_table_has_mean_and_standard_error_and_says_that_it_is_an_extension(lfw):
     text = table(lfw.folder)
     assert "(an extension)" in text
-    assert "the F-SVM paper's section on LFW is lost" in text
+    assert "the section on LFW of the F-SVM paper is lost" in text
     assert "89.00 (1.00)" in text
     assert "standard error over 2 folds" in text
 

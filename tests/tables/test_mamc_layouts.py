@@ -78,7 +78,7 @@ def test_comparison_has_ranks_and_corrected_tests(mamc):
     assert cells_of(text, "better/same/worse")[1:3] == ["0/0/3", "0/0/3"]
     assert cells_of(text, "Heart")[1] == "−1.00 (0) −"
     assert "Kendall's W 1.00" in text
-    assert "within 1, better" in text
+    assert "within 1, and above 1" in text
 
 
 def test_comparison_weighs_machines_over_data_sets_and_splits(mamc):
@@ -111,7 +111,7 @@ def test_comparison_takes_any_metric_and_the_smaller_where_that_is_better(result
     text = table(experiment.folder, layout="comparison", metrics=["brier"])
     assert cells_of(text, "RMM")[1] == "1.00"
     assert cells_of(text, "better/same/worse")[1:] == ["3/0/0", "3/0/0"]
-    assert "Brier score against that of SVM" in text
+    assert "Brier score minus SVM" in text
 
 
 def test_ranks_are_over_data_sets_one_kernel_at_a_time(results, tmp_path):

@@ -59,7 +59,7 @@ def test_what_records_lack_is_said_by_name(old):
 
 def test_a_comparison_names_the_machines_that_lack_its_metric(old):
     text = table(old.folder, layout="comparison", metrics=["log_loss"])
-    assert "- Not compared, as there is no result of them (Log loss): SVM." in text
+    assert "- Not compared, without results (Log loss): SVM." in text
     assert "Not compared" not in table(old.folder, layout="comparison", metrics=["auc"])
 
 

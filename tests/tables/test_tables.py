@@ -175,7 +175,11 @@ def test_what_is_said_of_several_is_said_once(results) -> None:
     [
         ("official", 1, "of a single run sqrt(e (1 - e/N)), the binomial deviation"),
         ("official", 2, "of a mean over seeds of the selection sd sqrt(1/n + 1/m)"),
-        ("holdout", 2, "sd sqrt(1/n + 1/m) with our standard deviation, n our random partitions"),
+        (
+            "holdout",
+            2,
+            "sd sqrt(1/n + 1/m) with our standard deviation sd, n random partitions here",
+        ),
     ],
 )
 def test_the_legend_says_how_marks_were_reckoned(results, rule, repeats, legend) -> None:
@@ -203,10 +207,13 @@ def test_a_table_says_what_was_done(results) -> None:
             experiment.add(replace(job, split=split, dataset=dataset), 10 + fold)
     text = table(experiment.folder)
     assert "- Test: 5-fold cross-validation (seed 7)." in text
-    chosen = "Parameters chosen by 4-fold cross-validation on each training part, 2 times"
-    assert f"- {chosen}; SVM: C 1 to 100 (3); RMM: as SVM." in text
-    assert "- Preprocessing, fitted on each training part: impute median, standard, pca 80." in text
-    folds = "Folds of one cross-validation share training rows: it is too small."
+    chosen = "Parameter selection: 4-fold cross-validation on each training part, 2 times"
+    assert f"- {chosen}." in text
+    grids = text.split("**Parameter grids**")[1]
+    assert cells_of(lines_of(grids, "SVM")[0]) == ["SVM", "C", "1 to 100 (3 values)"]
+    assert cells_of(lines_of(grids, "RMM")[0]) == ["RMM", "all", "as SVM"]
+    assert "- Preprocessing, fitted to each training part: impute median, standard, pca 80." in text
+    folds = "It underestimates the uncertainty, as folds share training rows."
     assert f"standard error over 5 folds. {folds}" in text
 
 
@@ -471,7 +478,7 @@ def test_a_reference_table_has_every_format_and_layout(reference) -> None:
     assert table(folder, "csv") == (folder / "table.csv").read_text()
     assert r"92 / 89 \textasciitilde{}" in table(folder, "latex")
     assert "95.4 / " not in table(folder, layout="generic")
-    assert "what only records hold is not shown" in table(folder, layout="generic")
+    assert "values of single records are not shown" in table(folder, layout="generic")
 
 
 def test_a_file_that_is_no_table_is_named(reference) -> None:
@@ -566,7 +573,7 @@ def test_seconds_of_a_calibration_are_a_stage_of_the_machines_that_have_one(resu
     experiment.add(experiment.job("pima", "svm"), cpu_seconds=seconds | {"calibration": 4.0})
     experiment.add(experiment.job("pima", "rmm"), cpu_seconds=seconds)
     text = table(experiment.folder)
-    assert "CPU seconds a split: selection + training + test + calibration where asked for" in text
+    assert "CPU seconds per split: selection + training + test + calibration (if any)" in text
     assert "10.0 + 1.50 + 0.25 + 4.00" in text and "10.0 + 1.50 + 0.25 " in text
     rows = table(experiment.folder, fmt="csv").splitlines()
     assert sum("seconds_calibration" in row for row in rows) == 1

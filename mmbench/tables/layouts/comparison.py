@@ -1,4 +1,4 @@
-"""Any experiment: ranks and tests over data sets, paired tests over splits, Bayesian ones of both.
+"""Any experiment: ranks and tests over data sets, paired and Bayesian tests over splits.
 
 Over data sets, mean ranks are shown with the critical difference of Nemenyi, and every machine is
 compared with the first machine by Wilcoxon's and the Bayesian signed-rank test. On each data set,
@@ -71,7 +71,7 @@ def layout(sheet: Sheet) -> Table:
     head, grids = [], []
     if left_out := [sheet.label(name) for name in every if name not in sheet.machines]:
         what = label(metric)
-        head.append(f"Not compared, as there is no result of them ({what}): {', '.join(left_out)}.")
+        head.append(f"Not compared, without results ({what}): {', '.join(left_out)}.")
     for kernel in sheet.kernels:
         try:
             ranks = ranks_of(sheet, kernel, metric)
@@ -97,27 +97,26 @@ def _first(sheet: Sheet) -> str:
 
 
 def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
-    """Return the question that each test answers."""
+    """Return the null hypothesis of each test."""
     if not sheet.machines:
         return []
     reference, rope = _first(sheet), f"{rope_of(metric):g}"
     of_data_sets = [
-        "Friedman and Nemenyi ask: would machines that are all the same be ranked so differently "
-        "on data sets like these?",
-        f"Wilcoxon asks of each machine: would one as good as {reference} differ from it so much "
-        "on data sets like these? Its effect size goes from -1 (all worse) to 1 (all better).",
-        "The Bayesian signed-rank test answers: on a further data set, how probable is it that the "
-        f"machine is worse, practically equivalent (within {rope}), better?",
+        "Tests of Friedman and Nemenyi: null hypothesis of equal mean ranks over data sets.",
+        f"Wilcoxon's signed-rank test: null hypothesis of no difference from {reference} over data "
+        "sets. Effect: rank-biserial correlation, from -1 (all worse) to 1 (all better).",
+        "Bayesian signed-rank test: probabilities that a machine is worse, practically equivalent "
+        f"(within {rope}) and better on a further data set.",
     ]
     return [
-        f"{BETTER} better, {WORSE} worse than {reference} at {LEVEL:g}, corrected by Holm's method "
-        "over the whole table.",
+        f"{BETTER} better, {WORSE} worse than {reference} at the level {LEVEL:g} (p-values "
+        "Holm-corrected over the block).",
         *(of_data_sets if over_data_sets else []),
-        "The corrected resampled t-test asks: would two equally good ways of learning differ so "
-        "much over such splits of this data set? Its variance counts that splits share training "
-        "rows. d is the mean difference over its standard deviation over splits.",
-        "The Bayesian correlated t-test answers: on this data set, how probable is it that the "
-        f"mean difference is worse than -{rope}, within {rope}, better?",
+        "Corrected resampled t-test: null hypothesis of equal expected results on a data set; the "
+        "variance allows for training rows that splits share. d: mean difference divided by the "
+        "standard deviation of the differences.",
+        "Bayesian correlated t-test: probabilities that the mean difference on a data set is below "
+        f"-{rope}, within {rope}, and above {rope}.",
     ]
 
 
@@ -125,8 +124,8 @@ def _friedman(ranks: Ranks) -> str:
     return (
         f"Friedman over {ranks.n} data sets: chi-square {ranks.statistic:.2f}, p = {ranks.p:.2g}, "
         f"Kendall's W {ranks.concordance:.2f}. "
-        f"Rank 1 is best; values are ranked as printed. Nemenyi at {LEVEL:g}: mean ranks "
-        f"differ significantly from {ranks.critical_difference:.2f} on."
+        "Rank 1 is best; values are ranked as printed. Nemenyi's critical difference at "
+        f"{LEVEL:g}: {ranks.critical_difference:.2f}."
     )
 
 
@@ -167,7 +166,7 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
         for (machine, values), p in zip(gaps.items(), corrected, strict=True)
     ]
     heads = ("data sets", "mean difference", "Wilcoxon p", "effect", "worse / equivalent / better")
-    caption = f"{kernel_caption(*kernel)}: against {_first(sheet)} over data sets"
+    caption = f"{kernel_caption(*kernel)}: differences from {_first(sheet)} over data sets"
     return Grid((*words("machine"), *numbers(*heads)), rows, caption)
 
 
@@ -203,10 +202,10 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
         return str(correlated_posterior(gaps[key], rope_of(metric), ratio) or NOTHING)
 
     captions = {
-        difference: f"{label(metric)} against that of {_first(sheet)} "
-        "(corrected resampled t-test: p after Holm; d)",
-        posterior: f"Probability that it is worse than {_first(sheet)} / practically equivalent / "
-        "better (Bayesian correlated t-test over splits)",
+        difference: f"{label(metric)} minus {_first(sheet)} (Holm-corrected p of the corrected "
+        "resampled t-test; d)",
+        posterior: f"Probabilities: worse than {_first(sheet)} / practically equivalent / better "
+        "(Bayesian correlated t-test over splits)",
     }
     tested, weighed = (
         by_machine(sheet, text, caption, heads=data_heads(sheet.name), machines=others)

@@ -1,4 +1,4 @@
-"""Any experiment: a line for each data set, kernel and training size, a column for each machine.
+"""Any experiment: one row per data set, kernel and training size, one column per machine.
 
 The values are accuracies, beside published values if a published table belongs to the experiment,
 or the requested metrics. The last block shows the CPU seconds of each machine.

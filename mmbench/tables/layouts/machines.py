@@ -1,4 +1,4 @@
-"""Any experiment: a line for each machine, the best first, with its metrics, time and parameters.
+"""Any experiment: one row per machine, the best first, with metrics, CPU time and parameters.
 
 There is one block per data set, kernel and training size. The layout is for experiments with many
 machines on few data sets.
@@ -47,7 +47,7 @@ def layout(sheet: Sheet) -> Table:
     if sheet.cells:
         about.append(f"Selected: {CHOICES}.")
     if texts := with_search_text(sheet, sheet.machines):
-        about.append(f"CPU seconds are of selection, training and test.{texts}")
+        about.append(f"CPU seconds: selection, training and test.{texts}")
     return compose(sheet, "Machines, the best first", grids, *about, metric=first, choices=False)
 
 
@@ -67,7 +67,7 @@ def _machines(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
         cited = Shown(join(best, sheet.cite(row)), row)
         seconds = seconds_text(total_with_search(sheet, key))
         rows.append([sheet.label(key.machine), cited, *rest, seconds, chosen])
-    heads = numbers(*map(label, shown), "CPU seconds a split")
+    heads = numbers(*map(label, shown), "CPU seconds per split")
     kernel = kernel_caption(place.kernel, place.degree)
     size = "" if place.size is None else f", {place.size} rows"
     caption = f"{sheet.head(place, name=place.dataset)}: {kernel}{size}"

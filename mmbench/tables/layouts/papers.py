@@ -81,7 +81,7 @@ mmrm_table1 = Layout(
     published="mmrm_table1",
     machines=("mmrm", "svm", "rmm", "m4", "mpm"),
     blocks=[_by_kernel],
-    notes=["What the paper calls a standard deviation has the size of a standard error."],
+    notes=["The standard deviations in the paper have the size of standard errors."],
     metric=METRIC,
 )
 
@@ -112,7 +112,7 @@ def _ties_and_seconds(sheet: Sheet) -> Grid:
             rows.append([sheet.name(place), sheet.label(machine), *texts])
     columns = (
         *(*words("data set", "machine"), *numbers("ties", "expected errors")),
-        *(*numbers(*STAGES, group="CPU seconds"), *numbers("support vectors a pair")),
+        *(*numbers(*STAGES, group="CPU seconds"), *numbers("support vectors per pair")),
     )
     caption = "Tied votes, errors expected under random tie-breaking, CPU seconds"
     return Grid(columns, once(rows), caption)
@@ -124,7 +124,7 @@ mmrm_table2 = Layout(
     published="mmrm_table2",
     machines=("mmrm", "rmm", "svm"),
     blocks=[_errors, _ties_and_seconds],
-    notes=["C and gamma taken over from the SVM were searched once, in the SVM's selection time."],
+    notes=["{mmrm} and {rmm} reuse the SVM's C and gamma; this search is in the time of {svm}."],
     metric="errors_count",
 )
 
@@ -201,7 +201,7 @@ m4_table1 = Layout(
     published="m4_table1",
     machines=("m4", "svm", "mpm"),
     blocks=[_draws],
-    notes=["Percentile: share of the draws below the published value, equal ones counted half."],
+    notes=["Percentile: percentage of draws below the published value; ties count half."],
     metric=METRIC,
     spread=STANDARD_DEVIATION,
     runs="draws",
@@ -237,7 +237,8 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
     that splits share (Nadeau and Bengio 2003).
     """
     others = [machine for machine in sheet.machines if machine != "m4"]
-    heads = (h for m in others for h in (f"less {sheet.label(m)}", "p", "corrected p"))
+    m4 = sheet.label("m4")
+    heads = (h for m in others for h in (f"{m4} minus {sheet.label(m)}", "p", "corrected p"))
     rows = []
     for place in places:
         texts = [sheet.name(place, kernel=False)]
@@ -250,7 +251,7 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
                 texts.append(NOTHING if p != p else text)
         claimed = place.dataset in SIGNIFICANT.get(place.kernel, ())
         rows.append([*texts, "yes" if claimed else "no"])
-    caption = f"{caption}: accuracy of {sheet.label('m4')} less that of others"
+    caption = f"{caption}: differences in accuracy (%)"
     last = words("better than both in the paper")
     return Grid((*words("data"), *numbers(*heads), *last), rows, caption)
 
@@ -262,12 +263,11 @@ m4_table2 = Layout(
     machines=("m4", "svm", "mpm"),
     blocks=[_accuracies_and_tests],
     notes=[
-        "The paper does not say what its ± are; they have the size of standard errors over 50 "
+        "The paper does not define its ±, which have the size of standard errors over 50 "
         "partitions.",
-        "Best: data sets on which a machine has the largest mean, as printed; equal ones count "
-        "for all.",
-        f"{BETTER} M4 better, {WORSE} worse at {LEVEL:g}; p by a paired t-test over splits, and "
-        "corrected for the training rows that splits share (Nadeau and Bengio 2003).",
+        "Best: number of data sets on which the printed mean is the largest; ties all count.",
+        f"{BETTER} M4 better, {WORSE} M4 worse at {LEVEL:g}. p: paired t-test over splits; "
+        "corrected p: corrected for shared training rows (Nadeau and Bengio 2003).",
     ],
     metric=METRIC,
 )
@@ -342,12 +342,13 @@ mamc_table2 = Layout(
     machines=MAMC_MACHINES,
     blocks=[_accuracies_and_counts, _mamc_sizes],
     notes=[
-        "Average: mean over the data sets. Best/worst: lines with the largest and smallest mean, "
-        "as printed; equal ones all count.",
-        "W/T/L: data sets on which {mamc_bs} is better than, the same as, worse than the machine, "
-        "by Welch's t-test at 95 %.",
-        "The counts of the published lines are recounted from them; the paper itself prints "
-        "best/worst 2/0 for MAMC_bsg and 0/11 for MAMC.",
+        "Average: mean over data sets.",
+        "Best/worst: numbers of data sets with the largest and smallest printed mean; ties all "
+        "count.",
+        "W/T/L: numbers of data sets on which {mamc_bs} is better than, equal to, and worse than "
+        "the machine (Welch's t-test at 95 %).",
+        "Published counts are computed from the published means; the paper prints best/worst 2/0 "
+        "for MAMC_bsg and 0/11 for MAMC.",
     ],
     metric=METRIC,
     spread=STANDARD_DEVIATION,
@@ -399,16 +400,16 @@ def _ratio(seconds: dict[str, float], machine: str) -> str:
 
 
 mamc_table3 = Layout(
-    "Table 3 of the MAMC paper: CPU seconds per split, and their ratios to the MAMC's.",
-    title="CPU seconds per split, and their ratios to the MAMC's (MAMC paper, table 3)",
+    "Table 3 of the MAMC paper: CPU seconds per split, and ratios to the MAMC.",
+    title="CPU seconds per split, and ratios to the MAMC (MAMC paper, table 3)",
     published="mamc_table3",
     machines=MAMC_MACHINES,
     blocks=[_times],
     notes=[
-        "Selection, training and test together, on one thread; mean over splits.",
-        "Published seconds are those of the paper's computer and program: ratios can be compared, "
-        f"seconds can not. {NOTHING} the cell is lost in the text of the paper, or was not run.",
-        "Shortest/longest: data sets on which the machine takes the least and the most time.",
+        "Selection, training and test on one thread; mean over splits.",
+        "Published seconds are times of another computer and program: only ratios are comparable.",
+        f"{NOTHING}: lost in the text of the paper, or not run.",
+        "Shortest/longest: numbers of data sets on which the machine is fastest and slowest.",
     ],
 )
 
@@ -443,7 +444,7 @@ def _milliseconds(sheet: Sheet) -> Iterable[Grid]:
         seconds = total(sheet, key, ("training",))
         return NOTHING if seconds is None else f"{1000 * seconds:.1f}"
 
-    caption = "CPU milliseconds of one training; published: lost."
+    caption = "CPU milliseconds per training (the published times are lost)."
     heads = data_heads(lambda place: sheet.name(place, kernel=False))
     for kernel in sheet.kernels:
         places, name = sheet.places_of(kernel), f"{caption} {kernel_caption(*kernel)}"
@@ -459,10 +460,10 @@ fsvm_table2 = Layout(
     blocks=[_accuracies_and_wins, _milliseconds],
     notes=[
         "The paper prints means over 100 runs, without a spread.",
-        "{fsvm} better on: data sets on which its mean, as printed, is larger, of "
-        "those on which both have one.",
-        "The paper's heads R-SVM and R-SVM have lost their superscripts: the order is that of its "
-        "public abstract.",
+        "{fsvm} better on: number of data sets on which its printed mean is larger, out of the "
+        "data sets with both means.",
+        "The superscripts of the two headings R-SVM are lost in the text of the paper; their order "
+        "is taken from its public abstract.",
     ],
     metric=METRIC,
 )
@@ -477,7 +478,7 @@ def _objectives(sheet: Sheet) -> Grid:
         rounds = f"{min(counts)} to {max(counts)}" if counts else NOTHING
         rows.append([sheet.name(place), *texts, rounds])
     columns = (*sheet.columns("data"), *numbers("rounds by the paper's rule"))
-    caption = "(F - F*) / F* in per cent: mean over splits, in parentheses the largest"
+    caption = "(F - F*) / F* in per cent: mean over splits (maximum)"
     return Grid(columns, rows, caption)
 
 
@@ -513,10 +514,9 @@ fsvm_rounds = Layout(
     others=False,
     blocks=[_objectives, _fsvm_accuracies],
     notes=[
-        "{fsvm}: the paper's rule, at most 15 rounds, ended when F falls by less "
-        "than 0.1 %. All columns have the C and rho that it selected.",
-        "The optimum F* is what {fsvm_opt} reaches; its own column is the proven "
-        "distance to a lower bound.",
+        "{fsvm}: the paper's stopping rule (15 rounds, or a decrease of F by less than 0.1 %).",
+        "All columns use the C and rho that {fsvm} selects.",
+        "F*: objective of {fsvm_opt}, whose column shows the relative distance to a lower bound.",
     ],
     metric=METRIC,
 )
@@ -538,7 +538,7 @@ lfw = Layout(
     "Verification on LFW: mean accuracy and standard error over the ten folds of view 2.",
     title="Verification accuracy (%) on LFW, view 2, image-restricted (an extension)",
     blocks=[_descriptors, by_stage],
-    notes=["Nothing published to compare with: the F-SVM paper's section on LFW is lost."],
+    notes=["No published values: the section on LFW of the F-SVM paper is lost."],
     metric=METRIC,
     runs="folds",
 )

@@ -100,13 +100,13 @@ def layout(sheet: Sheet) -> Table:
         sheet,
         "Training time by the number of training rows (RMM paper, figure 2)",
         [grid for base in bases for grid in _grids(sheet, base)],
-        "CPU seconds of one thread. The SVM, and the Gram matrix: mean over the RMMs on the "
-        "same rows, each of which computes them. The RMM: without the SVM that gives theta.",
-        "Whole trainings: Gram matrix, SVM and RMM together. The paper does not say whether "
-        "its training times include kernel values.",
-        "B₁, B₂, B₃ = 1 + (theta - 1) / {2, 4, 10}, theta = max |f| of the SVM on the "
-        "training rows. From the SVM's solution; cold: from zero.",
-        "Exponent: slope of log seconds against log rows, ± its standard error.",
+        "CPU seconds of one thread. SVM and Gram matrix: mean over the RMMs on the same rows, each "
+        "of which computes both. RMM: without the SVM that determines theta.",
+        "Whole trainings: Gram matrix, SVM and RMM. The paper does not state whether its training "
+        "times include kernel values.",
+        "B₁, B₂, B₃ = 1 + (theta - 1) / {2, 4, 10}, theta = max |f(x)| of the SVM.",
+        "Starting point: solution of the SVM; cold: zero.",
+        "Exponent: slope of log seconds against log rows ± standard error.",
     )
 
 
@@ -139,9 +139,11 @@ def _grids(sheet: Sheet, base: Key) -> list[Grid]:
     return [
         Grid((*rows, *seconds_of, *errors_of), parts, caption),
         Grid(
-            (*rows, *rmm_columns), ratios, "Times the SVM's seconds: the RMM alone / with its SVM"
+            (*rows, *rmm_columns), ratios, "Times the SVM's seconds: RMM alone / RMM with its SVM"
         ),
-        Grid((*rows, *gram, *columns), totals, "CPU seconds of whole trainings (times the SVM's)"),
+        Grid(
+            (*rows, *gram, *columns), totals, "CPU seconds of whole trainings (relative to the SVM)"
+        ),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Table 1 of the RMM paper: errors on digits, a column a degree, and McNemar's test of RMM and SVM.
+"""Table 1 of the RMM paper: errors on digits, one column per degree; McNemar's test of RMM and SVM.
 
 The paper reports single runs. If an experiment repeats the selection with other seeds, the run with
 the first seed is shown as the single run, and the mean over seeds below. Further blocks show the
@@ -32,7 +32,7 @@ PUBLISHED = "rmm_table1"
 MACHINES = ("svm", "sigma_svm", "klda", "rmm")
 METRIC = "errors_count"
 #: Captions.
-EXPECTED = "Errors expected when equal votes are drawn at random, mean over seeds"
+EXPECTED = "Errors expected under random tie-breaking, mean over seeds"
 SECONDS = "CPU seconds of selection and training of all pairs, mean over seeds"
 
 
@@ -105,7 +105,7 @@ def _mcnemar(sheet: Sheet) -> Grid:
         for dataset in datasets
     ]
     caption = (
-        "Single run: digits that only the RMM has right : that only the SVM has right (p-value of "
+        "Single run: digits that only the RMM : only the SVM classifies correctly (p-value of "
         "McNemar's exact test)"
     )
     return Grid(_columns(sheet), rows, caption)

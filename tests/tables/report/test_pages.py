@@ -97,7 +97,8 @@ def test_a_classifier_without_a_kernel_has_none_in_its_name(results, pages) -> N
     )
     assert "<h1>SVM on iris (rbf)</h1>" in found["trees/cells/iris-rbf-svm.html"].path.read_text()
     assert re.search(
-        "Without a kernel, shown in the rows of linear: (?i:tree)", found["trees/index.html"].text
+        "Classifiers without a kernel, in the rows of linear: (?i:tree)",
+        found["trees/index.html"].text,
     )
 
 

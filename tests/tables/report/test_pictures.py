@@ -56,14 +56,14 @@ def test_times_hold_the_search_whose_parameters_are_taken_over(results, pages) -
     picture = page.pictures()["time-and-accuracy"]
     assert [trace["x"] for trace in picture["data"]] == [[11.75], [21.75], [31.75]]
     assert (
-        "Those of RMM, MMRM include the search of SVM, whose parameters they take over" in page.text
+        "The time of RMM, MMRM includes the search of SVM, whose parameters are reused" in page.text
     )
     assert "selection taken over from SVM" in picture["data"][1]["hovertext"][0]
     lines = table(experiment.folder).splitlines()
     seconds = [line.split("|")[3].strip() for line in lines if line.startswith("| ")]
     assert sorted(seconds[2:5]) == ["11.8", "21.8", "31.8"]
     by_stage = table(experiment.folder, layout="generic")
-    assert "the search of SVM, taken over by RMM, MMRM, counts there alone" in by_stage
+    assert "RMM, MMRM reuse the search of SVM, whose time is in the column of SVM" in by_stage
 
 
 def test_points_open_the_pages_of_their_cells(both) -> None:
