@@ -199,7 +199,7 @@ def easy(
     jobs: int | None = JOBS,
     set: list[str] | None = SET,
     all_machines: bool = flag("--all", "Run all machines, which takes many times as long."),
-    show: bool = flag("--show", "Print the experiment as YAML to start from, and run nothing."),
+    show: bool = flag("--show", "Print the experiment as YAML, as a template, and run nothing."),
     save: Path | None = option(
         "FILE", "Write the best machine, trained on all rows, to a .joblib."
     ),
@@ -280,7 +280,7 @@ def figure(
 def report(
     results: list[Path] = TABLES,
     output: Path = option(
-        "DIR", "Folder of the report, new or of an earlier one.", default=Path("report")
+        "DIR", "Folder of the report: a new folder, or an earlier report.", default=Path("report")
     ),
     mix: bool = MIX,
 ) -> None:
@@ -337,7 +337,7 @@ NAMES = argument("NAME", "Data sets [default: all].", None, show_default=False)
 
 @data_app.command("list")
 def list_data(mirror: str | None = MIRROR, store: Path = STORE) -> None:
-    """List the data sets with a card, and where their files are."""
+    """List the data sets with a card, and the locations of their files."""
     from mmbench.commands.data import summaries
 
     echo_columns(
@@ -349,7 +349,7 @@ def list_data(mirror: str | None = MIRROR, store: Path = STORE) -> None:
 def info(
     name: str = argument("NAME", "A data set."), mirror: str | None = MIRROR, store: Path = STORE
 ) -> None:
-    """Show the card of a data set, and which of its sources is here."""
+    """Show the card of a data set, and the source whose files are on this computer."""
     from mmbench.commands.data import info as card_text
 
     echo(card_text(name, store, mirror))
@@ -363,7 +363,7 @@ def fetch(names: Names = NAMES, mirror: str | None = MIRROR, store: Path = STORE
 
 @data_app.command()
 def verify(names: Names = NAMES, mirror: str | None = MIRROR, store: Path = STORE) -> None:
-    """Compare the files that are here with their cards."""
+    """Compare the data files on this computer with their cards."""
     _echo_outcomes("verify", names, mirror, store)
 
 
@@ -430,7 +430,7 @@ def _add_list(kind: str, text: str) -> None:
 _add_list("dataset", "List the data sets with a card.")
 _add_list("layout", "List the table layouts.")
 _add_list("figure", "List the figures.")
-_add_list("config", "List the experiments, those in configs/ here included.")
+_add_list("config", "List the experiments of mmbench and of the folder configs/.")
 
 
 @config_app.callback()
@@ -441,7 +441,7 @@ def _group() -> None:
 
 @config_app.command()
 def show(name: str = argument("CONFIG", "A YAML file, or a name.", **CONFIG)) -> None:
-    """Print the file of an experiment, to start from."""
+    """Print the YAML file of an experiment, as a template."""
     from mmbench.config.files import find_config, read_text
 
     echo(read_text(find_config(name)), nl=False)

@@ -9,9 +9,10 @@ The problem of a pair of classes, or of a class against the rest, with penalties
 optimum (Boyd and Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC adds the squared
 intercept to ||w||^2 and may square the losses; D changes accordingly.
 
-How far a model is from the optimum has three sides which need not agree: its objective, its
-decisions, and its labels. A training that stops at a tolerance of the optimality conditions, as
-libsvm's, may have a relative gap of 0.9 while no label differs from the optimum.
+The distance of a model from the optimum can be measured by its objective, its decisions or its
+labels, and these measures need not agree. A training that stops at a tolerance of the optimality
+conditions, such as libsvm's, may have a relative gap of 0.9 although no label differs from the
+labels at the optimum.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ def certify(
     y : array-like of shape (n_samples,)
         Class labels.
     C : float, optional
-        Penalty on slack, if the model does not store it. By default, of a NuSVC or of a model file
-        of libsvm, the largest dual variable, which equals C if some row violates its margin.
+        Penalty on slack, if the model does not store it. The default for a NuSVC and for a model
+        file of libsvm is the largest dual variable, which equals C if some row violates its margin.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows in training.
 
@@ -309,8 +310,8 @@ def _kernel_problems(
         kernel != "precomputed" and _differs(X[support], model.support_vectors_)
     ):
         raise UserError(
-            "X has not the support vectors of the model at the indices support_; give the training "
-            "rows in their order in training"
+            "the rows of X at the indices support_ are not the support vectors of the model; give "
+            "the training rows in the order of the training"
         )
     if X.shape[0] > MAX_KERNEL_ROWS:
         raise UserError(f"X has {X.shape[0]} rows, and at most {MAX_KERNEL_ROWS} are certified")

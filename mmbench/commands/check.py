@@ -22,7 +22,7 @@ from mmbench.machines.base.problem import BinaryProblem, Fit
 
 #: Maximum relative difference of two objectives that count as equal.
 SAME = 1e-6
-NO_CERTIFICATES = "; it solves no problem that is stated here: no certificates"
+NO_CERTIFICATES = "; no certificates, since its optimisation problem is unknown"
 
 
 def _data() -> tuple[NDArray, NDArray]:
@@ -69,7 +69,7 @@ def _same_in_any_order(machine: PairwiseClassifier) -> None:
 
 
 def _same_by_path(machine: PairwiseClassifier) -> None:
-    """A training from a neighbour's solution reaches the objective of one from scratch."""
+    """A training with a warm start reaches the objective of a training without warm start."""
     X, y = _data()
     rows = y != "setosa"
     signs = np.where(y[rows] == "virginica", 1.0, -1.0)
@@ -83,7 +83,7 @@ def _same_by_path(machine: PairwiseClassifier) -> None:
 
 
 def _same_by_reference(machine: PairwiseClassifier) -> None:
-    """The route "reference", where there is one, reaches the objective of the default."""
+    """The route "reference", if it exists, reaches the objective of the default route."""
     X, y = _data()
     if machine.parameters["solver"].problem("reference") is None:
         other = clone(machine).set_params(solver="reference")
@@ -116,7 +116,7 @@ def check_machine(path: str) -> tuple[list[str], bool]:
     try:
         made = make()
     except Exception as error:
-        raise UserError(f"{path}: cannot be made without arguments: {error}") from None
+        raise UserError(f"{path}: cannot be instantiated without arguments: {error}") from None
     checks = [
         (f"scikit-learn: {getattr(check, 'func', check).__name__}", check, clone(estimator))
         for estimator, check in estimator_checks_generator(made)

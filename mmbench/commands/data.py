@@ -169,7 +169,11 @@ def _verify_one(card: Card, places: Places, skip_absent: bool) -> Outcome | None
     if search.tried:
         return Outcome(card.name, False, "; ".join(search.tried))
     if found is None:
-        return None if skip_absent else Outcome(card.name, False, "not here; fetch it first")
+        return (
+            None
+            if skip_absent
+            else Outcome(card.name, False, "no files on this computer; fetch them first")
+        )
     try:
         found.read(every_value=True)
     except UserError as error:

@@ -167,7 +167,7 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
             splits = pd.read_csv(item.splits, keep_default_na=False, na_values=[""])
             parts.append(splits.fillna({"reason": "", "kernel": ""}))
     if not parts:
-        raise UserError(f"{paths[0]}: holds tables alone, no records to export")
+        raise UserError(f"{paths[0]}: holds only tables, no records to export")
     rows = pd.concat([part.astype(object) for part in parts], ignore_index=True)
     rows = rows.reindex(columns=list(columns)).convert_dtypes()
     types = {name: "Float64" for name in rows if rows[name].isna().all()}
@@ -184,7 +184,7 @@ def export(
 ) -> str:
     """Write the records of results folders to a file; without a file, return CSV text.
 
-    Of a reference table, the file ``splits.csv.gz`` is read.
+    For a reference table, the file ``splits.csv.gz`` is read.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
         verb = "removed" if remove else "would be removed"
         lines.append(
-            f"{store.folder}: no intact plan, run it once more before"
+            f"{store.folder}: no intact plan; run the experiment again before"
             if paths is None
             else f"{store.folder}: {len(paths)} files ({megabytes:.1f} MB) {verb}"
         )

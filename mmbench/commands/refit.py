@@ -38,7 +38,7 @@ def refit(
     dataset, kernel : str, optional
         Data set and kernel; needed if the experiment has several.
     store, mirror : path
-        Places of the data, as for `mmbench.run`.
+        Local store and mirror of data files, as for `mmbench.run`.
 
     Returns
     -------
@@ -55,8 +55,9 @@ def refit(
 
     Notes
     -----
-    The expected accuracy was measured on splits whose training parts had fewer rows and parameters
-    of their own. Values of the best column are slightly too high, as it was chosen by them.
+    The expected accuracy was measured on splits whose training parts had fewer rows and separately
+    selected parameters. It is slightly too high for the best column, since this column was selected
+    by its accuracy.
 
     Examples
     --------
@@ -138,7 +139,7 @@ def _records(
         len({(record.job.split.size, dict(record.job.params).get("degree")) for record in records})
         > 1
     ):
-        raise UserError(f"{folder}: several training sizes or degrees; refit takes one of each")
+        raise UserError(f"{folder}: several training sizes or degrees; refit needs one of each")
     return records
 
 

@@ -262,7 +262,9 @@ def check_source(config: Config, source: Config) -> None:
     for problem in _source_problems(config, source):
         raise Fault(f"{source.name} {problem}", "parameters_from")
     if len(source.protocol.seeds) > 1 or len(config.protocol.seeds) > 1:
-        raise Fault("parameters are taken over for one seed, not for a list", "parameters_from")
+        raise Fault(
+            "parameters can be inherited for one seed, not for a list of seeds", "parameters_from"
+        )
 
 
 def _source_problems(config: Config, source: Config) -> Iterator[str]:
@@ -293,7 +295,7 @@ def _check_published(config: Config) -> None:
         with at("published_only", k):
             check_known(name, known, "no published table has machine")
             if name in config.machines:
-                raise ValueError(f"{name!r} is among the machines that run")
+                raise ValueError(f"{name!r} is also a machine of this experiment")
             if name in config.published_only[:k]:
                 raise ValueError(f"{name!r} occurs twice")
     for k, entry in enumerate(config.datasets):

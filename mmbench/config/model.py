@@ -175,11 +175,11 @@ class Select(Strict):
         if len(stated) > 1:
             raise ValueError(f"{' and '.join(stated)} exclude each other")
         if self.validation is not None and self.repeats > 1:
-            raise ValueError("validation is made once; repeats belong to folds and split")
+            raise ValueError("validation is not repeated; set repeats for folds or split only")
         if self.validation == "test" and self.scope == "pair":
-            raise ValueError("validation on the test part is of all classes, scope global")
+            raise ValueError("validation: test needs scope: global")
         if self.validation == "test" and self.metric != "accuracy":
-            raise ValueError("validation on the test part goes by the accuracy")
+            raise ValueError("validation: test needs metric: accuracy")
         return self
 
     @property

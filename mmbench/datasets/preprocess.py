@@ -82,7 +82,7 @@ def from_path(name: str, parameters: Any = ()) -> Any:
     try:
         made = getattr(import_module(module), attribute)(**dict(parameters or ()))
     except Exception as error:  # the imported module may raise any exception
-        raise ValueError(f"{name} cannot be made: {error}") from None
+        raise ValueError(f"{name} cannot be created: {error}") from None
     if not (hasattr(made, "fit") and hasattr(made, "transform")):
         raise ValueError(f"{name} is no transformer: it has no fit and transform")
     return made

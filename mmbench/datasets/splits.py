@@ -431,7 +431,7 @@ def with_folds(data: Dataset, path: str) -> Dataset:
         names = sorted(set(column) - {""}, key=lambda name: (len(name), name))  # "2" before "10"
         splits += [(np.flatnonzero(cells != name), np.flatnonzero(cells == name)) for name in names]
     if not splits:
-        raise UserError(f"{path}: no row is tested")
+        raise UserError(f"{path}: no row is a test row")
     content = hash_with_folds(data.content_hash, path)
     return replace(data, predefined=splits, split_deviations=(), folds=path, content_hash=content)
 

@@ -186,5 +186,5 @@ def calibrated_probabilities(
     if time_is_up():
         raise OutOfTime(0, len(folds) + 1)
     n = sum(issubclass(one.category, ConvergenceWarning) for one in caught)
-    notes = [f"calibration: {n} of its trainings of pairs did not end optimal"] if n else []
+    notes = [f"calibration: {n} of the trainings of pairs of classes are not optimal"] if n else []
     return model.predict_proba(data.X_test), notes

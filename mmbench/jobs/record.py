@@ -147,8 +147,8 @@ def middle(choices: Sequence[Choice]) -> Choice:
     of_pairs = [choice for choice in choices if isinstance(choice, list)]
     if len(counts := {len(pairs) for pairs in of_pairs}) > 1:
         raise ValueError(
-            f"the splits have choices for {min(counts)} to {max(counts)} pairs of classes: where "
-            "one lacks a class there is no median for each pair"
+            f"the splits have parameters for {min(counts)} to {max(counts)} pairs of classes; if "
+            "a split lacks a class, there is no median per pair"
         )
     return [_middle(pair) for pair in zip(*of_pairs, strict=True)]
 

@@ -92,7 +92,7 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
             return file.read(most)
     except FileNotFoundError:
         raise
-    except OSError as error:  # for one, a folder in place of the file
+    except OSError as error:  # for example, a folder in place of the file
         raise BadRecord(f"cannot be read ({error.strerror})") from None
 
 
@@ -544,7 +544,9 @@ def _npz(arrays: Arrays) -> bytes:
     import numpy as np
 
     if any(array.dtype.hasobject for array in arrays.values()):
-        raise TypeError("arrays of Python objects could only be read by running what they hold")
+        raise TypeError(
+            "arrays of Python objects cannot be stored, since reading them could run code"
+        )
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()

@@ -72,8 +72,9 @@ def geometry(
     ----------
     machine : estimator or tuple
         A fitted machine of mmbench; a fitted SVC or NuSVC; another fitted classifier with ``coef_``
-        and ``intercept_`` (the hyperplane between two of several classes is the difference of
-        theirs); or the pair (w, b), where w has the shape (n_features,) or (n_pairs, n_features).
+        and ``intercept_`` (with more than two classes, the hyperplane of a pair is the difference
+        of the hyperplanes of both classes); or the pair (w, b), where w has the shape (n_features,)
+        or (n_pairs, n_features).
     X : array-like of shape (n_samples, n_features)
         Rows at which the quantities are computed, in general the training rows; the kernel matrix
         if the kernel is "precomputed".
@@ -106,8 +107,9 @@ def geometry(
     Notes
     -----
     ``margin``, ``average_margin``, ``margin_variance``, ``spread``, ``rho``, ``rho_m4``, ``kappa``,
-    the worst-case accuracies and the radii do not depend on the scale of (w, b). All others do; the
-    quotients ``d_w_v / d_b_c``, ``d_w_s / d_b_c``, ``d_w_n / d_b_m`` and ``d_w_m / d_b_m`` do not.
+    the worst-case accuracies and the radii do not depend on the scale of (w, b), nor do the
+    quotients ``d_w_v / d_b_c``, ``d_w_s / d_b_c``, ``d_w_n / d_b_m`` and ``d_w_m / d_b_m``. All
+    other quantities depend on this scale.
 
     Examples
     --------
@@ -220,7 +222,7 @@ def _hyperplanes(
     else:
         raise UserError(
             f"{type(machine).__name__} has no hyperplanes: it is not fitted, or has neither dual "
-            "coefficients nor coef_; of a Pipeline pass the last step and the transformed rows"
+            "coefficients nor coef_; for a Pipeline, pass the last step and the transformed rows"
         )
 
 
@@ -436,8 +438,9 @@ def minimum_on_simplex(
 ) -> NDArray:
     """Return the minimiser of a convex function over ``p >= 0, sum p = 1``.
 
-    `function` returns value, gradient g and Hessian at p. A primal-dual interior-point method with
-    Mehrotra's corrector; ``p'g - min g`` bounds the distance of the value from the minimum.
+    `function` returns value, gradient g and Hessian at p. The method is a primal-dual interior
+    point with Mehrotra's corrector; ``p'g - min g`` bounds the distance of the value from the
+    minimum.
     """
     p, best, least = np.full(n, 1.0 / n), np.full(n, 1.0 / n), np.inf
     z, level = np.zeros(n), 0.0  # multipliers of p >= 0 and of sum p = 1

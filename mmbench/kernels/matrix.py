@@ -317,7 +317,7 @@ class KernelMatrix:
         return int(min(math.sqrt(allowed), len(self)))
 
     def _most_stored(self, n_part: int) -> int:
-        """Return how many rows fit in memory beside a submatrix of `n_part` rows and workspace."""
+        """Return the number of rows that fit in memory besides a submatrix of `n_part` rows."""
         size, memory = self.dtype.itemsize, self._cache_bytes
         left = (1 - BLOCK_SHARE) * memory - (1 + WORKSPACE_SHARE) * size * n_part**2
         return int(np.clip(min(STORED_SHARE * memory, left) / (size * len(self)), 0, len(self)))
@@ -460,7 +460,9 @@ class _RowStore:
         self._time = 0
 
     def find(self, rows: NDArray) -> NDArray:
-        """Return the slots of the rows in `values`, -1 if not stored; mark them as just used."""
+        """Return the slot of each row in `values`, -1 if the row is not stored; mark the rows as
+        used last.
+        """
         self._time += 1
         slots = self._slot_of[rows]
         self._asked_at[slots[slots >= 0]] = self._time

@@ -89,7 +89,7 @@ class KLDA(WeightedClassifier):
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"eta": ("eta", tuple(10.0**k for k in range(-6, 2)))},
         prefer={"eta": "large", **WeightedClassifier.search_space.prefer},
-        single_precision=False,  # a ridge of 1e-6 is below the rounding of float32
+        single_precision=False,  # a ridge of 1e-6 is below the rounding errors of float32
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=2,  # Gram matrix and its factor

@@ -202,8 +202,8 @@ class DaskExecutor:
             lost = True
         if lost:
             raise UserError(
-                f"the scheduler {self._address} is gone; finished jobs are stored, and the same "
-                "command goes on from there"
+                f"no connection to the scheduler {self._address}; finished jobs are stored, "
+                "and the same command runs the remaining jobs"
             )
 
     def cancel(self) -> None:

@@ -37,7 +37,7 @@ def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
         store = Store(data)
         found = Search(ref.card, Places(data, mirror)).local()
         if found is None or not found.paths:
-            raise UserError(f"data set {ref.name!r} is neither here nor where its jobs run")
+            raise UserError(f"no files of data set {ref.name!r} on this computer or on the workers")
         names = [file.path for file in found.source.files]
         if found.packed:
             names = [str(path.relative_to(store.root)) for path in found.paths]

@@ -258,8 +258,8 @@ class Run:
         elif changed:
             machines = ", ".join(sorted({unique[key].machine for key in changed}))
             said.append(
-                f"{len(changed)} finished jobs ({machines}) were made by other "
-                "sources with today's parameters and version; --rerun changed runs them again"
+                f"{len(changed)} finished jobs ({machines}) were made by a different source code "
+                "of the same version; --rerun changed runs them again"
             )
         self.results = {key: record for key, record in found.items() if is_done(record)}
         self.stored = {key for key in self.results if store.path_of(key).exists()}
@@ -302,7 +302,7 @@ class Run:
             kept = self.summary.done + self.summary.reused
             self.progress.say(
                 f"interrupted: {kept} finished jobs are kept in {self.store.folder}, "
-                f"{self.summary.left} are left; the same command goes on from there"
+                f"{self.summary.left} are left; the same command runs the remaining jobs"
             )
         return self.summary
 
@@ -314,7 +314,7 @@ class Run:
         if not slots and (self.schedule.slots or not self.waits):
             self.waits = True
             left = "no worker is left" if self.schedule.slots else "the cluster has no worker yet"
-            self.progress.say(f"{left}; waiting for one to join")
+            self.progress.say(f"{left}; waiting for a worker")
         self.schedule.slots = slots
         for start in self.schedule.starts():
             self._start(start)
@@ -359,7 +359,7 @@ class Run:
         try:
             self.store.write(record, arrays)
         except FileExistsError as error:  # written by another run, which did not see the lock
-            self.progress.say(f"{error}; that of another run is kept")
+            self.progress.say(f"{error}; the record of the other run is kept")
             record = self.store.read(job.key)
         self.schedule.finish(record)
         self.time_left.end(job)

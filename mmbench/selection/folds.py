@@ -110,11 +110,11 @@ def inner_splits(
 ) -> Splits:
     """Return (training rows, validation rows) of each stratified split; see `InnerSplits`.
 
-    Raises ValueError if `folds` and `split` are both given or both None, or if the smallest class
+    Raises ValueError unless exactly one of `folds` and `split` is given, or if the smallest class
     has fewer rows than there are folds.
     """
     if (folds is None) == (split is None):
-        raise ValueError("selection takes either folds or split, not both and not neither")
+        raise ValueError("selection needs either folds or split")
     counts = np.bincount(labels)
     smallest = int(counts[counts > 0].min())
     if folds is not None and smallest < folds:

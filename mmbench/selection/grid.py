@@ -31,7 +31,7 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
     """
     empty = [name for name, values in grid.items() if len(values) == 0]
     if not grid or empty:
-        raise ValueError(f"a grid needs values on every axis, empty: {empty or 'the grid'}")
+        raise ValueError(f"every axis of a grid needs values; empty: {empty or 'the grid'}")
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 

@@ -107,9 +107,10 @@ def _brier(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
 
 #: Ranking of the test rows by one-vs-one machines, for the legend of a table.
 RANKED = (
-    "One-vs-one machines rank the rows by the decision value of two classes; of more than two "
-    "classes by the votes of the class, rows with equal votes by the summed decision values of the "
-    "class; in a tied vote the first of the tied classes has the largest score of the row"
+    "One-vs-one machines rank the test rows by the decision value if there are two classes; if "
+    "there are more, by the votes for the class, and rows with equal votes by the sum of the "
+    "decision values for the class; in a tied vote the first of the tied classes has the largest "
+    "score of the row"
 )
 
 METRICS = {
@@ -118,7 +119,7 @@ METRICS = {
         "Balanced accuracy",
         "predictions",
         _balanced_accuracy,
-        "the mean over classes of the share of their test rows that are recognised",
+        "the mean over classes of the fraction of their test rows that are classified correctly",
     ),
     "f1_macro": Metric(
         "Macro F1",
@@ -136,15 +137,15 @@ METRICS = {
         "AUC",
         "scores",
         _of_ranks("roc_auc_score"),
-        "area under the ROC curve; of more than two classes the mean over classes of each against "
-        f"the rest. {RANKED}",
+        "area under the ROC curve; with more than two classes, the mean over classes of the area "
+        f"of the class against all others. {RANKED}",
     ),
     "average_precision": Metric(
         "Average precision",
         "scores",
         _of_ranks("average_precision_score"),
-        "of the second of two classes, of more the mean over classes of each against the rest. "
-        f"{RANKED}",
+        "for the second of two classes; with more classes, the mean over classes of the value of "
+        f"the class against all others. {RANKED}",
     ),
     "log_loss": Metric(
         "Log loss",
@@ -173,5 +174,5 @@ def check_selectable(name: str) -> None:
     if name in SELECTABLE:
         return
     if name in METRICS:
-        raise UserError(f"parameters cannot be chosen by {name}: a search makes no probabilities")
+        raise UserError(f"parameters cannot be selected by {name}, which needs probabilities")
     raise UserError(f"unknown metric {name!r}{did_you_mean(name, SELECTABLE)}")

@@ -132,7 +132,7 @@ def select(
     check_selectable(metric)
     if is_given(getattr(machine, "kernel", None)):  # foreign classifiers may have no kernel
         raise ValueError(
-            "select takes kernels by name; search with a kernel matrix or function in "
+            "select needs a kernel given by name; for a kernel matrix or function use "
             "scikit-learn's GridSearchCV"
         )
     parts = [grid_points(part) for part in staged(grid, stages)]
@@ -153,7 +153,7 @@ def select(
         found = GridScores(data, points, METRICS[metric], n_jobs)
         tables = found.of_pairs(machines) if scope == "pair" else found.of_votes(machines)
         if np.isnan(tables).any():
-            raise ValueError(f"{metric} has no value where the rows held out are of one class")
+            raise ValueError(f"{metric} is undefined if the held-out rows belong to one class")
         winners = [best_point(points, table.mean(axis=1), rule) for table in tables]
         best = float(np.mean([t[k].mean() for t, k in zip(tables, winners, strict=True)]))
         means = np.mean(tables, axis=0)

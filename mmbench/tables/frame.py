@@ -145,7 +145,8 @@ class Cell:
     splits : list of dict
         Rows of the split table, one per record.
     counted : list of dict
-        Rows that are averaged; rows with a failed fit only with `include_failed`.
+        Rows that are averaged; they include rows with a failed fit only if `include_failed` is
+        true.
     done, failed : list of Record
         Records of finished jobs, and of failed jobs.
     fits : dict
@@ -185,7 +186,7 @@ class Cell:
 
     @property
     def lacks(self) -> bool:
-        """Whether splits without a result are left."""
+        """Whether some splits have no result."""
         return len(self.done) < self.planned.n_splits
 
     @cached_property
@@ -222,7 +223,7 @@ class Cell:
     def values(self, metric: str) -> list[tuple[Split, float | str]]:
         """Return the values of a metric on the averaged splits, by (repeat, fold, seed).
 
-        A value is text if the record lacks an array that the metric needs: the name of the array.
+        If a record lacks an array that the metric needs, the value is the name of this array.
         """
         if metric not in self._values:
             self._values[metric] = found = []
@@ -368,9 +369,10 @@ class Selected(NamedTuple):
     median: float
     #: Number of selections of numbers.
     n: int
-    #: Numbers of selections of the ends of the grid and of values that are no number, in words.
+    #: Text with the numbers of selections at the ends of the grid, and of values that are not
+    #: numbers.
     note: str
-    #: The median and these numbers, for a table cell.
+    #: Text of a table cell: the median and these numbers.
     text: str
 
 

@@ -342,7 +342,7 @@ def _resampled(differences: ArrayLike, test_to_train: float) -> tuple[float, flo
 
 
 def holm(p_values: ArrayLike) -> NDArray:
-    """Return p-values adjusted by Holm's method, in the given order; NaN stays and is not counted.
+    """Return p-values adjusted by Holm's method, in the given order; NaN is kept and not counted.
 
     Examples
     --------

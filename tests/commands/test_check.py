@@ -73,7 +73,7 @@ def test_a_classifier_without_certificates_is_put_to_scikit_learn_s_checks():
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("svn", "did you mean 'svm'"), ("json:loads", "no estimator"), ("a:b", "'a'")],
+    [("svn", "did you mean 'svm'"), ("json:loads", "neither an estimator"), ("a:b", "'a'")],
 )
 def test_what_is_no_machine_is_one_line(name, words):
     done = check(name)

@@ -57,7 +57,7 @@ def test_verify_of_everything_speaks_only_of_what_is_here(store: Path):
     assert "usps" not in names
     (outcome,) = verify(["usps"], store)
     assert not outcome.ok
-    assert "fetch it first" in outcome.message
+    assert "fetch them first" in outcome.message
 
 
 def test_the_list_says_where_each_set_lies(mirror: Path, store: Path):

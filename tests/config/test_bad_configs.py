@@ -121,10 +121,18 @@ FAULTS = {
         *("  rmm: {", "  m: {estimator: sklearn.svm.SWC, ", ["machines.m.estimator", "SWC"]),
     ),
     "function of the system": (
-        *("  rmm: {", "  m: {estimator: os.abort, ", ["machines.m.estimator", "is no estimator"]),
+        *(
+            "  rmm: {",
+            "  m: {estimator: os.abort, ",
+            ["machines.m.estimator", "is neither an estimator"],
+        ),
     ),
     "exit": (
-        *("  rmm: {", "  m: {estimator: sys.exit, ", ["machines.m.estimator", "is no estimator"]),
+        *(
+            "  rmm: {",
+            "  m: {estimator: sys.exit, ",
+            ["machines.m.estimator", "is neither an estimator"],
+        ),
     ),
     "estimator that is no classifier": (
         *("  rmm: {", "  m: {estimator: sklearn.svm.SVR, ", ["m.estimator", "no classifier"]),
@@ -178,7 +186,11 @@ FAULTS = {
     "folds and split": ("{folds: 3}", "{folds: 3, split: 0.2}", ["select", "exclude"]),
     "folds and validation": ("{folds: 3}", "{folds: 3, validation: rest}", ["select", "exclude"]),
     "validation on nothing": ("{folds: 3}", "{validation: rest}", ["validation", "max_train"]),
-    "repeated validation": ("{folds: 3}", "{validation: rest, repeats: 2}", ["select", "once"]),
+    "repeated validation": (
+        "{folds: 3}",
+        "{validation: rest, repeats: 2}",
+        ["select", "not repeated"],
+    ),
     "no rows of a class": ("3}}", "3}, max_train: {per_class: 0}}", ["protocol.max_train"]),
     "no rows": ("3}}", "3}, max_train: 1}", ["protocol.max_train", "from 2 on"]),
     "no training size": ("3}}", "3}, max_train: []}", ["protocol.max_train", "empty"]),

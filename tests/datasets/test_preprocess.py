@@ -164,7 +164,7 @@ def test_any_transformer_is_a_step_by_its_path():
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        ("sklearn.preprocessing.Quantile", "cannot be made"),
+        ("sklearn.preprocessing.Quantile", "cannot be created"),
         ("sklearn.svm.SVC", "no transformer"),
         ({"sklearn.preprocessing.PowerTransformer": {"metod": 1}}, "unexpected keyword"),
         ({"sklearn.preprocessing.PowerTransformer": 3}, "takes parameters as"),

@@ -107,7 +107,7 @@ def test_given_folds_test_what_they_say(clinic, folds):
 WRONG = {
     "too few": (["1", "2"], "2 lines of folds for 40 rows"),
     "ragged": (["1,2", "1"], "line 2 has 1 cells where line 1 has 2"),
-    "nothing": ([""] * 40, "no row is tested"),
+    "nothing": ([""] * 40, "no row is a test row"),
     "fraction": (["1"] * 39 + ["0.25"], "row 40 of the data: '0.25' is no fold"),
 }
 

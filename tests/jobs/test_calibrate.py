@@ -46,7 +46,7 @@ def test_trainings_without_a_solution_are_told_of(job, context):
     rough = replace(job, machine="mmrm", params=(("C", 1e-3),), grid=(), calibrate="sigmoid")
     record, _ = execute(rough, context)
     assert record["status"] == Status.UNBOUNDED
-    assert "did not end optimal" in record["warnings"][-1]
+    assert "are not optimal" in record["warnings"][-1]
 
 
 def test_classes_that_are_too_small_are_refused(job, context):

@@ -76,5 +76,5 @@ def test_it_is_of_all_classes(tmp_path):
     path = tmp_path / "leaky.yaml"
     select = {"validation": "test", "scope": "pair"}
     path.write_text(yaml.safe_dump({**CONFIG, "select": select}))
-    with pytest.raises(UserError, match="scope global"):
+    with pytest.raises(UserError, match="needs scope: global"):
         load_config(path)

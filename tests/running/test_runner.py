@@ -252,7 +252,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(store):
     *_, last = (first + process.communicate()[1]).splitlines()
     assert process.returncode == 130
     assert last.startswith(f"interrupted: {len(store.keys())} finished jobs are kept in ")
-    assert "the same command goes on" in last
+    assert "the same command runs" in last
     assert not psutil.wait_procs(workers, timeout=10)[1]
     assert all(is_done(record) for record in map(store.read, store.keys()))
 

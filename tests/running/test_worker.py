@@ -190,7 +190,7 @@ class TestFailures:
         record, _ = execute(job, context)
         assert record["status"] == Status.MEMORY_LIMIT
         assert "needs about" in record["reason"]
-        assert "SVM, RMM and MAMC hold no whole kernel matrix" in record["reason"]
+        assert "do not store the whole kernel matrix" in record["reason"]
         assert record["wall_seconds"]["training"] == 0
 
 

@@ -141,7 +141,7 @@ def test_a_choice_of_many_classes_ranks_by_the_decision_function(machine):
 
 
 def test_a_metric_of_probabilities_or_of_nothing_is_refused():
-    with pytest.raises(UserError, match="makes no probabilities"):
+    with pytest.raises(UserError, match="needs probabilities"):
         check_selectable("brier")
     with pytest.raises(UserError, match="did you mean 'auc'"):
         check_selectable("acu")
@@ -157,7 +157,7 @@ def test_a_classifier_without_scores_is_refused_by_name():
 def test_rows_held_out_of_one_class_have_no_area():
     X, y = data(2)
     y, n_train = np.append(y[:-20], ["a"] * 20), len(y) - 20
-    with pytest.raises(ValueError, match="auc has no value"):
+    with pytest.raises(ValueError, match="auc is undefined"):
         select(SVM(), X, y, {"C": [1, 2]}, folds=None, n_train=n_train, metric="auc")
 
 

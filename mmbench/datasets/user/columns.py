@@ -366,7 +366,7 @@ def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:
     constant = [repr(names[j]) for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]
     if constant:
         more = f" and {len(constant) - SHOWN} more" if len(constant) > SHOWN else ""
-        yield f"constant columns (they cannot help): {', '.join(constant[:SHOWN])}{more}"
+        yield f"constant columns (without information): {', '.join(constant[:SHOWN])}{more}"
     rows = pd.Series([row.tobytes() for row in X + 0.0])  # + 0.0 turns -0.0 into 0.0
     bad = pd.Series(y).groupby(rows, sort=False).transform("nunique") > 1
     if bad.any():

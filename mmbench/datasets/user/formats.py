@@ -402,7 +402,7 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
             stated = json.loads(facts.read_text("utf-8"))
             if "ignored" in stated:
                 return path, stated["target"], tuple(stated["ignored"])
-            old = f"{facts} is of an older version and does not say which columns are no features; "
+            old = f"{facts} is of an older version and does not list the columns to exclude; "
     if not places.allow_network:
         raise ValueError(f"{old}not in the store or the mirror, and the network is switched off")
     with store.scratch() as scratch:
@@ -436,4 +436,4 @@ def sklearn_table(name: str, places: Places, most: int) -> Table:
     except OSError as error:
         raise ValueError(str(error)) from error
     except (AttributeError, TypeError) as error:
-        raise ValueError(f"scikit-learn's {loaders[name]} gives no table with classes") from error
+        raise ValueError(f"scikit-learn's {loaders[name]} returns no labelled table") from error

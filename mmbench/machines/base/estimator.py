@@ -514,7 +514,7 @@ class PairwiseClassifier(Declared, Estimator):
                 raise ValueError(f"{machine}: {name} {problem}")
         if is_given(self.kernel):
             if set(self.kernels) <= {"linear"}:
-                raise ValueError(f"{machine} needs features: it has no kernel but 'linear'")
+                raise ValueError(f"{machine} needs the features, since its only kernel is 'linear'")
         elif self.kernel not in self.kernels:
             raise ValueError(f"{machine} has no kernel {self.kernel!r}, only {self.kernels}")
 
@@ -576,7 +576,7 @@ class PairwiseClassifier(Declared, Estimator):
 
     @contextmanager
     def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
-        """Replace numerical errors by a message about the cause; warn if `gram` is indefinite.
+        """Raise numerical errors with a message about their cause; warn if `gram` is indefinite.
 
         Yields `gram` if the training problem is nonconvex, else None.
         """
@@ -774,7 +774,9 @@ def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
         negative, positive = (sum(sums) / (2.0 * own) for own in sums)
     elif isinstance(class_weight, Mapping):
         if not problem.classes:
-            raise ValueError("class_weight by label has no grid search, only 'balanced' has")
+            raise ValueError(
+                "a grid search allows class_weight='balanced', but no class weights by label"
+            )
         negative, positive = (float(class_weight.get(label, 1.0)) for label in problem.classes)
     else:
         negative = positive = 1.0

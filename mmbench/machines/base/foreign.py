@@ -34,16 +34,16 @@ def foreign_class(path: str) -> type["ForeignClassifier"]:
     """
     name = path.partition(":")[2]
     make = imported(path)
-    # the object is called below: only estimator classes and functions outside the standard library
+    # only estimator classes and functions outside the standard library are called below
     library = str(getattr(make, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
     estimators = isinstance(make, type) and hasattr(make, "fit") and hasattr(make, "get_params")
     if library or not (estimators or isinstance(make, FunctionType)):
-        raise UserError(f"{path!r} is no estimator: neither its class nor a function that makes it")
+        raise UserError(f"{path!r} is neither an estimator class nor a factory of estimators")
     try:
         parameters = dict.fromkeys(make().get_params(), AnyValue())
         good = is_classifier(make())
     except (Exception, SystemExit) as error:
-        raise UserError(f"{path!r} makes no estimator without arguments: {error}") from None
+        raise UserError(f"{path!r} returns no estimator without arguments: {error}") from None
     if not good:
         raise UserError(f"{path!r} is no classifier")
     return type(name, (ForeignClassifier,), {"make": staticmethod(make), "parameters": parameters})

@@ -179,7 +179,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
 
     A solution is optimal if its relative gap and its largest violation are within the tolerances,
     regardless of the status that the solver reports. A lower bound above the objective of a
-    feasible solution is a contradiction: if the excess is larger than rounding explains, the status
+    feasible solution is a contradiction: if the excess is larger than rounding errors, the status
     is ``failed`` and the bound is minus infinity. A smaller excess lowers the bound, to the
     objective if the excess is within the gap tolerance or the solution is infeasible, else to minus
     infinity.

@@ -22,7 +22,7 @@ FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 LEAST_CHECKED_BYTES = 2**28
 
 #: Advice in the message about a training that does not fit into memory.
-ADVICE = "SVM, RMM and MAMC hold no whole kernel matrix, and fewer rows take less"
+ADVICE = "use fewer rows, or SVM, RMM or MAMC, which do not store the whole kernel matrix"
 
 
 def cache_size() -> Any:

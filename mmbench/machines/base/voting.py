@@ -32,7 +32,7 @@ def votes(decisions: NDArray, n_classes: int) -> NDArray:
 
 
 def _signs(n_classes: int) -> NDArray:
-    """Return 1.0 for the positive class of each pair, -1.0 for its negative class, else 0.0."""
+    """Return the signs of the classes in each pair, 0.0 for classes that are not in the pair."""
     low, high = np.transpose(class_pairs(n_classes))
     return np.eye(n_classes)[high] - np.eye(n_classes)[low]
 

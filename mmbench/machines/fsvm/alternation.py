@@ -66,7 +66,7 @@ def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEP
 
 def _value_and_image(M: NDArray, W: NDArray, s: NDArray) -> tuple[float, NDArray]:
     """Return ``1/2 tr(M^{-1} WW') + tr(MS)`` and ``M^{-1}W`` from the lower triangle of M."""
-    # LAPACK directly: for small systems the checks of scipy's functions take longer than the rest
+    # LAPACK is called directly: for small systems, SciPy's checks take longer than the solution
     factor, failed = lapack.dpotrf(M, lower=1, clean=0)
     if failed:
         return np.inf, W

@@ -80,8 +80,8 @@ SHARED_GAP_TOLERANCE_FACTOR = 10
 #: Factor of `tol` outside a search, if no pair has more rows than the SVM's FEW_ROWS. Then a row of
 #: weight 2 and two equal rows give the same decisions to seven digits.
 FEW_ROWS_FACTOR = 1e-3
-#: Largest valid C / sqrt(rho), and inverse of the smallest. Beyond this range, products and powers
-#: of C / sqrt(rho) leave the range of double precision.
+#: Largest valid C / sqrt(rho); its inverse is the smallest valid value. Beyond this range, products
+#: and powers of C / sqrt(rho) leave the range of double precision.
 LARGEST_RATIO = 1e50
 
 
@@ -127,7 +127,8 @@ class FSVM(WeightedClassifier, JointClassifier):
             "eps": "large",
         },
         tol=1e-3,
-        single_precision=False,  # small components of float32 values are noise
+        # with float32 kernel values, small components consist of rounding errors
+        single_precision=False,
     )
     version: ClassVar[int] = 2
     #: Version 1: another algorithm computes the components if few of them are needed for many rows.

@@ -93,7 +93,7 @@ def solve_pair(
         slope = start.slope if 0.1 <= start.slope <= 1.0 else 1.0
         search = SecantSearch(log(start.penalty), slope)
         search.move(log(start.penalty) - log(start.length) - log(c))
-        search = SecantSearch(search.at, slope)  # without bracket: length is inexact
+        search = SecantSearch(search.at, slope)  # without a bracket, since the length is inexact
     best, bound, iterations, rounds = majority(rows, C), 0.0, 0, 0
     while rounds < MAX_SVMS:
         rounds += 1
@@ -101,7 +101,7 @@ def solve_pair(
         starts = None if start is None else [penalty / start.penalty * start.u]
         planes = train_hyperplanes(
             rows, [whitened], penalty, starts, tol, gap_tolerance=SVM_SHARE_OF_GAP * gap_tolerance
-        )  # scaled multipliers at their upper bound stay at it
+        )  # scaled multipliers at their upper bound remain at this bound
         length = max(sqrt(max(planes.norm, 0.0)), 1e-300)
         start = WhitenedSVM(penalty, planes.u[0], length, search.slope)
         iterations += planes.iterations[0]
@@ -162,8 +162,8 @@ def best_multiple(
 class SecantSearch:
     """Search for the root of an increasing function by secant steps, safeguarded by a bracket.
 
-    SciPy's root finders need a bracket at the start; to find it takes as many function values as
-    this whole search.
+    SciPy's root finders need an initial bracket, which takes as many function values as this whole
+    search.
 
     Examples
     --------

@@ -30,7 +30,7 @@ from mmbench.solvers.result import Result
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
-#: SVMs are solved to few digits if the tolerance is at least this, as in a search.
+#: Tolerance from which SVMs are solved to few digits, as in a search.
 SEARCH_TOL = 1e-4
 
 #: Number of rows of a pair above which the interior point is faster than pairwise steps: in a
@@ -87,7 +87,7 @@ class JointRows:
         return [c * np.ones(len(y)) for c, (_, y) in zip(self.weights, self.pairs, strict=True)]
 
     def transformed(self, root: NDArray) -> list[PairRows]:
-        """Return each pair's rows transformed for ``M = root root'``; a vector means diag(root)."""
+        """Return the rows of each pair, transformed by `root`; a vector stands for diag(root)."""
         T = self.Z * root if root.ndim == 1 else self.Z @ root
         return [PairRows(T[i], y, c) for c, (i, y) in zip(self.weights, self.pairs, strict=True)]
 

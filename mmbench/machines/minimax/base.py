@@ -121,8 +121,8 @@ class CovarianceMachine(PairwiseClassifier):
         super()._check_parameters()
         if self.kernel != "linear" and self.ridge == 0:
             raise ValueError(
-                f"{type(self).__name__}: ridge must be > 0 with kernel {self.kernel!r}, where "
-                "without it every training set is separated with an infinite margin"
+                f"{type(self).__name__}: ridge must be > 0 with kernel {self.kernel!r}, since "
+                "without a ridge every training set is separated with an infinite margin"
             )
 
 
@@ -221,7 +221,7 @@ def majority_model(data: DiagonalData, status: Status, reason: str, **facts: Any
 
 def separating_model(data: DiagonalData) -> BinaryModel:
     """Return a model that separates the classes along a direction of zero within-class variance."""
-    reason = "the classes differ along a direction in which neither varies"
+    reason = "the class means differ along a direction of zero variance in both classes"
     model = majority_model(data, Status.UNBOUNDED, reason)
     w = 2.0 / data.delta
     intercept = -0.5 * float(w @ (data.mean_x + data.mean_y))

@@ -164,7 +164,7 @@ class _Cone(NamedTuple):
     values: NDArray
     side: float
     root: NDArray
-    #: Coefficient of the spread in the row of the program, which is divided by it.
+    #: Coefficient of the spread in the row of the program; the row is divided by this coefficient.
     rho: float = 1.0
 
 

@@ -70,8 +70,8 @@ def solve_gram(
     """Minimise the objective for ascending values of C to the relative gap `tol`.
 
     The solution for the previous C is the warm start; the first start is the solution of the MPM.
-    Returns per C the coefficients c of a direction w = F'c, the one-dimensional problem along w,
-    and the solution of the latter, with a lower bound for the full problem.
+    For each C, returns the coefficients c of a direction w = F'c, the one-dimensional problem along
+    w, and the solution of this problem with a lower bound for the full problem.
     """
     state, out = None, []
     for C in penalties:

@@ -251,7 +251,7 @@ class M4(WeightedClassifier, SpreadMachine):
         bound = np.inf if found is Status.INFEASIBLE else -np.inf
         fit = replace(soft.fit, status=found, objective=np.inf, bound=bound)
         known = "not" if found is Status.INFEASIBLE else "not known to be"
-        reason = f"the classes are {known} separable; the soft margin stands in"
+        reason = f"the classes are {known} separable; the classifier has a soft margin"
         return _with_facts(replace(soft, fit=fit), reason=reason)
 
     def _mean(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
@@ -260,7 +260,7 @@ class M4(WeightedClassifier, SpreadMachine):
         if data.equal_means:
             return majority_model(data, Status.INFEASIBLE, "the class means are equal")
         if least_penalty(problem) >= problem.C:
-            reason = "C is so small that rho grows without end"
+            reason = "C is so small that rho is unbounded"
             return majority_model(data, Status.UNBOUNDED, reason, objective=-np.inf, bound=-np.inf)
         if len(set(problem.y)) < 2:
             return self._reduced_to_means(data, problem)

@@ -45,7 +45,7 @@ class CertifiedSolution(Result):
     lam: NDArray
     #: Margins y f(x). Shape (n_rows,).
     margins: NDArray
-    #: Entries of `Fit.extra` that exist for only one of the linear and the kernel machine.
+    #: Entries of `Fit.extra` that only the linear machine or only the kernel machine has.
     facts: dict[str, Any] = field(default_factory=dict)
 
     def limited(self, program: Program, tol: float) -> bool:

@@ -171,7 +171,7 @@ class Reduced:
             return self.diagonal * v + image + self.theta * (self.y @ v) * self.y
 
         def precondition(v: NDArray) -> NDArray:
-            half = dtrsv(self._factor, v, lower=1)  # half the time of cho_solve
+            half = dtrsv(self._factor, v, lower=1)  # takes half the time of cho_solve
             return dtrsv(self._factor, half, lower=1, trans=1)
 
         shape = (len(right), len(right))

@@ -32,10 +32,10 @@ from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 COARSE_TOLERANCE = 1e-3
 FINE_TOLERANCES = (1e-7, 1e-8, 1e-9, 1e-10)
 
-#: Rows with a smaller margin are added.
+#: Margin below which a row is added to the restricted program.
 ADDED_MARGIN = 1.03
 
-#: Rows with a larger margin are removed from the restricted program.
+#: Margin above which a row is removed from the restricted program.
 DROPPED_MARGIN = 1.3
 
 #: Number of columns added besides the columns of negative reduced cost, relative to the current
@@ -91,7 +91,8 @@ class RestrictedProgram:
         return self._certified(optimum or self._optimum(self._start()))
 
     def _start(self) -> LpInteriorPoint:
-        """Return an interior point at the guess's u and at lam = 1/n_class, for which A'lam = c.
+        """Return an interior point with the u of the warm start and lam = 1/n_class, for which
+        A'lam = c.
 
         If the matrix is nearly singular, the dual feasible set has almost no interior, and a start
         far from this set takes twice the iterations. As y'lam = 0 and b is free, multiples of y may

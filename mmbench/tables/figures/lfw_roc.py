@@ -1,4 +1,4 @@
-"""ROC curves of verification: a panel for each data set, a line for each machine.
+"""ROC curves of verification: one panel per data set, one curve per machine.
 
 A curve shows the true positive rate (on pairs of images of one person) against the false positive
 rate (on pairs of two persons), averaged over folds at equal false positive rates. The areas under

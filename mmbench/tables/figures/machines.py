@@ -1,4 +1,4 @@
-"""Machines side by side: the metric on every split, and its mean, the best machine on top."""
+"""The metric of each machine on every split, and its mean, with the best machine on top."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each machine gains in accuracy over the first one, and what it takes of its CPU time.
+"""Accuracy and CPU time of each machine relative to the first machine.
 
 There is one row per machine, with the fastest machine on top: the mean difference of accuracies
 over data sets, and the median ratio of CPU times. The time of a split includes selection, training

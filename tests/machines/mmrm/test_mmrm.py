@@ -422,7 +422,7 @@ def test_class_weights_by_label_multiply_penalties():
 
 def test_class_weights_by_label_are_refused_where_labels_are_not_known():
     X, y = clouds()
-    with pytest.raises(ValueError, match="class_weight by label"):
+    with pytest.raises(ValueError, match="no class weights by label"):
         select(MMRM(class_weight={1.0: 2.0}), X, y, {"C": [1.0]}, folds=2)
 
 
