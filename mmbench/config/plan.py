@@ -227,7 +227,7 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
 
 
 def replan(folder: Path) -> Plan | None:
-    """Return a new plan for a results folder, or None if there is no valid configuration.
+    """Return a plan for a results folder, made from its configuration; None if this is not valid.
 
     The configuration is read from the folder, or found by the name of the folder.
     """

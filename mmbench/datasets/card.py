@@ -158,7 +158,7 @@ class Source(_Strict):
     split_deviations: list[str] = []
 
     @model_validator(mode="after")
-    def _has_what_its_kind_needs(self) -> Source:
+    def _has_required_fields(self) -> Source:
         needed = {"files": "files", "url": "urls", "openml": "id"}.get(self.kind, "loader")
         if not getattr(self, needed):
             raise ValueError(f"a source of kind {self.kind} needs {needed!r}")

@@ -45,8 +45,8 @@ class SplitRef:
     #: Master seed of the experiment.
     seed: int = 0
     #: Maximum size of the training subset: n rows of a seeded stratified subset as n, n rows per
-    #: class as ("per_class", n), or the first n rows of a seeded order as ("nested", n). Smaller
-    #: nested subsets lie in larger nested subsets.
+    #: class as ("per_class", n), or the first n rows of a seeded order as ("nested", n). A larger
+    #: nested subset contains all smaller nested subsets.
     max_train: int | tuple[str, int] | None = None
 
     @property

@@ -110,8 +110,8 @@ class Kernel:
         """Return the base matrix for `apply`, shape (len(X), len(Z)).
 
         `X` and `Z` are both dense or both sparse; sparse rows are not converted to dense rows. If
-        ``X is Z``, the diagonal of squared distances is exactly zero and their matrix exactly
-        symmetric, in float32 too.
+        ``X is Z``, the matrix of squared distances is exactly symmetric with a diagonal of exact
+        zeros, also in float32.
         """
         same = X is Z
         if issparse(X):
@@ -147,7 +147,8 @@ class Kernel:
 def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray:
     """Replace inner products by squared distances, in place, in chunks that fit in the cache.
 
-    If the largest exponent for `gamma` is small, close rows need no differences.
+    If the largest exponent for `gamma` is small, distances of close rows are accurate without
+    differences.
     """
     squares, others = row_squares(X), row_squares(Z)
     largest = float(squares.max(initial=0)) + float(others.max(initial=0))

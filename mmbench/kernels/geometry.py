@@ -159,7 +159,7 @@ def _quantities(plane: Hyperplane, rows: NDArray, t: NDArray, D: float, U: NDArr
     gram = plane.kernel(rows, rows)
     cross, among = (gram, gram) if same else (plane.kernel(rows, U), plane.kernel(U, U))
     with np.errstate(divide="ignore", invalid="ignore"):  # w = 0 has neither margin nor ratios
-        # radii do not depend on the origin, but lose digits far from it
+        # radii do not depend on the origin, but are inaccurate if the rows are far from it
         centred = rows - rows.mean(axis=0) if plane.kernel is LINEAR else None
         ball = enclosing_ball(gram if centred is None else centred @ centred.T)
         return {
@@ -364,7 +364,7 @@ def enclosing_ball(gram: NDArray) -> Ball:
     [1.5, 1.5, 2.0]
     """
     means = gram.mean(axis=0)
-    K = gram - means - means[:, None] + means.mean()  # the mean of the rows is the origin
+    K = gram - means - means[:, None] + means.mean()  # the rows are centred
     d = K.diagonal()
     largest = float(d.max())
     if not largest > 0:

@@ -41,7 +41,7 @@ def submatrix(matrix: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     for i in range(rows.shape[0]):
         row, to = matrix[np.uintp(rows[i])], out[i]
         for j in range(columns.shape[0]):
-            to[j] = row[np.uintp(columns[j])]  # unsigned: no test for negative indices
+            to[j] = row[np.uintp(columns[j])]  # unsigned indices need no test for negative values
     return out
 
 
@@ -357,10 +357,12 @@ class KernelMatrix:
         """
         n, some = len(rows), self._rows.take(rows)
         if len(self._memory) < n**2:
-            self._memory = np.empty(0, self.dtype)  # free the old array before the allocation
+            # frees the old array before the new array is allocated
+            self._memory = np.empty(0, self.dtype)
             self._make_room(self._most_stored(n))
             larger = min(2 * n, self.most_part_rows, self._most_beside(self._store.most))
-            self._memory = np.empty(max(n, larger) ** 2, self.dtype)  # for larger submatrices too
+            # also used for larger submatrices
+            self._memory = np.empty(max(n, larger) ** 2, self.dtype)
         return some.values(some, self._memory[: n**2].reshape(n, n))
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:

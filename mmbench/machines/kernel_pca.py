@@ -97,7 +97,7 @@ def spectrum(
     coordinate remains, which is zero.
     """
     s = np.ones(len(problem.y)) if weights is None else weights / weights.mean()
-    roots = np.sqrt(s)[:, None]  # diagonal of (n P)^(1/2)
+    roots = np.sqrt(s)[:, None]  # this is the diagonal of (n P)^(1/2)
     if problem.kernel.name == "linear":
         found = _linear(problem.X, weights, roots)
     else:

@@ -553,7 +553,8 @@ class PenaltySearch:
         else:
             found = solve_smo(dual, self.last, tol, self.max_iter // 10)
         self.last, point = found, self.point(found)
-        if found.status is not Status.OPTIMAL:  # the total of an inaccurate point may be wrong
+        # the sum of the multipliers of an inaccurate point may be wrong
+        if found.status is not Status.OPTIMAL:
             self.inaccurate.append(point)
         return point
 

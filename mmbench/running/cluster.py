@@ -87,7 +87,8 @@ class DaskExecutor:
         try:
             self.client = distributed.Client(self.cluster or address, timeout=ANSWER_SECONDS)
             self._own_address = self.client.scheduler_info()["address"]
-        except Exception as error:  # various types: wrong address, certificate or protocol
+        except Exception as error:
+            # the type of the exception depends on the fault: wrong address, certificate or protocol
             words = " ".join(str(error).split()) or type(error).__name__
         if words:
             # The finalizer of a client that failed to start waits for a lock; it deadlocks if the
@@ -99,7 +100,7 @@ class DaskExecutor:
         self._parcels: dict[str, Any] = {}
         self._threads: dict[str, int] = {}
         self._looked = -POLL_SECONDS
-        self.batch = uuid4().hex  # identifier of the tasks that the next `cancel` ends
+        self.batch = uuid4().hex  # identifier of the batch of tasks that the next `cancel` ends
 
     @property
     def scheduler(self) -> tuple[str, str] | None:
@@ -154,13 +155,13 @@ class DaskExecutor:
             except queue.Empty:
                 break
             with self._reached():
-                if task.future in self._tasks and self._settle(task):
+                if task.future in self._tasks and self._has_ended(task):
                     del self._tasks[task.future]
                     ended.append(task.future)
         with self._reached():
             return ended
 
-    def _settle(self, task: _Task) -> bool:
+    def _has_ended(self, task: _Task) -> bool:
         """Set the result or exception of a task; send a task again if its data were missing.
 
         Return whether the task has ended.
@@ -315,7 +316,8 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
     try:
         future = executor.submit(function, *args, limits=limits)
         while not executor.wait(POLL_SECONDS):
-            if batch in _stopped:  # the task began after `stop_here` had ended the batch
+            # the task began after `stop_here` had ended the tasks of its batch
+            if batch in _stopped:
                 executor.kill()
     finally:
         with _lock:

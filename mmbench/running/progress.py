@@ -11,7 +11,9 @@ from mmbench.jobs.record import Content, is_done
 
 
 class Lines:
-    """Progress display for log files and tests: a line per job; `total` is the number of jobs."""
+    """Progress display for log files and tests, with one line per job; `total` is the number of
+    jobs.
+    """
 
     def __init__(self, total: int, stream: TextIO):
         self._total, self._stream, self._count = total, stream, 0

@@ -125,5 +125,5 @@ def _solve(
     status = STATUS.get(str(found.status), Status.FAILED)
     note_status(status)
     if status is Status.TIME_LIMIT:
-        time_is_up()  # records the time limit as the reason for the end of the training
+        time_is_up()  # lets the allowance record that the time limit ended the training
     return np.array(found.x), np.array(found.z), found.iterations, status

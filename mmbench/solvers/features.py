@@ -50,7 +50,7 @@ LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 #: multiplier.
 ROUNDING_SHARE = 2e-6
 
-#: Tolerance of the difference between a decision and the slope that it must have or not exceed.
+#: Tolerance for a decision that must equal a slope, or must not exceed a slope.
 SLOPE_TOLERANCE = 1e-10
 
 #: Maximum number of solutions of one linear system, including iterative refinements.
@@ -93,9 +93,9 @@ def solve_in_features(
     iterations = 0
     for candidate, spent in _candidates(dual, y, C, B, start):
         iterations = spent
-        found = _measured(dual, candidate, iterations, tol, gap_tolerance)
-        if best is None or found.status is Status.OPTIMAL or found.gap < best.gap:
-            best = found
+        solution = _measured(dual, candidate, iterations, tol, gap_tolerance)
+        if best is None or solution.status is Status.OPTIMAL or solution.gap < best.gap:
+            best = solution
         if best.status is Status.OPTIMAL:
             break
     assert best is not None
@@ -109,14 +109,14 @@ def solve_near(
 
     `start` only determines the initial active set. `solve_in_features` describes the parameters.
     """
-    exact = settle(dual, start) if start.any() else None
+    exact = solve_active_set(dual, start) if start.any() else None
     return None if exact is None else _measured(dual, exact, 1, tol, gap_tolerance)
 
 
 def _candidates(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None, start: NDArray | None
 ) -> Iterator[tuple[Candidate, int]]:
-    """Yield feasible candidates in the order of the routes, with all iterations so far."""
+    """Yield feasible candidates in the order of the routes, each with the iterations so far."""
     rows = _rows(dual)
     if B == 0 or start is not None:  # if B is zero, every decision is zero
         u = np.zeros(len(y)) if B == 0 else dual.feasible(start)  # type: ignore[arg-type]
@@ -126,12 +126,13 @@ def _candidates(
     point, spent, ends = _solved(dual, y, C, B), 0, []
     for tol in GAP_TOLERANCES:
         point.run(tol)
-        exact = settle(dual, _guess(point, C))
+        exact = solve_active_set(dual, _guess(point, C))
         ends.append(Candidate(point.dual_variables(), point.at["w"], "interior point"))
         if exact is not None:
             spent = point.iterations + 1
             yield exact, spent
-    for end in reversed(ends):  # at the smaller gap, rounding errors may have spoilt the point
+    # at the smaller gap tolerance, rounding errors may make the point less accurate
+    for end in reversed(ends):
         yield _feasible(dual, end, C), max(point.iterations, spent)
 
 
@@ -152,7 +153,7 @@ def _solved(
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
     while True:
         a = FIRST_BOX_SHARE * C * lighter / lighter.max()
-        # if slopes differ from -y, the difference is an offset that is added to the decisions
+        # a difference between the slopes and -y is an offset of the decisions
         offset = dual.slopes[:, 0] + y if B is None else 0.0
         point = HingeInteriorPoint(_rows(dual), y, C, a, offset, B)
         point.run(GAP_TOLERANCES[0])
@@ -212,16 +213,16 @@ def _measured(
     u, w = candidate.u, candidate.w
     decision = _rows(dual) @ w
     bias, violation = optimality(decision, *gains(u, dual.knots, dual.slopes))
-    found = dual.solution(
+    solution = dual.solution(
         u, decision, bias, iterations, Status.INACCURATE, weights=w, route=candidate.route
     )
-    if found.gap > gap_tolerance:
-        found = min(found, dual.rescaled(found), key=lambda one: one.gap)
-    solved = violation <= tol and found.gap <= gap_tolerance
-    return replace(found, status=Status.OPTIMAL) if solved else found
+    if solution.gap > gap_tolerance:
+        solution = min(solution, dual.rescaled(solution), key=lambda s: s.gap)
+    solved = violation <= tol and solution.gap <= gap_tolerance
+    return replace(solution, status=Status.OPTIMAL) if solved else solution
 
 
-def settle(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
+def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     """Return the solution by an active set method from a guess u, or None without convergence.
 
     The guess only determines the initial active set: the knot at which, or the piece inside which,
@@ -230,7 +231,8 @@ def settle(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     moves to the next knot or piece, and the system is solved again.
     """
     rows, knots, index = _rows(dual), dual.knots, np.arange(len(u))
-    # position 2 j at knot j, 2 j + 1 inside the piece above; slopes beyond the ends are infinite
+    # position 2 j is knot j, position 2 j + 1 the piece above knot j; slopes beyond the end knots
+    # are infinite
     place = 2 * (knots < u[:, None]).sum(axis=1) - ~(knots == u[:, None]).any(axis=1)
     beyond = np.full((len(u), 1), np.inf)
     slopes = np.hstack([-beyond, dual.slopes, beyond])
@@ -258,7 +260,7 @@ def settle(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
 def _on_slopes(
     part: NDArray, slopes: NDArray, w: NDArray, total: float
 ) -> tuple[NDArray, NDArray, float] | None:
-    """Return u of the free rows, w and b, such that the decisions of these rows equal `slopes`.
+    """Return u of the free rows, w and b, for which the decisions of these rows equal `slopes`.
 
     `part` contains the free rows, `w` is the contribution of the other rows to the weights, and
     `total` is the sum of the returned u. Iterative refinement continues while the residual exceeds

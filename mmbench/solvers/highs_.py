@@ -63,7 +63,8 @@ def _quiet_highs() -> Any:
 
     class QuietHighs(highspy.Highs):
         def enableCallbacks(self) -> None:
-            self.setOptionValue("output_flag", False)  # must precede the first call that prints
+            # must be set before the first call that prints
+            self.setOptionValue("output_flag", False)
             super().enableCallbacks()
 
     return QuietHighs
@@ -137,7 +138,7 @@ def solve_lp(
     if status is Status.MEMORY_LIMIT:
         raise MemoryError
     if status is Status.TIME_LIMIT:
-        time_is_up()  # records the time limit as the reason for the end of the training
+        time_is_up()  # lets the allowance record that the time limit ended the training
     return _solution(highs, status, c, A, rows, columns)
 
 

@@ -38,8 +38,8 @@ from mmbench.solvers.rows import Rows, weighted_product
 #: is shortened if it violates a nonlinear constraint.
 BOUNDARY_SHARE, BACKTRACK_FACTOR = 0.99, 0.8
 
-#: Lower bound on the initial complementarity product of a row, relative to the products that a
-#: subclass adds.
+#: Lower bound on the initial complementarity product of each row, relative to the complementarity
+#: products that a subclass adds.
 FIRST_PRODUCT_SHARE = 0.1
 
 #: Maximum size of the initial decisions, as a fraction of B.
@@ -59,7 +59,7 @@ STALLED_GAP = 1e-3
 #: solution is the same for every larger C.
 FREE_SHARE = 0.5
 
-#: Values, or changes, of the variables by name.
+#: Values of the variables by name, or changes of these values.
 Values = dict[str, NDArray]
 
 
@@ -93,7 +93,7 @@ def solve_growing(
 class HingeInteriorPoint:
     """A primal-dual point strictly inside all inequalities, and its Newton steps.
 
-    A subclass overrides methods that follow `dual_variables`.
+    A subclass overrides some of the methods from `dual_variables` on.
 
     Parameters
     ----------
@@ -126,7 +126,8 @@ class HingeInteriorPoint:
     #: Complementarity pairs: two variables whose product is zero at the optimum, and the weight of
     #: the product in the gap.
     products: tuple[tuple[str, str, float], ...] = (("surplus", "a", 1.0), ("slack", "rest", 1.0))
-    #: (multiplier, slack, sign in u) of each bound on the decisions.
+    #: Names of the multiplier and the slack of each bound on the decisions, and the sign of the
+    #: multiplier in u.
     bounds: tuple[tuple[str, str, float], ...] = ()
 
     def __init__(
@@ -151,7 +152,7 @@ class HingeInteriorPoint:
         self.at |= {"a": a, "v": rows.T @ (y * a), "rest": C - a}
         largest = self._begin()
         decision = rows @ self.at["w"] + offset
-        # the b with the smallest sum of slacks
+        # the b that minimises the sum of the slacks
         b = np.sort(y - decision)[n_positive - 1 : n_positive + 1].mean()
         margin, share = y * (decision + b), 1.0
         if B is not None:
@@ -197,7 +198,8 @@ class HingeInteriorPoint:
         return float(v @ v)
 
     def _begin(self) -> float:
-        """Set the initial w and additional variables; return the largest additional product.
+        """Set the initial w and the variables of a subclass; return the largest product that these
+        add.
 
         w is scaled down to a mean decision of at most 1. With w = v and a large C the decisions
         would be so large that the surplus of the rows loses its digits. Scaling also halves the
@@ -208,7 +210,7 @@ class HingeInteriorPoint:
         return 0.0
 
     def _follow(self) -> tuple[NDArray, NDArray | float]:
-        """Set dependent variables; return the residual of w = v, and the weight of the residual."""
+        """Set the variables that depend on others; return the residual of w = v and its weight."""
         return self.at["w"] - self.at["v"], 1.0
 
     def _dual_value(self) -> float:
@@ -235,7 +237,7 @@ class HingeInteriorPoint:
         """Add the changes of all other variables of a subclass to `step`."""
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
-        """Return the values, before and after a step, of nonlinear functions that stay positive."""
+        """Return the nonlinear functions that must stay positive, before and after a step."""
         return []
 
     # -- Newton steps ---------------------------------------------------------------------------
@@ -263,7 +265,8 @@ class HingeInteriorPoint:
         mean = self.open / sum(len(at[x]) for x, _, _ in self.products)
         step = self._step(share * mean, ahead)
         length = self._length(step, BOUNDARY_SHARE)
-        if length < CENTRING_LENGTH:  # second-order terms are misleading, or products differ much
+        # the second-order terms are inaccurate, or the products differ by orders of magnitude
+        if length < CENTRING_LENGTH:
             step = self._step(0.5 * mean, None)
             length = self._length(step, BOUNDARY_SHARE)
         for name, change in step.items():
@@ -324,7 +327,7 @@ class HingeInteriorPoint:
         at, k = self.at, self.Z.shape[1]
         to_surplus = self._open("surplus", "a", target, ahead)
         to_slack = self._open("slack", "rest", target, ahead)
-        # changes of the multipliers of the bounds if the decisions are constant
+        # changes of the multipliers of the bounds, for unchanged decisions
         to = {z: self._open(x, z, target, ahead) / at[x] for z, x, _ in self.bounds}
         of_w, of_added = self._sides(target, ahead)
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])

@@ -136,7 +136,8 @@ def openmp() -> Any:
 
 
 def _weighted(gram: NDArray, y: NDArray, C: NDArray, tol: float) -> tuple[NDArray, NDArray, float]:
-    """Solve with scikit-learn's copy of libsvm; return the indices of the support, their u, and b.
+    """Solve with scikit-learn's copy of libsvm; return the support vectors' indices, their u, and
+    b.
 
     `C` is the penalty of each row.
     """

@@ -61,8 +61,8 @@ class Solutions:
 
     #: Multipliers. Shape (n_samples, n_costs).
     a: NDArray
-    #: Coefficients over the columns of K: a if G = K, and ``K a`` if G = K K'. Shape (n_samples,
-    #: n_costs).
+    #: Coefficients of the columns of K in the decisions: a if G = K, ``K a`` if G = K K'. Shape
+    #: (n_samples, n_costs).
     coef: NDArray
     #: Biases. Shape (n_costs,).
     b: NDArray
@@ -107,7 +107,7 @@ def solve_path(
     squared : bool, default=False
         Whether G is ``K K'``.
     border : ndarray of shape (n_samples,), optional
-        Vector that replaces the ones of the system; all 1 by default.
+        Vector that replaces the vector of ones in the system; by default the vector of ones.
     """
     border = np.ones(len(y)) if border is None else border
     if not squared:
@@ -242,7 +242,8 @@ def ridge_inverse(matrix: NDArray, ridge: float) -> Callable[[NDArray], NDArray]
     >>> ridge_inverse(np.diag([0.0, 1.5]), 0.5)(np.ones(2))
     array([2. , 0.5])
     """
-    shifted = np.array(matrix.T, order="F")  # LAPACK would copy an array in any other order
+    # LAPACK copies arrays that are not in column-major order
+    shifted = np.array(matrix.T, order="F")
     shifted[np.diag_indices_from(shifted)] += ridge
     try:
         factor = cho_factor(shifted, overwrite_a=True, check_finite=False)

@@ -372,7 +372,7 @@ class Selected(NamedTuple):
     #: Text with the numbers of selections at the ends of the grid, and of values that are not
     #: numbers.
     note: str
-    #: Text of a table cell: the median and these numbers.
+    #: Text of a table cell: the median and the numbers of selections.
     text: str
 
 

@@ -136,7 +136,7 @@ class Counts(NamedTuple):
         return "/".join(map(str, self))
 
 
-def welch_p(one: Sample, other: Sample) -> float:
+def welch_p(first: Sample, second: Sample) -> float:
     """Return the two-sided p-value of Welch's t-test of equal means.
 
     If both standard deviations are 0, p is 1 for equal means and 0 for different means.
@@ -150,12 +150,12 @@ def welch_p(one: Sample, other: Sample) -> float:
     """
     from scipy.stats import ttest_ind_from_stats
 
-    if one.sd == other.sd == 0:
-        return float(one.mean == other.mean)
-    found = ttest_ind_from_stats(
-        one.mean, one.sd, one.n, other.mean, other.sd, other.n, equal_var=False
+    if first.sd == second.sd == 0:
+        return float(first.mean == second.mean)
+    test = ttest_ind_from_stats(
+        first.mean, first.sd, first.n, second.mean, second.sd, second.n, equal_var=False
     )
-    return float(found.pvalue)
+    return float(test.pvalue)
 
 
 def win_tie_loss(pairs: Iterable[tuple[Sample, Sample]], level: float = WELCH_LEVEL) -> Counts:
@@ -165,8 +165,7 @@ def win_tie_loss(pairs: Iterable[tuple[Sample, Sample]], level: float = WELCH_LE
     significant if Welch's test has a p-value below `level`.
     """
     signs = [
-        (one.mean > other.mean) - (one.mean < other.mean) if welch_p(one, other) < level else 0
-        for one, other in pairs
+        (a.mean > b.mean) - (a.mean < b.mean) if welch_p(a, b) < level else 0 for a, b in pairs
     ]
     return Counts(*map(signs.count, (1, 0, -1)))
 

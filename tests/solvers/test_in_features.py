@@ -11,7 +11,7 @@ import pytest
 from mmbench.errors import Status
 from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import svm_dual
-from mmbench.solvers.features import settle, solve_in_features, solve_near
+from mmbench.solvers.features import solve_active_set, solve_in_features, solve_near
 from mmbench.solvers.svm_dual.smo import solve_to_gap
 
 
@@ -115,13 +115,13 @@ def test_a_guess_settles_to_the_last_digits_or_says_that_it_does_not():
     X, y = problem("mixed")
     dual = svm_dual(X, y, 1.0)
     rough = solve_to_gap(svm_dual(X @ X.T, y, 1.0), 1e-6, 1.0).u
-    exact = settle(dual, rough)
+    exact = solve_active_set(dual, rough)
     assert exact is not None
     u, w = exact.u, exact.w
     assert w == pytest.approx(X.T @ u, abs=1e-12)
     free = (np.abs(u) > 0) & (np.abs(u) < 1.0)
     assert np.ptp((y - X @ w)[free]) < 1e-12
-    assert settle(dual, np.zeros(len(y))) is None
+    assert solve_active_set(dual, np.zeros(len(y))) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,7 +1,7 @@
 """Labeled Faces in the Wild (62 x 47 grey values, as in `fetch_lfw_people`) and descriptors.
 
-A descriptor is a fixed function of a single image. Descriptors are not fitted to data, so that no
-information of test rows is used in training.
+A descriptor is a fixed function that is applied to each image. Descriptors are not fitted to data,
+so that no information of test rows is used in training.
 
 - ``pixels``: the grey values.
 - ``hog``: histograms of oriented gradients (Dalal and Triggs 2005): 9 orientations, cells of 8 x 8

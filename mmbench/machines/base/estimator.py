@@ -61,7 +61,7 @@ from mmbench.machines.base.search_space import (
     MemoryNeeds,
     SearchSpace,
     cache_bytes,
-    refuse_what_does_not_fit,
+    check_free_memory,
 )
 from mmbench.machines.base.voting import (
     class_pairs,
@@ -572,7 +572,7 @@ class PairwiseClassifier(Declared, Estimator):
             most = cache_bytes(getattr(self, "cache_size", None))
             needed = needs.training_bytes(self.kernel, shape, by_reference, most)
             task = f"{type(self).__name__} on {n_rows} rows with kernel {self.kernel!r}"
-            refuse_what_does_not_fit(task, needed)
+            check_free_memory(task, needed)
 
     @contextmanager
     def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:

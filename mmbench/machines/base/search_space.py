@@ -46,7 +46,7 @@ def cache_bytes(size: float | None) -> float:
     return min(MOST_CACHE_BYTES, FREE_SHARE * min(available_bytes(), allowed_bytes()))
 
 
-def refuse_what_does_not_fit(task: str, needed: int) -> None:
+def check_free_memory(task: str, needed: int) -> None:
     """Raise NotEnoughMemory if a task exceeds the free memory, BeyondLimit if it exceeds the limit.
 
     `needed` is the memory footprint of the task in bytes.
@@ -124,8 +124,8 @@ def _own_groups(root: Path) -> Iterator[Path]:
             yield from (base / group for group in (relative, *relative.parents))
 
 
-#: Memory footprint of the reference linear program, in Gram matrices: two dense copies of the
-#: matrix stored as sparse columns (12 bytes per number), and the factors of the solver.
+#: Memory footprint of the reference linear program, in units of one Gram matrix: two copies of the
+#: dense matrix in sparse format (12 bytes per number), and the factors of the solver.
 REFERENCE_GRAMS = 8
 
 #: Workspace of a solver without a stored Gram matrix: number of floats per row, and number of

@@ -1,4 +1,4 @@
-"""The bias b for given scores of the training rows: minimum hinge loss, or fewest training errors.
+"""The bias b with minimum hinge loss or fewest training errors, for given scores of the rows.
 
 `best_bias`. A machine with hinge loss solves
 

@@ -70,10 +70,10 @@ class CovarianceMachine(PairwiseClassifier):
     search_space: ClassVar[SearchSpace] = SearchSpace(
         {"ridge": ("ridge", (1e-6, 1e-4, 1e-3, 1e-2, 1e-1))},
         prefer={"gamma": "small", "degree": "small", "ridge": "large"},
-        single_precision=False,  # float32 rounding errors would increase the numerical rank
+        single_precision=False,  # rounding errors of float32 would increase the numerical rank
     )
-    #: Peak memory in copies of the kernel matrix or of the rows. The Gram route reaches 4 copies if
-    #: most rows have non-zero multipliers; 2 copies are usual.
+    #: Peak memory in copies of the kernel matrix or of the rows. The Gram route usually needs 2
+    #: copies, and 4 copies if most rows have non-zero multipliers.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=4)
     translation_invariant: ClassVar[bool] = True
 
@@ -179,7 +179,8 @@ class SpreadMachine(CovarianceMachine):
             try:
                 spread = GramSpread(gram, y, ridge * unit)
                 found = self.solve_gram([machines[k] for k in members], spread)
-            except LinAlgError:  # not positive definite in floating point: rows nearly equal
+            except LinAlgError:
+                # if rows are nearly equal, the matrix is not positive definite in floating point
                 continue
             seconds = (time.perf_counter() - started) / len(members)
             for k, model in zip(members, found, strict=True):

@@ -143,7 +143,7 @@ def diagonalise(
     if both == 0:
         change, free = _without_ridge(total, rows, sides)
         rows, carry = _changed(rows, lambda part: part @ change), carry @ change
-        if free or not rows.shape[1]:  # no columns: all rows are equal
+        if free or not rows.shape[1]:  # there are no columns if all rows are equal
             none = np.zeros(rows.shape[1])
             return data(none, none, free), carry
     else:

@@ -217,7 +217,8 @@ class _Iteration:
         factor, b = line.tuned(np.ones(1))
         value = line.value(factor, b)
         share, residual, values = 1.0, self.residual, self.values
-        if not self.u.any() or value >= line.trivial[0]:  # w tends to zero, the multiple is below 1
+        # if w tends to zero, the multiple is below 1
+        if not self.u.any() or value >= line.trivial[0]:
             share = max(0.0, float(self.u @ self.decision) / float(self.spreads.sum()))
             residual = self.u - share * gradient
             values = spread.gram @ residual

@@ -149,7 +149,8 @@ class SoftMarginPoint(HingeInteriorPoint):
 
     def _relative_gap(self, excess: float) -> float:
         a, longest = self.at["a"], max(self._longest(self.at["v"]), 1e-300)
-        room = max(1.0, float(np.min(self.C / a)))  # a may also be scaled up, within norms and C
+        # a may also be scaled up, within the bounds of the norms and of C
+        room = max(1.0, float(np.min(self.C / a)))
         bound = float(a.sum()) * min(1.0 / longest, room)
         value = min(excess + self._dual_value(), self.trivial)
         return (value - bound) / max(bound, 1e-300)

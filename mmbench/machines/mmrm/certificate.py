@@ -134,7 +134,7 @@ def constant_bias(program: Program) -> float:
 def constant_solution(
     program: Program, status: Status, route: str, iterations: int = 0
 ) -> CertifiedSolution:
-    """Return w = 0 with the bound -inf, for a program without a solution."""
+    """Return w = 0 with the bound minus infinity, for a program without solution."""
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
     found = certify(program, u, constant_bias(program), lam, 1.0, iterations, route)
     return replace(found, bound=-np.inf, violation=0.0, status=status)
@@ -163,8 +163,8 @@ def recertified(
 ) -> CertifiedSolution | None:
     """Return a solution found with other costs if it is also optimal for this program, else None.
 
-    A solution without slack stays optimal as long as no multiplier exceeds its cost. So a search
-    over C solves a separable pair of classes only once.
+    A solution without slack is optimal for all costs that are not below its multipliers. A search
+    over C therefore solves a separable pair of classes only once.
     """
     same = len(solution.lam) == len(program.y) and len(solution.u) == program.n_columns
     if not same or solution.margins.min() < 1 - 1e-9 or np.any(solution.lam > program.cost):

@@ -65,7 +65,7 @@ from mmbench.machines.base.search_space import (
     LEAST_CHECKED_BYTES,
     PART_GRAMS,
     SMALL_PART_ROWS,
-    refuse_what_does_not_fit,
+    check_free_memory,
 )
 
 
@@ -93,7 +93,7 @@ class Iterate:
 
 
 def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Iterate:
-    """Return a positive iterate from coefficients and margins of a warm start and given lam."""
+    """Return a positive iterate from the coefficients and margins of a warm start, and from lam."""
     return Iterate(
         u=u + 0.1 * (float(u[u > 0].mean()) if np.any(u > 0) else 1.0),
         b=0.0,
@@ -334,12 +334,12 @@ class LpInteriorPoint:
         needed = (PART_GRAMS - 1) * A.nbytes
         if needed > LEAST_CHECKED_BYTES:
             task = f"MMRM, an interior point of {len(y)} rows and {len(c)} coefficients,"
-            refuse_what_does_not_fit(task, needed)
+            check_free_memory(task, needed)
         self.limit = limit
         last = np.full(len(c), -1 / limit)
         self.A: Any = A.with_row(last) if isinstance(A, LowRank) else np.vstack([A, last])
         self.y, self.c, self.right = np.append(y, 0.0), c, np.append(np.ones(len(y)), -1.0)
-        # a violation of the limit costs more than it can gain: the slack is 0 at the optimum
+        # a violation of the limit increases the objective, so its slack is 0 at the optimum
         penalty = 2 * cost.sum() + limit * max(0.0, -c.min())
         self.cost = np.append(cost, penalty)
         mu = float(np.mean(point.z * point.lam))
@@ -384,10 +384,10 @@ class LpInteriorPoint:
         return False
 
     def restore_dual(self) -> None:
-        """Take a step in lam and s alone to reduce the dual residual.
+        """Reduce the dual residual by a step that changes only lam and s.
 
-        The residual of ``A'lam + s = c`` and ``y'lam = 0`` lowers the certified bound, multiplied
-        by the limit.
+        The certified bound is lowered by the residual of ``A'lam + s = c`` and ``y'lam = 0``,
+        multiplied by the limit.
         """
         system, (rows, columns, balance) = self._system(), self._residuals()
         if system is None:

@@ -155,7 +155,7 @@ class MMRM(WeightedClassifier):
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
-        single_precision=False,  # coefficients of 1e6 cancel in the decisions
+        single_precision=False,  # in the decisions, coefficients of 1e6 cancel
     )
     version: ClassVar[int] = 5
     #: Version 1: NumPy computes the kernel values of more than 3000 rows.

@@ -56,7 +56,7 @@ class RestrictedOptimum:
     u: NDArray
     b: float
     lam: NDArray
-    #: Whether the interior point reached a fine tolerance.
+    #: Whether the interior point has reached the tolerance of a refinement.
     converged: bool
     #: Indices of the columns whose coefficients do not tend to zero.
     support: NDArray
@@ -130,7 +130,7 @@ class RestrictedProgram:
         return [(q, rows) for q, rows in enumerate(outside) if len(rows)]
 
     def _extended(self, iterate: LpInteriorPoint) -> RestrictedOptimum:
-        """Return an iterate's vectors for the whole program.
+        """Return the vectors of an iterate, extended to the whole program.
 
         The multiplier of a class mean is distributed to its rows in proportion to their costs.
         """

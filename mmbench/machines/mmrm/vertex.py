@@ -46,7 +46,8 @@ def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> P
     may have further rows, for class means and the coefficient limit.
     """
     point, own = iterate.point, slice(len(rows))
-    xi, z, lam = point.xi[:-1], point.z[:-1], point.lam[:-1]  # without the limit's row
+    # without the row of the coefficient limit
+    xi, z, lam = point.xi[:-1], point.z[:-1], point.lam[:-1]
     at_cost = np.zeros(len(rows), dtype=bool)
     if xi.max() > 1e-7:
         at_cost = (xi / iterate.slack[:-1])[own] > xi.max() / iterate.cost[own].max()

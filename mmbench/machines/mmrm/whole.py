@@ -121,9 +121,9 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
 def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
     """Return an interior point with large coefficients or with the coefficients of the warm start.
 
-    lam is 1/n_class, for which A'lam = c, or a multiple of it below the costs. With large
-    coefficients, the multiplier of the limit makes lam dual feasible, and the coefficients are
-    mu/s, as on the central path.
+    lam is 1/n_class, for which A'lam = c, or, if the costs are smaller, a multiple of 1/n_class
+    below the costs. With large coefficients, the multiplier of the limit makes lam dual feasible,
+    and the coefficients are mu/s, as on the central path.
     """
     rows = program.rows
     cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]

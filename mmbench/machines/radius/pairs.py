@@ -109,7 +109,7 @@ class PairProblem:
         distances exceed the r of the listed pairs most.
         """
         (w, mu, u, theta, iterations), k = found, self.rows.shape[1]
-        if len(features) < k:  # only in R-SVM_mu+
+        if len(features) < k:  # exists only in R-SVM_mu+
             whole = np.zeros((2, k))
             whole[:, features] = w, mu
             w, mu = whole

@@ -154,7 +154,7 @@ class RadiusMachine(WeightedClassifier):
             else:
                 costs = self.C * (np.ones(len(y)) if s is None else s)
                 negative, positive = float(costs[y < 0].sum()), float(costs[y > 0].sum())
-                value = 2.0 * min(negative, positive)  # slack 2 per row of the smaller class
+                value = 2.0 * min(negative, positive)  # each row of the smaller class has slack 2
                 model = features.model(
                     np.zeros(features.rows.shape[1]),
                     1.0 if positive >= negative else -1.0,
@@ -212,7 +212,7 @@ class PairwiseRadiusMachine(RadiusMachine):
         else:
             found = solve_generating(problem, tol, warm, cone=self.solver == "clarabel")
         u = found.u / square
-        # w = 0 need not be optimal if the solver stopped early
+        # if the solver stopped early, w = 0 need not be optimal
         trivial = found.status is Status.OPTIMAL and not found.w.any()
         return features.model(
             *(found.w * roots, found.b, u),

@@ -59,7 +59,8 @@ LAST_SHARE, SUM_SHARE = 0.5, 0.1
 class CoordinateDescent:
     """State of coordinate descent; row i has `starts[i + 1] - starts[i]` values.
 
-    The values of row i begin at `values[starts[i]]`, and their columns at `columns[places[i]]`.
+    The values of row i begin at index `starts[i]` of `values`; their column indices begin at index
+    `places[i]` of `columns`.
     """
 
     problem: PiecewiseQP
@@ -77,7 +78,7 @@ class CoordinateDescent:
             self.values, self.columns = X.data, X.indices
             self.places = self.starts = X.indptr.astype(np.int64, copy=False)
         self.columns = self.columns.astype(np.int32, copy=False)
-        # with a tiny norm an empty row moves to the knot that its loss prefers
+        # with a tiny norm, a row of zeros moves to the knot that minimises its loss
         self.squares = np.maximum(self.rows.squares(), np.finfo(float).tiny)
         self.w, self.passes, self.most = self.rows.T @ self.u, 0.0, FIRST_PASSES
         self.random = np.random.RandomState(0)
@@ -89,7 +90,7 @@ class CoordinateDescent:
     def minimise(self, tol: float) -> None:
         """Take coordinate steps for the present b, until no row violates its condition by `tol`.
 
-        Rows at a knot that they do not leave are skipped until the other rows have converged.
+        Rows that stay at a knot are skipped until the other rows have converged.
         """
         n, problem = len(self.u), self.problem
         order, margin = np.arange(n), np.inf
@@ -128,7 +129,7 @@ class CoordinateDescent:
                 secant = -changed / moved
             before = self.b, total
             slope = max(slope, secant, np.finfo(float).tiny)
-            step = total / slope  # huge if no row is free
+            step = total / slope  # very large if no row is free
             if not max(low, self.b - MOST_STEP) < self.b + step < min(high, self.b + MOST_STEP):
                 ends = np.isfinite(low) and np.isfinite(high)
                 step = 0.5 * (low + high) - self.b if ends else np.copysign(MOST_STEP, total)
@@ -176,8 +177,8 @@ def _pass(
     """Take one coordinate step per row in `order`; return the number of kept rows, and a violation.
 
     The kept rows come first in `order`. A row at a knot is dropped if its decision would have to
-    change by more than `margin` before u_i leaves the knot. The violation is the largest change of
-    a decision by which a row missed its condition before its step.
+    change by more than `margin` before u_i leaves the knot. The violation is the largest amount by
+    which the decision of a row violated its optimality condition before the step of the row.
     """
     kept, worst = 0, 0.0
     for p in range(order.shape[0]):

@@ -93,12 +93,13 @@ class PiecewiseQP:
         weights, rates, offsets = lengths[kinked], rates[kinked], offsets[kinked]
         kinks = offsets / rates
         order = np.argsort(kinks)[np.count_nonzero(kinks <= 0) :]
-        active = (offsets < 0) | ((offsets == 0) & (rates > 0))  # hinges with a slope at s = 0
+        active = (offsets < 0) | ((offsets == 0) & (rates > 0))  # hinges that are positive at s = 0
         slopes = np.sum(weights * rates, where=active)
         slopes += np.append(0.0, np.cumsum((weights * np.abs(rates))[order]))
-        slopes[-1] = max(slopes[-1], 0.0)  # below 0 only by rounding, as losses are not negative
+        # negative only by rounding errors, since losses are not negative
+        slopes[-1] = max(slopes[-1], 0.0)
         kinks = np.append(0.0, kinks[order])
-        # first piece at the end of which the objective rises
+        # first piece at whose end the objective increases
         piece = np.argmax(np.append(kinks[1:] * norm + slopes[:-1] >= 0, True))
         s = max(kinks[piece], -slopes[piece] / norm) if norm > 0 else kinks[piece]
         return float(min(s, self.largest_scale(f)))
@@ -119,7 +120,7 @@ class PiecewiseQP:
         weights: NDArray | None = None,
         route: str = "",
     ) -> PiecewiseSolution:
-        """Return the solution that consists of a point and its certificate.
+        """Return a point as a solution with its certificate.
 
         If the problem has rows Z in place of K, `weights` is w and `decision` is ``Zw``; w is more
         accurate than ``Z'u`` if large u cancel. Otherwise `decision` is ``Ku``. w and b are
@@ -162,7 +163,8 @@ class PiecewiseQP:
         return row_squares(gram) if stored else np.maximum(gram.diagonal(), 0.0)
 
     def _credible(self, value: float) -> float:
-        """Return a dual value, or the dual value at u = 0 if `value` is larger or impossible.
+        """Return the dual value `value`, or the dual value at u = 0 if this is smaller or `value`
+        is impossible.
 
         By weak duality, minus a dual value is at most the machine's objective at w = 0 and any b.
         """
@@ -172,21 +174,21 @@ class PiecewiseQP:
             return self.constant
         return max(value, least)
 
-    def rescaled(self, found: PiecewiseSolution) -> PiecewiseSolution:
+    def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
         """Return a solution with w and b scaled to the smallest objective.
 
         If margins are violated by rounding errors and the loss is steep, a slightly larger w
         removes the loss.
         """
-        f, w = found.decision + found.bias, found.weights
-        scale = self.best_scale(f, float(found.u @ found.decision if w is None else w @ w))
+        f, w = solution.decision + solution.bias, solution.weights
+        scale = self.best_scale(f, float(solution.u @ solution.decision if w is None else w @ w))
         return self.solution(
-            *(found.u, found.decision, found.bias, found.iterations, found.status),
-            *(scale, w, found.route),
+            *(solution.u, solution.decision, solution.bias, solution.iterations, solution.status),
+            *(scale, w, solution.route),
         )
 
     def constant_if_unresolved(
-        self, found: PiecewiseSolution, tol: float, gap_tolerance: float
+        self, solution: PiecewiseSolution, tol: float, gap_tolerance: float
     ) -> PiecewiseSolution:
         """Return w = 0 if decisions vary by less than the tolerance and w = 0 is optimal too.
 
@@ -194,14 +196,14 @@ class PiecewiseQP:
         arbitrary. A short w without cancellation, for example with a small C, remains unchanged.
         """
         root = np.sqrt(self.diagonal())
-        size = float(np.abs(found.u) @ root * root.max())  # bound on decisions, no cancellation
-        if np.ptp(found.f) > UNRESOLVED_TOLERANCES * tol * min(1.0, size):
-            return found
-        b = float(np.clip(found.scale * found.bias, -1, 1))
-        bound = self.constant - self.loss(np.full(len(found.u), b))
-        w, none = found.weights, np.zeros(len(found.u))
+        size = float(np.abs(solution.u) @ root * root.max())  # bound on decisions, no cancellation
+        if np.ptp(solution.f) > UNRESOLVED_TOLERANCES * tol * min(1.0, size):
+            return solution
+        b = float(np.clip(solution.scale * solution.bias, -1, 1))
+        bound = self.constant - self.loss(np.full(len(solution.u), b))
+        w, none = solution.weights, np.zeros(len(solution.u))
         zero = replace(
-            found,
+            solution,
             u=none,
             decision=none,
             bias=b,
@@ -209,7 +211,7 @@ class PiecewiseQP:
             bound=bound,
             weights=None if w is None else np.zeros(len(w)),
         )
-        return zero if zero.gap <= max(found.gap, gap_tolerance) else found
+        return zero if zero.gap <= max(solution.gap, gap_tolerance) else solution
 
     def inward(self, share: float) -> PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
@@ -248,7 +250,8 @@ class PiecewiseQP:
         inside = np.abs(u[:, None] - self.knots).min(axis=1)
         for k in np.lexsort((-room, -inside)):
             step = np.clip(excess, -room[k], room[k])
-            u[k] = np.clip(u[k] - step, low[k], high[k])  # u - (u - low) may miss low by an ulp
+            # u - (u - low) may differ from low by a rounding error
+            u[k] = np.clip(u[k] - step, low[k], high[k])
             excess -= step
             if excess == 0:
                 break

@@ -30,9 +30,9 @@ solution these errors are at most a small fraction of the tolerance.
 `solve_to_gap` continues until the relative duality gap is small. The contribution of a row to the
 gap is its violation times the slope of its loss; with a large C a small violation leads to a large
 gap. The gap is reduced by three methods in turn. (1) The tolerance is tightened. (2) w and b are
-multiplied by the factor with the smallest objective, since a slightly larger w satisfies margins
-that were violated by rounding errors. (3) If decisions are bounded and the larger w exceeds the
-bound, the problem is solved with a slightly smaller bound.
+multiplied by the factor that minimises the objective: a slightly larger w satisfies margins that
+were violated by rounding errors. (3) If decisions are bounded and the larger w exceeds the bound,
+the problem is solved with a slightly smaller bound.
 
 References
 ----------
@@ -106,7 +106,7 @@ class WorkingSets(Descent):
     def __post_init__(self) -> None:
         assert isinstance(self.problem.gram, KernelMatrix)
         self.matrix = self.problem.gram
-        # random order of rows with equal violations
+        # rows with equal violations are in random order
         self.order = np.random.RandomState(0).permutation(len(self.u))
         self._start_counting()
 
@@ -290,23 +290,23 @@ def solve_to_gap(
 
     Returns the solution with the smallest relative gap, with the iterations of all attempts.
     """
-    found = best = solve(problem, start, tol)
-    iterations = found.iterations
+    solution = best = solve(problem, start, tol)
+    iterations = solution.iterations
     for factor in factors[1:]:
         exact = best.rounding <= gap_tolerance * max(abs(best.value), abs(best.bound))
-        if best.gap <= gap_tolerance or found.status is not Status.OPTIMAL or not exact:
+        if best.gap <= gap_tolerance or solution.status is not Status.OPTIMAL or not exact:
             break
-        found = solve(problem, found, factor * tol)
-        iterations += found.iterations
-        scaled = problem.rescaled(found) if factor <= RESCALING_FACTOR else found
-        best = min(best, found, scaled, key=_rank)
+        solution = solve(problem, solution, factor * tol)
+        iterations += solution.iterations
+        scaled = problem.rescaled(solution) if factor <= RESCALING_FACTOR else solution
+        best = min(best, solution, scaled, key=_rank)
     if best.gap > gap_tolerance:
         best = min(best, problem.rescaled(best), key=_rank)
     if best.gap > gap_tolerance and np.isinf(problem.knots).any():
-        found = solve(problem.inward(INWARD_SHARE), best, factors[-1] * tol)
-        iterations += found.iterations
+        solution = solve(problem.inward(INWARD_SHARE), best, factors[-1] * tol)
+        iterations += solution.iterations
         moved = problem.solution(
-            found.u, found.decision, found.bias, 0, found.status, route=found.route
+            solution.u, solution.decision, solution.bias, 0, solution.status, route=solution.route
         )
         best = min(best, problem.rescaled(moved), key=_rank)
     return replace(best, iterations=iterations)

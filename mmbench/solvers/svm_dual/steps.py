@@ -33,7 +33,8 @@ from mmbench.compiled import njit
 from mmbench.kernels.matrix import accumulate
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 
-#: Fixed cost of a series of Newton steps, as a number of kernel values read by pairwise steps.
+#: Fixed cost of a series of Newton steps, in kernel values that pairwise steps could read in the
+#: same time.
 SERIES_OVERHEAD = 2e5
 
 #: A series starts if the budget is at least BUDGET_FACTOR times its cost. It ends if the budget is
@@ -106,7 +107,7 @@ class Descent:
             )
             self.left -= done
             budget += float(done * len(u))
-            # not converged: Newton steps may cost as much as all pairwise steps so far
+            # if not converged, Newton steps may take as long as all pairwise steps so far
             if 0 < done == asked:
                 left = newton_steps(problem, u, self.decision, budget)
                 if left < budget:
@@ -130,7 +131,8 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     """
     inside = (problem.knots[:, :-1] < u[:, None]) & (u[:, None] < problem.knots[:, 1:])
     rows, pieces = inside.nonzero()
-    cost = len(rows) ** 3 / 24 + len(rows) * len(u) + SERIES_OVERHEAD  # up to the first knot
+    # at most up to the first knot
+    cost = len(rows) ** 3 / 24 + len(rows) * len(u) + SERIES_OVERHEAD
     if len(rows) < 2 or BUDGET_FACTOR * cost > budget:
         return budget
     square = problem.values[np.ix_(rows, rows)].astype(float)
@@ -148,7 +150,7 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     before = u[rows]
     moved, removed = before.copy(), np.empty((longest + 1, len(rows)))
     met = _series(factor, ridge, gradient, moved, low, high, removed, np.ones((4, len(rows))))
-    # the row furthest from its knots compensates for the rounding error of the sum
+    # the rounding error of the sum is corrected at the row furthest from its knots
     k = np.minimum(moved - low, high - moved).argmax()
     moved[k] = np.clip(moved[k] - (moved.sum() - before.sum()), low[k], high[k])
     for change, row in zip(moved - before, rows, strict=True):

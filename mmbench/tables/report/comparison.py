@@ -84,7 +84,9 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 
 
 def _gaps(before: View, after: View, key: Key) -> list[float]:
-    """Return the differences in accuracy on common splits; empty if a split has different rows."""
+    """Return the differences in accuracy on common splits; empty if the rows of a split differ
+    between the runs.
+    """
     if key not in before.cells or key not in after.cells:
         return []
     old, new = ({row["source"].at: row for row in v.cells[key].counted} for v in (before, after))
