@@ -357,7 +357,11 @@ def test_a_name_of_scikit_learn_is_a_data_set(store: Path):
     data = load_dataset(DatasetRef("my_iris", "sklearn:iris"), store=store)
     assert data.X.shape == (150, 4)
     assert data.classes.tolist() == ["setosa", "versicolor", "virginica"]
-    wrong = {"irsi": "did you mean 'iris'", "linnerud": "needs X of shape", "files": "no labelled table"}
+    wrong = {
+        "irsi": "did you mean 'iris'",
+        "linnerud": "needs X of shape",
+        "files": "no labelled table",
+    }
     for name, reason in wrong.items():
         with pytest.raises(UserError, match=reason):
             load_dataset(DatasetRef("a", f"sklearn:{name}"), store=store)
