@@ -123,14 +123,14 @@ def memory_of(solver: str) -> Iterator[None]:
     >>> with memory_of("HiGHS"):
     ...     raise MemoryError("std::bad_alloc")
     Traceback (most recent call last):
-    mmbench.errors.NotEnoughMemory: HiGHS ran out of memory; fewer rows take less
+    mmbench.errors.NotEnoughMemory: HiGHS ran out of memory; use fewer rows
     """
     try:
         yield
     except NotEnoughMemory:
         raise
     except MemoryError as error:
-        raise NotEnoughMemory(f"{solver} ran out of memory; fewer rows take less") from error
+        raise NotEnoughMemory(f"{solver} ran out of memory; use fewer rows") from error
 
 
 class Status(StrEnum):

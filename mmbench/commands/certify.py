@@ -331,7 +331,7 @@ def _kernel_problems(
         intercept = np.ravel(model.intercept_)[k] * (1 if ours or len(classes) == 2 else -1)
         u = u[rows]
         if (u * y < 0).any():
-            raise UserError(f"the signs of dual_coef_ are not those of y; {_TRAINING_DATA}")
+            raise UserError(f"the signs of dual_coef_ differ from the signs of y; {_TRAINING_DATA}")
         gram = _gram(model, X, rows, k if ours else None)
         if per_class:
             of_class = np.array([per_class[c] for c in labels[rows]])
@@ -432,7 +432,7 @@ def _class_weights(model: Any, labels: NDArray) -> NDArray:
 def _by_reference(
     model: Any, X: Any, labels: NDArray, sample_weight: ArrayLike | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the certificates of a machine of mmbench beside those of its reference solver."""
+    """Yield the certificates of a machine of mmbench, and the certificates of its reference solver."""
     from sklearn.base import clone
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}

@@ -153,8 +153,8 @@ class Source(_Strict):
     expect: dict[str, Any] = {}
     #: Differences from the full data set, shown as footnotes of tables.
     deviations: list[str] = []
-    #: Differences between the predefined splits and those of the papers; footnotes of tables that
-    #: use the predefined splits.
+    #: Differences between the predefined splits and the splits of the papers; footnotes of tables
+    #: that use the predefined splits.
     split_deviations: list[str] = []
 
     @model_validator(mode="after")

@@ -238,8 +238,8 @@ def _libsvm(machine: Any, rows: NDArray, values: Callable) -> Iterator[Hyperplan
     """Yield the hyperplanes of scikit-learn's SVC.
 
     For more than two classes, row j - 1 of ``dual_coef_`` has the coefficients of the support
-    vectors of class i < j in the pair (i, j), and row i those of class j; positive decision values
-    mean class i.
+    vectors of class i < j in the pair (i, j), and row i has the coefficients of class j; positive
+    decision values mean class i.
     """
     from sklearn.metrics.pairwise import pairwise_kernels
 

@@ -196,7 +196,8 @@ def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
     # products are limited by memory bandwidth: dsymv reads one triangle, of a column-major matrix
     triangle = matrix.T
     products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
-    # fixed start, since the default is random; maxiter limits the work to that of a full reduction
+    # fixed start, since the default is random; maxiter limits the time to the time of a full
+    # reduction
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     try:
         values, vectors = eigsh(products, few, which="LA", v0=start, maxiter=n // (2 * few))

@@ -328,7 +328,7 @@ class RMMState:
 
 
 def _with_the_work_of(svm: Fit, model: BinaryModel) -> BinaryModel:
-    """Return the model; its iterations and seconds are increased by those of the SVM's training."""
+    """Return the model; its iterations and seconds include the training of the SVM."""
     iterations, seconds = model.fit.iterations + svm.iterations, model.fit.seconds + svm.seconds
     return replace(model, fit=replace(model.fit, iterations=iterations, seconds=seconds))
 

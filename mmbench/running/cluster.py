@@ -292,7 +292,7 @@ def differences(theirs: dict[str, str] | Exception) -> list[str]:
         return [f"a worker cannot run mmbench: {type(theirs).__name__}: {theirs}"]
     ours = facts()
     names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
-    parts = [f"{name} {theirs.get(name)} where this process has {ours.get(name)}" for name in names]
+    parts = [f"{name} {theirs.get(name)}, but {ours.get(name)} in this process" for name in names]
     return ["workers differ: " + ", ".join(parts)] if parts else []
 
 

@@ -206,7 +206,7 @@ class Summary:
 
 
 def run(jobs: Collection[Job], store: RecordStore, executor: Executor, **options: Any) -> Summary:
-    """Run the jobs that have no result yet, and store their records; `options` are those of `Run`.
+    """Run the jobs that have no result yet, and store their records; `options` are passed to `Run`.
 
     Raises UserError if another run uses the results folder.
     """

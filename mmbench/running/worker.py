@@ -103,7 +103,7 @@ class Context:
 
 
 class _Stopped(Exception):
-    """The time limit of a job ended its trainings; the arguments are those of `best_reached`."""
+    """The time limit of a job ended its trainings; the arguments are passed to `best_reached`."""
 
 
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:

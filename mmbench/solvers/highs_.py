@@ -2,7 +2,7 @@
 
     min c'x   s.t.  row_lower <= A x <= row_upper,  col_lower <= x <= col_upper
 
-The default route is that of HiGHS: presolve and the dual simplex method. A pivot takes up to
+The default route is the default of HiGHS: presolve and the dual simplex method. A pivot takes up to
 10 ms for 1000 dense rows and columns. The other route is the interior point of HiGHS and a
 crossover to a vertex. If presolve returns "unbounded or infeasible", a second run without presolve
 distinguishes the two cases.

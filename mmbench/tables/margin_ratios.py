@@ -1,8 +1,8 @@
 """Margin ratio and test accuracy of each pair of classes, and the regression line through them.
 
 The MMRM paper prints the least-squares line of its figure 2. The margin ratio rho of a pair is
-computed from the training rows; the accuracy is that of the pair's machine on the test rows of the
-two classes.
+computed from the training rows; the accuracy is measured by the machine of the pair on the test
+rows of the two classes.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class TooGood(SVM):
 
 
 class Forgetful(SVM):
-    """A machine whose answer from a neighbour's solution is that solution."""
+    """A machine that returns its warm start as the solution."""
 
     def train(self, problem, warm=None):
         return super().train(problem) if warm is None else warm
@@ -54,7 +54,7 @@ def test_a_sound_machine_passes():
 
 WRONG = {
     "TooGood": "FAILED Fits are certified: a bound below the objective",
-    "Forgetful": "FAILED A training from a neighbour's solution reaches the objective of one from",
+    "Forgetful": "FAILED A training with a warm start reaches the objective of a training",
 }
 
 

@@ -159,7 +159,7 @@ def test_a_missing_file_and_a_folder_are_one_line(tmp_path: Path):
 
 def test_constant_columns_are_allowed_and_reported(tmp_path: Path):
     data = load(tmp_path, "a,b,kind\n1,7,x\n2,7,y\n")
-    assert data.warnings == ("constant columns (they cannot help): 'b'",)
+    assert data.warnings == ("constant columns (without information): 'b'",)
 
 
 def test_equal_rows_with_different_labels_are_reported(tmp_path: Path):

@@ -149,5 +149,5 @@ def test_a_solver_without_memory_is_named_in_one_line(solver, place, machine, mo
         raise MemoryError("std::bad_alloc")
 
     monkeypatch.setattr(place, fails)
-    with pytest.raises(NotEnoughMemory, match=f"^{solver} ran out of memory; fewer rows take less"):
+    with pytest.raises(NotEnoughMemory, match=f"^{solver} ran out of memory; use fewer rows"):
         machine.fit([[0.0], [1.0], [0.5], [2.0], [0.7]], [0, 1, 0, 1, 1])

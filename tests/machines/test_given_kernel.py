@@ -210,7 +210,9 @@ def test_a_machine_without_other_kernels_says_that_it_needs_features(iris):
         kernels = ("linear",)
 
     for kernel in ("precomputed", values):
-        with pytest.raises(ValueError, match="Linear needs features: it has no kernel but 'lin"):
+        with pytest.raises(
+            ValueError, match="Linear needs the features, since its only kernel is 'lin"
+        ):
             Linear(kernel=kernel).fit(*iris)
 
 

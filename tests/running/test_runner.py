@@ -159,7 +159,7 @@ def test_a_cluster_without_workers_is_said_once(jobs, store):
     stream = io.StringIO()
     run(jobs[:1], store, Late(), data=NO_DATA, progress=lambda total: Lines(total, stream))
     said = stream.getvalue()
-    assert said.count("the cluster has no worker yet; waiting for one to join") == 1
+    assert said.count("the cluster has no worker yet; waiting for a worker") == 1
 
 
 def test_a_job_too_large_beside_others_runs_alone(jobs, store, monkeypatch):

@@ -168,8 +168,8 @@ class PairwiseClassifier(Declared, Estimator):
     n_support_ : ndarray of shape (n_classes,)
         Number of support vectors of each class.
     support_vectors_ : ndarray of shape (n_support, n_features)
-        Features of the support vectors (``rbf``, ``poly``); those of a linear machine are the
-        training rows ``X[support_]``, which it does not store.
+        Features of the support vectors (``rbf``, ``poly``); a linear machine does not store its
+        support vectors ``X[support_]``.
     n_iter_ : ndarray of shape (n_pairs,)
         Number of solver iterations of each pair.
     coef_ : ndarray of shape (n_pairs, n_features)

@@ -2,7 +2,7 @@
 
 Each panel shows one draw of a toy set, which is the first draw with finished records of all
 machines. Records do not contain decision boundaries; each machine is trained again with the
-parameters of its record, and its decision values on the test rows must be those of the record. The
+parameters of its record, and its decision values on the test rows must agree with the record. The
 boundary of the Bayes classifier of the true distributions is drawn too.
 """
 
