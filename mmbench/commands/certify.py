@@ -432,7 +432,7 @@ def _class_weights(model: Any, labels: NDArray) -> NDArray:
 def _by_reference(
     model: Any, X: Any, labels: NDArray, sample_weight: ArrayLike | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the certificates of a machine of mmbench, and the certificates of its reference solver."""
+    """Yield the certificates of a machine of mmbench and of its reference solver."""
     from sklearn.base import clone
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}

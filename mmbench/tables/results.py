@@ -152,9 +152,7 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
         plan = None
     plan = plan or replan(folder)
     if plan is None:
-        remarks.append(
-            f"{CONFIG} is no valid configuration: table cells without records are not shown."
-        )
+        remarks.append(f"{CONFIG} is not valid: table cells without records are not shown.")
         plan = Plan(folder.name)
     cells, current = {cell.key for cell in plan.cells}, records
     if plan.jobs:
