@@ -78,6 +78,7 @@ class Reading:
     whole: bool = False
     run: str | None = None
     spread: str | None = None
+    later: bool = False
 
     @property
     def cells(self) -> list[Line]:

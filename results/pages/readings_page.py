@@ -155,6 +155,11 @@ class Readings:
         """Return the readings whose names end so."""
         return [reading for reading in readings() if reading.name.endswith(end)]
 
+    def later(self, run: bool | None = None) -> list[Reading]:
+        """Return the readings that were added later; with `run`, those that were run, or not."""
+        found = [reading for reading in readings() if reading.later]
+        return [r for r in found if run in (None, bool(self.tried(r)))]
+
     def count(self, what: str, of: list[Reading]) -> int:
         """Return for how many pairs of a cell and one of these readings something holds."""
         names = {reading.name for reading in of}
