@@ -140,5 +140,7 @@ def test_every_fit_says_its_route(machine):
     }
     assert all(routes.values())
     assert routes["rbf", "auto"] == routes["rbf", "smo"] in ("SMO", "root search")
-    assert "active set" in routes["linear", "auto"] or "interior point" in routes["linear", "auto"]
+    assert any(
+        r in routes["linear", "auto"] for r in ("active set", "interior point", "root search")
+    )
     assert routes["linear", "reference"] in ("libsvm", "Clarabel")
