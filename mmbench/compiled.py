@@ -15,7 +15,7 @@ def _writable(folder: Path) -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(2**16))  # an empty file can be written to a full disk
+            file.write(bytes(2**16))  # an empty test file could be written even if the disk is full
             file.flush()
     except OSError as error:
         return error.strerror or str(error)

@@ -214,7 +214,8 @@ def _row(
     """Return a row of the result: a model beside the solution of mmbench.
 
     `ours` are objective, dual, violation and lower bound of the model; `theirs` are objective,
-    bound and status of the solution; `f` and `optimal_f` are the decisions of both.
+    bound and status of the solution of mmbench. `f` and `optimal_f` are the decisions of the model
+    and of this solution.
     """
     from mmbench.solvers.result import relative_gap
 
@@ -316,7 +317,7 @@ def _kernel_problems(
     if X.shape[0] > MAX_KERNEL_ROWS:
         raise UserError(f"X has {X.shape[0]} rows, and at most {MAX_KERNEL_ROWS} are certified")
     per_class = dict(zip(classes, getattr(model, "class_weight_", ()), strict=False))
-    given = C or getattr(model, "C", None)  # 0 for a NuSVC; model files have none
+    given = C or getattr(model, "C", None)  # C is 0 for a NuSVC, and model files contain no C
     largest = 0.0 if hasattr(model, "nu") else float(np.abs(dual_coef).max())
     ours, of_support = hasattr(model, "fits_"), labels[support]
     for k, (i, j) in enumerate(combinations(range(len(classes)), 2)):
@@ -503,7 +504,7 @@ def _libsvm_model(
         if not (found := free.get((label, _digits(values)))):
             raise UserError(f"a support vector is no row of X with the label {label:g}")
         support.append(found.pop())
-    sign = -1.0 if binary else 1.0  # scikit-learn's sign of two classes
+    sign = -1.0 if binary else 1.0  # the sign that scikit-learn uses for two classes
     option = {key: float(head[key][0]) for key in ("gamma", "coef0", "degree") if key in head}
     nu = {"nu": None} if head["svm_type"][0] == "nu_svc" else {}
     return SimpleNamespace(

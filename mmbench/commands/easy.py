@@ -36,7 +36,8 @@ MACHINES: dict[str, dict[str, Any]] = {
     "rmm": {**_USE, "grid": {"B": "auto"}},
     "lda": {**_USE, "grid": {"ridge": "auto"}},
     "mpm": {**_USE, "grid": {"ridge": "auto"}},
-    # with the default ridge a kernel's covariances are singular; a search of it costs five times
+    # with the default ridge the covariances of a kernel are singular; a search over the ridge takes
+    # five times as long
     "m4": {**_USE, "params": {"ridge": 0.01}, "grid": {"C": "auto"}},
     "random_forest": {
         "estimator": "sklearn.ensemble.RandomForestClassifier",

@@ -147,7 +147,8 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
     data = load_dataset(ref, store=store, mirror=options.mirror, progress=has_terminal())
     repeat, fold = split_slots(rule, data, protocol.repeats)[0]
     at: dict[str, Any] = {"repeat": repeat, "fold": fold, "seed": protocol.seeds[0]}
-    subsets = dict.fromkeys((protocol.subsets[0], protocol.subsets[-1]))  # smallest and largest
+    # smallest and largest training size
+    subsets = dict.fromkeys((protocol.subsets[0], protocol.subsets[-1]))
     splits = [split_at(rule, data, max_train=subset, **at) for subset in subsets]
     # splits are stratified, so that all have the class counts of the first split of the smallest
     # size

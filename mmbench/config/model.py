@@ -114,11 +114,11 @@ def _parse_test(value: Any) -> SplitRule:
 class Protocol(Strict):
     """The splits into training and test rows: rule, number of repeats and seed.
 
-    The repeats of the official split differ only in their inner folds and in random choices between
-    classes with equal votes. With a list of seeds, all jobs are run once per seed. ``max_train`` is
-    the maximum number of training rows, or of training rows per class; larger training parts are
-    replaced by a seeded stratified subset. With a list of sizes, each subset contains all smaller
-    subsets.
+    The repeats of the official split differ only in their inner folds and in random tie-breaking
+    between classes with equal votes. With a list of seeds, all jobs are run once per seed.
+    ``max_train`` is the maximum number of training rows, or of training rows per class; larger
+    training parts are replaced by a seeded stratified subset. With a list of sizes, each subset
+    contains all smaller subsets.
     """
 
     test: Annotated[Any, PlainValidator(_parse_test), PlainSerializer(lambda test: test.spec)]

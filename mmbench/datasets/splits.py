@@ -189,7 +189,7 @@ class Rule(NamedTuple):
     n_folds: Callable[[Arg, Described], int] = lambda arg, data: 1
     #: Function (data, requested number of repeats or None) -> number of repeats.
     n_repeats: Callable[[Described, int | None], int] = lambda data, repeats: repeats or 1
-    #: Whether the rule has a single, deterministic partition and does not allow repeats.
+    #: Whether the rule has only one partition, so that repeats are not allowed.
     fixed: bool = False
 
 

@@ -231,7 +231,8 @@ def _digest(content: Any) -> str:
 
 def _canonical(value: Any) -> Any:
     """Return a value in JSON types, with integers as floats: 10 and 10.0 have the same hash."""
-    if value is None or type(value) in (str, float, bool):  # most values: skip the slower tests
+    # most values need none of the slower tests
+    if value is None or type(value) in (str, float, bool):
         return value
     if isinstance(value, int):
         return float(value)

@@ -349,7 +349,7 @@ class RecordStore:
             If another run has locked the folder.
         """
         with exclusive(self.folder / LOCK):
-            for path in self._records.glob("*" + TEMPORARY):  # of killed processes
+            for path in self._records.glob("*" + TEMPORARY):  # files of killed processes
                 path.unlink(missing_ok=True)
             yield
 

@@ -234,7 +234,7 @@ class StoredGram:
     @property
     def values(self) -> NDArray:
         """Kernel matrix, shape (n_samples, n_samples)."""
-        with self._lock:  # several threads train pairs of classes, and the base may be overwritten
+        with self._lock:  # several threads use the matrix, whose computation may overwrite the base
             if self._values is None:
                 out = self._base if self._overwrite else None
                 self._values = self._kernel.apply(self._base, out=out)

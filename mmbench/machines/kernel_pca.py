@@ -193,7 +193,8 @@ def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     n = len(matrix)
-    # products are limited by memory bandwidth: dsymv reads one triangle, of a column-major matrix
+    # products are limited by memory bandwidth, and dsymv reads one triangle of a column-major
+    # matrix
     triangle = matrix.T
     products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
     # fixed start, since the default is random; maxiter limits the time to the time of a full

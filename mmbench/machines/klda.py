@@ -152,7 +152,7 @@ def train_klda(
     started = time.perf_counter()
     rows = _Rows(gram, problem.y, problem.weights)
     gram, delta = rows.gram, rows.delta
-    level = float(gram.trace()) / sum(rows.totals) or 1.0  # w = 0 for any ridge if all rows are 0
+    level = float(gram.trace()) / sum(rows.totals) or 1.0  # if all rows are 0, w = 0 for any ridge
     ridges = level * np.array(etas)
     status, route, features = Status.OPTIMAL, "Cholesky", None
     if isinstance(gram, FeatureGram):

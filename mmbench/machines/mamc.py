@@ -79,7 +79,8 @@ class MAMC(WeightedClassifier):
         single_precision=False,
     )
     sparse_input = True
-    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)  # only matrix products
+    # training needs only matrix products
+    memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)
     version: ClassVar[int] = 2
 
     bias: str = parameter(

@@ -524,7 +524,7 @@ class PenaltySearch:
             if low.total > D:
                 break
             t_high, high = t_low, low
-        if low.total <= D:  # even at t = 1
+        if low.total <= D:  # total <= D even at t = 1
             return [low]
         gain_low, gain_high, side = low.total - D, high.total - D, 0
         for _ in range(MAX_ROOT_STEPS):

@@ -214,7 +214,8 @@ def train_sigma_svm(
             if D < 1:
                 dual = replace(svm, coef=svm.state.u, w=svm.state.weights)  # before any scaling
                 lower = dual_bound(problem, svm.state.u, original(dual), D, weights)
-                bound = max(0.0, min(lower, bound))  # in this order 0 if `lower` is not a number
+                # in this order, max returns 0 if `lower` is not a number
+                bound = max(0.0, min(lower, bound))
             seconds = svm.fit.seconds + shared
             fit = replace(svm.fit, objective=objective, bound=bound, seconds=seconds)
             models[k] = replace(model, fit=fit)
@@ -292,7 +293,9 @@ Modified = tuple[BinaryProblem, Callable[[BinaryModel], BinaryModel]]
 
 
 def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
-    """Return the problem with (4) by an inverse; None if rounding errors are large, as at D = 1."""
+    """Return the problem with the matrix of (4), by an inverse; None if this is inaccurate, as at D
+    = 1.
+    """
     given = problem.gram
     n, means = len(given), given.mean(axis=0, dtype=np.float64)
     # The transpose of a symmetric array has the same values in LAPACK's column-major order.
@@ -308,7 +311,8 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
         return BinaryModel(svm.intercept - float(means @ coef), svm.fit, coef=coef)
 
     if D == 0:
-        _mirror(matrix)  # means are subtracted in two steps, which leaves rounding asymmetries
+        # the means are subtracted in two steps, and rounding errors make the matrix asymmetric
+        _mirror(matrix)
         return BinaryProblem(problem.X, problem.y, problem.kernel, matrix.T), original
     trace, s = float(np.trace(matrix)), n * (1 - D) / D
     if s < LEAST_SHIFT * trace or trace < LEAST_EIGENVALUE_RATIO * n * s:

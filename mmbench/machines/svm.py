@@ -260,7 +260,7 @@ def solve_dual(
     if features_first:
         u = start.u if isinstance(start, PiecewiseSolution) else start
         found = solve_in_features(dual, y, C, tol, gap_tolerance, B, u)
-        # if the gap is closed, decisions differ from the slopes by rounding alone
+        # if the gap is closed, decisions differ from the slopes only by rounding errors
         enough = n > FEW_GRAM_ROWS and found.gap <= gap_tolerance
     else:
         found = solve_to_gap(dual, tol, gap_tolerance, start)

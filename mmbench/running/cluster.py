@@ -195,7 +195,7 @@ class DaskExecutor:
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """Raise UserError if the scheduler cannot be reached inside or at the end of a block."""
+        """Raise UserError if the scheduler is lost while the block runs or when the block ends."""
         try:
             yield
             lost = self.client.status != "running"

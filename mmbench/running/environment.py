@@ -24,7 +24,7 @@ LIBRARIES = (
 )
 
 
-@cache  # of each process, as looking at the thread pools takes milliseconds
+@cache  # cached in each process, since reading the thread pools takes milliseconds
 def environment(threads: int) -> dict[str, Any]:
     """Return the versions, processor and thread settings for a record.
 

@@ -1,4 +1,4 @@
-"""Estimates of the peak memory of a job, computed before its first Gram matrix.
+"""Estimates of the peak memory of a job, made before its first Gram matrix is computed.
 
 If memory runs out, the operating system kills a process without a message, perhaps also another
 process. Estimates are therefore upper bounds, and a job that does not fit into memory ends with a

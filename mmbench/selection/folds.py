@@ -77,7 +77,7 @@ class SearchRows:
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
         X = csr_array(X) if issparse(X) else np.asarray(X)
         self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
-        self.X_train = self.X[: self.n_train]  # determine gamma="scale" in the final fit
+        self.X_train = self.X[: self.n_train]  # these rows determine gamma="scale" in the final fit
         self.pairs = class_pairs(len(classes))
         self._cut = cut
         self._planned = n_points * cut.n_splits * len(self.pairs)  # binary trainings

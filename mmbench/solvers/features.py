@@ -46,8 +46,8 @@ FIRST_BOX_SHARE = 0.25
 #: problem is then solved again with C equal to the largest multiplier divided by FREE_SHARE.
 LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 
-#: Distance from a knot that is treated as zero, relative to the smaller of C and the largest
-#: multiplier.
+#: Maximum distance of a multiplier from a knot for which they count as equal, relative to the
+#: smaller of C and the largest multiplier.
 ROUNDING_SHARE = 2e-6
 
 #: Tolerance for a decision that must equal a slope, or must not exceed a slope.

@@ -137,8 +137,9 @@ def paired(
 ) -> Grid:
     """Return a block with two rows per place: measured accuracies, and published accuracies.
 
-    `decimals` and `sd` are arguments of `measured_text`, `change` is applied to the rows of the
-    long table first. With a caption, the rows do not name the kernel, which is part of the caption.
+    `change` is applied to the rows of the long table, and the results are formatted by
+    `measured_text` with the arguments `decimals` and `sd`. With a caption, the rows do not name the
+    kernel, which is part of the caption.
     """
     rows: list[list[str]] = []
     for place in places:

@@ -133,12 +133,12 @@ class Param:
 
 
 def positive(**options: Any) -> Param:
-    """Return the valid values of a positive number; `options` are other fields of `Param`."""
+    """Return a `Param` whose valid values are positive numbers; `options` are its other fields."""
     return Param(low=0, open_low=True, **options)
 
 
 def choice(*words: str) -> Param:
-    """Return the valid values of a parameter with a fixed set of strings."""
+    """Return a `Param` whose valid values are the given strings."""
     return Param(numeric=False, choices=words)
 
 

@@ -62,7 +62,7 @@ SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 
 class WhitenedSVM(NamedTuple):
-    """The last SVM of a search for C', the warm start of the search for another C."""
+    """The last SVM of a search for C'; it is the warm start of the search for another C."""
 
     #: Penalty C' of this SVM.
     penalty: float

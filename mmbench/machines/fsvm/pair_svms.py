@@ -249,8 +249,9 @@ def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
         max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
 
     The norm is the spectral norm, and Q has one column ``q = sum_i a_i t_i z_i`` per pair. The
-    multipliers of SVMs with penalty C satisfy the other constraints; a factor of at most 1 makes
-    them satisfy the last constraint too. `total` is their sum before scaling.
+    multipliers of SVMs with penalty C satisfy all constraints except the last one; a factor of at
+    most 1 scales them so that they satisfy the last constraint too. `total` is their sum before
+    scaling.
     """
     scaled = Q / np.sqrt(s)[:, None]
     size = np.linalg.norm(scaled, 2 if scaled.shape[1] > 1 else None)  # no SVD for one column

@@ -57,8 +57,8 @@ ANDERSON_DEPTH, RESTART_RATIO = 8, 3.0
 #: Maximum number of SMO steps per row of the working set.
 STEPS_PER_ROW = 200
 
-#: Relative increase of the diagonal that makes the kernel matrix of the working set positive
-#: definite, by data type of the factor.
+#: Relative increase of the diagonal of the kernel matrix of the working set, so that this matrix is
+#: positive definite; by data type of the factor.
 DIAGONAL_SHIFTS = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200

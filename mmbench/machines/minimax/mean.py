@@ -89,7 +89,8 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     # In intervals narrower than 0.1 * tol the accuracy of the multipliers limits the lower bound.
     # If the optimal rho is nearly zero, the search stops at an interval of this width.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
-    if ends[-1].weight * problem.C < search.kappa:  # C near least_penalty: no upper bound on rho
+    # if C is near `least_penalty`, no upper bound on rho is found
+    if ends[-1].weight * problem.C < search.kappa:
         bound = -np.inf
     return replace(best, bound=bound, iterations=search.iterations)
 

@@ -46,7 +46,7 @@ from mmbench.solvers.result import Result
 #: Maximum number of Dinkelbach iterations; the convergence is quadratic.
 MAX_RATIO_ROUNDS = 60
 
-#: Upper bound on kap(alpha) and kap(beta), used for a class of zero spread, whose accuracy is 1.
+#: Upper bound on kap(alpha) and kap(beta), which are infinite for a class of zero spread.
 MAX_KAPPA = 1e12
 
 #: Maximum ratio of the larger to the smaller kap at the ends of a chord (values of the smaller kap

@@ -163,8 +163,8 @@ def recertified(
 ) -> CertifiedSolution | None:
     """Return a solution found with other costs if it is also optimal for this program, else None.
 
-    A solution without slack is optimal for all costs that are not below its multipliers. A search
-    over C therefore solves a separable pair of classes only once.
+    If a solution has no slack, it is optimal for all costs that are at least its multipliers. A
+    search over C therefore solves a separable pair of classes only once.
     """
     same = len(solution.lam) == len(program.y) and len(solution.u) == program.n_columns
     if not same or solution.margins.min() < 1 - 1e-9 or np.any(solution.lam > program.cost):

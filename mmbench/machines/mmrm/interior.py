@@ -303,11 +303,12 @@ class OfLowRank(Refined):
 #: Step length relative to the step length to the boundary.
 BOUNDARY_FRACTION = 0.995
 
-#: `Whole` replaces `Reduced` if a step increases the primal residual to more than this.
+#: Primal residual after a step above which `Whole` replaces `Reduced`, if the step has increased
+#: it.
 REDUCED_RESIDUAL_LIMIT = 1e-6
 
-#: Iterations end if the value is below minus this: without the coefficient limit the program is
-#: unbounded.
+#: Iterations end if the value is below minus this number, which proves that the program without the
+#: coefficient limit is unbounded.
 UNBOUNDED_VALUE = 1e-3
 
 #: Maximum order of the matrix in `Whole`.
@@ -483,7 +484,7 @@ class LpInteriorPoint:
         )
 
     def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
-        """Return `fraction` of the primal and dual step lengths to the boundary; at most 1."""
+        """Return the step lengths: `fraction` of the lengths to the boundary, at most 1."""
         p = self.point
         primal = min(_reach(p.u, step.u), _reach(p.xi, step.xi), _reach(p.z, step.z))
         dual = min(_reach(p.lam, step.lam), _reach(self.slack, -step.lam), _reach(p.s, step.s))

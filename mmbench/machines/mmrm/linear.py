@@ -72,9 +72,10 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
     found = solve_reference(program, tol, solver)
     if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
         return found
-    # The multipliers of HiGHS satisfy A'lam = c only to its tolerance, and the residual times the
-    # limit is subtracted from the bound. The multipliers 1/n_class satisfy A'lam = c to rounding
-    # and prove a bound of 2. The optimum is 2 if all rows of each class can lie on the margin.
+    # The multipliers of HiGHS satisfy A'lam = c only up to its tolerance, and the residual,
+    # multiplied by the coefficient limit, is subtracted from the bound. The multipliers 1/n_class
+    # satisfy A'lam = c to rounding and prove a bound of 2. The optimum is 2 if all rows of each
+    # class can lie on the margin.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 

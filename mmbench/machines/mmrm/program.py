@@ -313,7 +313,7 @@ def low_rank_factor(
     if most < 1 or largest <= 0:
         return None
     every, some = np.arange(n), np.linspace(0, n - 1, min(n, most + most // 4)).astype(int)
-    # the rank of the sample; a smaller number if it is indefinite
+    # this is the rank of the sample, or a smaller number if the sample is indefinite
     if dpstrf(block(some, some).T, tol=REMAINDER * largest, lower=1, overwrite_a=1)[2] > most:
         return None
     factor = np.empty((most, n))

@@ -48,7 +48,8 @@ def solve_generating(
         pairs, _ = far_pairs(problem.rows, 0.0, FIRST_PAIRS)
         pairs = pairs if len(pairs) else np.array([[0, 1]])
         features = np.arange(problem.rows.shape[1])
-        if problem.simplex and len(features) > FIRST_FEATURES:  # largest mean differences
+        # features with the largest differences of the class means
+        if problem.simplex and len(features) > FIRST_FEATURES:
             means = [problem.rows[problem.y == sign].mean(axis=0) for sign in (1.0, -1.0)]
             apart = np.abs(means[0] - means[1])
             features = np.sort(np.argsort(-apart, kind="stable")[:FIRST_FEATURES])

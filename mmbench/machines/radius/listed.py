@@ -253,7 +253,7 @@ class PlusInteriorPoint(PairInteriorPoint):
 
         of_G = inverse(G)
         of_br = G.T @ of_G
-        of_br[1, 1] += not m  # r is in no equation
+        of_br[1, 1] += not m  # r occurs in no equation
 
         def once(f: NDArray, g: NDArray) -> tuple[NDArray, NDArray]:
             p = inverse(A @ f)
@@ -337,7 +337,7 @@ class MuPlusInteriorPoint(PairInteriorPoint):
         added[np.arange(k), np.arange(k)] += 0.5 * at["g"] / at["mu"] + at["v"] ** 2 / at["mu"]
         added[:k, k] = added[k, :k] = 0.5
         added[:k, k + 1] = added[k + 1, :k] = -0.5 * total
-        added[k + 1, k + 1] = rates.sum() if len(rates) else 1.0  # r is in no equation
+        added[k + 1, k + 1] = rates.sum() if len(rates) else 1.0  # r occurs in no equation
         between = np.zeros((k, k + 2))
         between[np.arange(k), np.arange(k)] = -at["v"] / at["mu"]
         return 1.0 / at["mu"], between, added

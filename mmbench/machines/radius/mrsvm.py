@@ -87,7 +87,7 @@ class MRSVM(RadiusMachine):
     def _solve(
         self, features: ScaledFeatures, y: NDArray, s: NDArray | None, warm: Any
     ) -> BinaryModel:
-        # in the scaled features C does not change and the value is larger by the factor unit^2
+        # scaling of the features does not change C, and multiplies the value by unit^2
         rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
         C = self.C * (np.ones(len(y)) if s is None else s)
         squares = (0.5 * np.ptp(rows, axis=0)) ** 2  # R_k^2

@@ -122,7 +122,8 @@ class PairProblem:
         decision = self.rows @ w
         b = best_bias(decision, self.y, self.C)
         decision += b
-        # if C is large and a margin is below 1 by rounding, a slightly longer w has no slack
+        # if a margin is below 1 by rounding, a slightly longer w has no slack, which matters if C
+        # is large
         scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
         slack = np.maximum(0.0, 1.0 - self.y * scale * decision)
         value = 0.5 * scale**2 * norm + float(np.sum(self.C * slack))

@@ -250,7 +250,7 @@ class PiecewiseQP:
         inside = np.abs(u[:, None] - self.knots).min(axis=1)
         for k in np.lexsort((-room, -inside)):
             step = np.clip(excess, -room[k], room[k])
-            # u - (u - low) may differ from low by a rounding error
+            # by rounding, u - (u - low) may differ from low
             u[k] = np.clip(u[k] - step, low[k], high[k])
             excess -= step
             if excess == 0:

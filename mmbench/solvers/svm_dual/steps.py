@@ -53,11 +53,11 @@ MOST_REFUTATIONS = 20
 #: better row; only then is the block searched, since an argmax loop is not vectorised.
 BLOCK_COLUMNS = 64
 
-#: Step length relative to the minimum along the pair (over-relaxation; any value below 2 decreases
-#: the objective), and the violation in units of `tol` below which steps go to the minimum. Number
-#: of steps with 1.5 relative to 1: 0.5 to 0.7 on most of ten SVMs and their RMMs (rbf, poly,
-#: linear; C from 0.1 to 1000), at most 1.2. The last steps are not over-relaxed, so that a problem
-#: with few variables ends at the exact minimum.
+#: Over-relaxation: step length relative to the step to the minimum along the pair (the objective
+#: decreases for every value below 2); and violation, in units of `tol`, below which steps are not
+#: over-relaxed. Number of steps with 1.5 relative to 1: 0.5 to 0.7 on most of ten SVMs and their
+#: RMMs (rbf, poly, linear; C from 0.1 to 1000), at most 1.2. The last steps are not over-relaxed,
+#: so that a problem with few variables ends at the exact minimum.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: The fast-math flags assume that NaN does not occur (a Gram matrix with NaN is an error) but that

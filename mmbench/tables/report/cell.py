@@ -80,7 +80,7 @@ def parameters_text(parameters: Any) -> str:
 
 
 def limits_text(record: Record) -> str:
-    """Return stage, time and memory at which a limit stopped a job; empty if no limit did."""
+    """Return stage, time and memory at which a limit stopped a job; empty for other jobs."""
     reached = record.reached
     if not reached:
         return ""

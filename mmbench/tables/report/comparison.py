@@ -106,7 +106,7 @@ def _won_and_lost(before: View, after: View, key: Key) -> tuple[int, int] | None
 
 
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
-    """Return the pairs of runs to compare: the first run of each experiment with every later run.
+    """Return the pairs of runs to compare: each later run of an experiment with its first run.
 
     If there are only two runs, they are compared even if their experiments have different names,
     provided that they share table cells.
