@@ -87,7 +87,7 @@ def test_a_whole_interior_point_holds_no_more_than_is_stated():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     stated = machine.memory_needs.training_bytes("rbf", X.shape)
-    assert route == "whole" and 0.4 * stated < peak <= stated
+    assert route == "whole" and stated / 3 < peak <= stated
 
 
 @pytest.mark.parametrize("name", MACHINES)
