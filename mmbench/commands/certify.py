@@ -17,7 +17,7 @@ labels at the optimum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
@@ -39,6 +39,13 @@ MAX_KERNEL_ROWS = 20_000
 #: Largest violation of a dual constraint, relative to the largest penalty, for which the dual value
 #: still counts as a lower bound.
 DUAL_TOLERANCE = 1e-9
+
+#: Names of the classes, here and in packages with the same attributes, whose objectives are known.
+KNOWN = {"SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace", "PairwiseClassifier"}
+
+#: Largest relative difference between the objective of a machine of mmbench after its training, and
+#: the objective recomputed from the same data.
+OBJECTIVE_TOLERANCE = 1e-3
 
 #: Suffixes of files that joblib reads.
 PICKLES = (".joblib", ".pkl", ".pickle")
@@ -85,7 +92,8 @@ def certify(
     model : estimator or path
         A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn, an object with
         the same attributes (scikit-learn-intelex, cuML, ThunderSVM), a machine of mmbench, a
-        pipeline that ends in one of these, or a model file of libsvm or liblinear.
+        pipeline that ends in one of these, a grid search for one of these, or a model file of
+        libsvm or liblinear.
     X : array-like of shape (n_samples, n_features)
         Training rows; the kernel matrix if the model's kernel is precomputed.
     y : array-like of shape (n_samples,)
@@ -110,8 +118,8 @@ def certify(
     Raises
     ------
     UserError
-        If the model is not fitted or of an unknown kind, or if `X` and `y` are not its training
-        data.
+        If the model is not fitted or of an unknown kind, if its problem is not convex, or if `X`
+        and `y` are not its training data.
 
     Notes
     -----
@@ -130,33 +138,89 @@ def certify(
     (True, 0)
     """
     import pandas as pd
-    from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import check_is_fitted
 
-    if isinstance(model, Pipeline):
-        X = model[:-1].transform(X) if len(model) > 1 else X
-        model = model[-1]
-    rows: Any = csr_array(X, dtype=float) if issparse(X) else np.asarray(X, dtype=float)
-    labels = np.asarray(y)
-    if len(labels) != rows.shape[0]:
-        raise UserError(f"X has {rows.shape[0]} rows, and y {len(labels)} labels")
-    if isinstance(model, str | Path):
-        with suppress(ValueError):  # labels of model files are numbers
-            labels = labels.astype(float)
-        model = read_model(Path(model), rows, labels)
-    if hasattr(model, "__sklearn_tags__"):
-        check_is_fitted(model)
-    weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, float)
+    model, rows, labels, weights = _validated(model, X, y, sample_weight)
+    if not KNOWN & {base.__name__ for base in type(model).__mro__}:
+        raise UserError(
+            f"the objective of {type(model).__name__} is not known; known are SVC, NuSVC, "
+            "LinearSVC, SGDClassifier and the machines of mmbench"
+        )
+    if set(labels.tolist()) != set(np.asarray(model.classes_).tolist()):
+        raise UserError(f"{_label_difference(model.classes_, labels)}; {_TRAINING_DATA}")
+    stored = getattr(model, "C", None)  # C is 0 for a NuSVC, and model files contain no C
+    if C is not None and (not C > 0 or (stored and stored != C)):
+        raise UserError(f"C={C:g}: the model stores C={stored:g}" if stored else "C must be > 0")
+    for name in ("coef_", "dual_coef_", "intercept_", "gamma", "coef0", "degree"):
+        value = _dense(getattr(model, name, None))
+        if not (value is None or isinstance(value, str) or np.isfinite(value).all()):
+            raise UserError(f"{name} of the model is not finite")
+    if (C := C or stored or None) == np.inf:
+        raise UserError("C=inf: only models with a finite penalty are certified")
     if hasattr(model, "fits_") and type(model).__name__ != "SVM":
         return pd.DataFrame(_by_reference(model, rows, labels, sample_weight))
     if hasattr(model, "dual_coef_") and hasattr(model, "support_vectors_"):
         problems = _kernel_problems(model, rows, labels, weights, C)
-    elif hasattr(model, "coef_"):
-        problems = _linear_problems(model, rows, labels, weights, C)
     else:
-        known = "SVC, NuSVC, LinearSVC, SGDClassifier and the machines of mmbench"
-        raise UserError(f"{type(model).__name__} has no dual_coef_ and no coef_; known are {known}")
-    return pd.DataFrame([_certificate(problem) for problem in problems])
+        problems = _linear_problems(model, rows, labels, weights, C)
+    result = pd.DataFrame([_certificate(problem) for problem in problems])
+    if hasattr(model, "fits_"):
+        _check_objectives(model.fits_, result.objective)
+    return result
+
+
+def _validated(
+    model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[Any, Any, NDArray, NDArray]:
+    """Return the fitted machine within a model, its rows, their labels and their weights."""
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import (
+        _check_sample_weight,
+        check_array,
+        check_is_fitted,
+        column_or_1d,
+    )
+
+    model = getattr(model, "best_estimator_", model)
+    is_file = isinstance(model, str | Path)
+    try:
+        if isinstance(model, Pipeline):
+            check_is_fitted(model)
+            X = model[:-1].transform(X) if len(model) > 1 else X
+            model = model[-1]
+        rows = check_array(X, accept_sparse="csr", dtype=float)
+        rows = csr_array(rows) if issparse(rows) else rows
+        labels = column_or_1d(y)
+        weights = _check_sample_weight(sample_weight, rows, dtype=float, ensure_non_negative=True)
+        if hasattr(model, "__sklearn_tags__"):
+            check_is_fitted(model)
+    except (TypeError, ValueError) as error:
+        raise UserError(str(error).splitlines()[0]) from None
+    if len(labels) != rows.shape[0]:
+        raise UserError(f"X has {rows.shape[0]} rows, and y {len(labels)} labels")
+    if is_file:
+        with suppress(ValueError):  # labels of model files are numbers
+            labels = labels.astype(float)
+        model = read_model(Path(model), rows, labels)
+    return model, rows, labels, weights
+
+
+def _label_difference(classes: ArrayLike, labels: NDArray) -> str:
+    """Return a description of the labels that only a model or only its data have."""
+    known, found = set(np.asarray(classes).tolist()), set(labels.tolist())
+    if unknown := sorted({repr(label) for label in found - known}):
+        return f"y has labels that the model does not know: {listed(unknown)}"
+    return f"y has no row of the model's classes {listed(sorted(map(repr, known - found)))}"
+
+
+def _check_objectives(fits: Sequence[Any], objectives: Iterable[float]) -> None:
+    """Raise UserError unless a machine of mmbench has the objectives of its training."""
+    for fit, objective in zip(fits, objectives, strict=True):
+        if not np.isclose(objective, fit.objective, rtol=OBJECTIVE_TOLERANCE, atol=1e-12):
+            raise UserError(
+                f"the objective of {fit.pair[0]} / {fit.pair[1]} was {fit.objective:g} in training "
+                f"and is {objective:g} here; give the rows, labels and weights of the training, "
+                "and a machine with equal parameters for all pairs"
+            )
 
 
 def certify_file(
@@ -258,7 +322,8 @@ def _newton(problem: Binary) -> tuple[float, float, NDArray, str]:
     """Minimise ``1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by Newton's method.
 
     The dual variables ``a_i = 2 C_i max(0, 1 - y_i w'x_i)`` give the lower bound
-    ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``.
+    ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``, whose last term is the sum
+    of the losses.
     """
     X, y, C = problem.X, problem.y, problem.C
 
@@ -279,9 +344,10 @@ def _newton(problem: Binary) -> tuple[float, float, NDArray, str]:
         if size <= 1e-9 or np.abs(step).max() <= 1e-12 * max(1.0, np.abs(w).max()):
             break
         w = w - size * step
-    a = 2 * C * np.maximum(0.0, 1.0 - y * (X @ w))
+    slack = np.maximum(0.0, 1.0 - y * (X @ w))
+    a = 2 * C * slack
     v = X.T @ (a * y)
-    bound = float(a.sum() - 0.5 * v @ v - (a**2 / (4 * C)).sum())
+    bound = float(a.sum() - 0.5 * v @ v - C @ slack**2)
     solved = value(w) - bound <= 1e-6 * value(w)
     return value(w), bound, X @ w, "optimal" if solved else "inaccurate"
 
@@ -292,23 +358,25 @@ def _signs(labels: NDArray, pair: tuple[Any, Any]) -> tuple[NDArray, NDArray]:
     return rows, np.where(labels[rows] == pair[1], 1.0, -1.0)
 
 
-def _known_classes(model: Any, labels: NDArray) -> NDArray:
-    """Return the classes of a model; all labels must be among them."""
-    classes = np.asarray(model.classes_)
-    if unknown := sorted({str(c) for c in np.unique(labels)} - {str(c) for c in classes}):
-        raise UserError(f"y has labels that the model does not know: {listed(unknown)}")
-    return classes
-
-
 def _kernel_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
     """Yield the problems of a model with dual variables, one per pair of classes."""
-    classes = _known_classes(model, labels)
-    support, dual_coef = np.asarray(model.support_), np.asarray(_dense(model.dual_coef_))
+    from mmbench.kernels.matrix import is_semidefinite
+
+    classes, ours = np.asarray(model.classes_), hasattr(model, "fits_")
     kernel = getattr(model, "kernel", "rbf")
+    is_nu = hasattr(model, "nu") and not getattr(model, "C", 0)  # SVC has nu=0, and NuSVC C=0
+    if kernel == "precomputed" and X.shape[0] != X.shape[1]:
+        raise UserError(f"X has shape {X.shape}, and the kernel matrix of the rows is square")
+    if not ours:  # support_ of scikit-learn counts the rows of positive weight
+        counted = np.flatnonzero(weights)
+        X = X[np.ix_(counted, counted)] if kernel == "precomputed" else X[counted]
+        labels, weights = labels[counted], weights[counted]
+    support, dual_coef = np.asarray(model.support_), np.asarray(_dense(model.dual_coef_))
+    has_vectors = kernel != "precomputed" and not callable(kernel)
     if support.max(initial=-1) >= X.shape[0] or (
-        kernel != "precomputed" and _differs(X[support], model.support_vectors_)
+        has_vectors and _differs(X[support], model.support_vectors_)
     ):
         raise UserError(
             "the rows of X at the indices support_ are not the support vectors of the model; give "
@@ -316,10 +384,11 @@ def _kernel_problems(
         )
     if X.shape[0] > MAX_KERNEL_ROWS:
         raise UserError(f"X has {X.shape[0]} rows, and at most {MAX_KERNEL_ROWS} are certified")
-    per_class = dict(zip(classes, getattr(model, "class_weight_", ()), strict=False))
-    given = C or getattr(model, "C", None)  # C is 0 for a NuSVC, and model files contain no C
-    largest = 0.0 if hasattr(model, "nu") else float(np.abs(dual_coef).max())
-    ours, of_support = hasattr(model, "fits_"), labels[support]
+    per_class = dict(zip(classes.tolist(), getattr(model, "class_weight_", ()), strict=False))
+    if is_nu:  # whose class weights are without effect
+        per_class = {}
+    largest = 0.0 if is_nu else float((np.abs(dual_coef) / weights[support]).max(initial=0.0))
+    of_support = labels[support]
     for k, (i, j) in enumerate(combinations(range(len(classes)), 2)):
         pair = (classes[i], classes[j])
         rows, y = _signs(labels, pair)
@@ -334,13 +403,17 @@ def _kernel_problems(
         if (u * y < 0).any():
             raise UserError(f"the signs of dual_coef_ differ from the signs of y; {_TRAINING_DATA}")
         gram = _gram(model, X, rows, k if ours else None)
-        if per_class:
-            of_class = np.array([per_class[c] for c in labels[rows]])
-        else:  # a machine of mmbench, or a model without weights
-            of_class = _class_weights(model, labels[rows])
+        if not (kernel in ("linear", "rbf") or is_semidefinite(gram)):
+            raise UserError(
+                f"the kernel matrix of {pair[0]} / {pair[1]} is not positive semidefinite; the "
+                "problem is not convex, and has no certificate"
+            )
+        if ours:
+            penalties = _pair_weights(model, pair, y, weights[rows])
+        else:
+            penalties = weights[rows] * [per_class.get(c, 1.0) for c in labels[rows].tolist()]
         # C of a nu-SVM is 1 / rho of each pair
-        penalty = given or largest or float(np.abs(u).max())
-        penalties = penalty * weights[rows] * of_class
+        penalties = penalties * (C or largest or float((np.abs(u) / weights[rows]).max()))
         values = gram @ u
         f = values + float(intercept)
         names = (str(pair[0]), str(pair[1]))
@@ -384,11 +457,18 @@ def _linear_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
     """Yield the problems of a linear model, one per class against the rest or per pair."""
-    classes, kind = _known_classes(model, labels), type(model).__name__
+    from sklearn.utils.class_weight import compute_class_weight
+
+    classes, kind = np.asarray(model.classes_), type(model).__name__
     coef = np.atleast_2d(np.asarray(_dense(model.coef_), dtype=float))
     loss = getattr(model, "loss", "hinge")
     if loss not in ("hinge", "squared_hinge") or getattr(model, "penalty", "l2") != "l2":
+        kind = loss if kind == "SimpleNamespace" else kind
         raise UserError(f"{kind} minimises another objective than a support vector machine")
+    if getattr(model, "early_stopping", False):
+        raise UserError("early_stopping=True: the rows held out of the training are not known")
+    if coef.shape[1] != X.shape[1]:
+        raise UserError(f"X has {X.shape[1]} columns, and the model {coef.shape[1]}")
     if getattr(model, "multi_class", "ovr") != "ovr":
         raise UserError("the objective of multi_class='crammer_singer' is not known here")
     intercepts = np.broadcast_to(np.ravel(model.intercept_), len(coef))
@@ -397,37 +477,52 @@ def _linear_problems(
     free = has_intercept and scaling is None
     if hasattr(model, "alpha"):
         C = 1 / (model.alpha * len(labels))
-        if loss == "squared_hinge":
-            raise UserError("squared losses with a free intercept are not certified")
-    penalty = C or getattr(model, "C", None)
-    if penalty is None:
+    if free and loss == "squared_hinge":
+        raise UserError("squared losses with a free intercept are not certified")
+    if C is None:
         raise UserError("the model does not store its penalty C; give it: C=1.0, or --C 1.0")
     if has_intercept and scaling is not None:
         column = np.full((X.shape[0], 1), float(scaling))
         X = csr_array(hstack([X, csr_array(column)])) if issparse(X) else np.hstack([X, column])
         coef, intercepts = np.column_stack([coef, intercepts / scaling]), np.zeros(len(coef))
-    pairwise = hasattr(model, "fits_")
+    ours, one_vs_rest = hasattr(model, "fits_"), len(classes) > 2 and not hasattr(model, "fits_")
     pairs: list[tuple[Any, Any]] = list(combinations(classes, 2))
-    if len(classes) > 2 and not pairwise:
+    if one_vs_rest:
         pairs = [("rest", c) for c in classes]
+    # scikit-learn's LinearSVC balances the weights of the rows, and its SGDClassifier their numbers
+    balanced = {"sample_weight": weights} if hasattr(model, "C") and not ours else {}
+    of_class = np.ones(len(classes))
+    if not ours:
+        kinds = getattr(model, "class_weight", None)
+        of_class = compute_class_weight(kinds, classes=classes, y=labels, **balanced)
     for (low, high), w, b in zip(pairs, coef, intercepts, strict=True):
-        rows, y = _signs(labels, (low, high))
-        if len(classes) > 2 and not pairwise:
+        if one_vs_rest:
             rows, y = np.arange(len(labels)), np.where(labels == high, 1.0, -1.0)
+        else:
+            rows, y = _signs(labels, (low, high))
         part = X[rows]
-        of_class = _class_weights(model, labels[rows])
-        penalties = penalty * weights[rows] * of_class
+        if ours:
+            penalties = _pair_weights(model, (low, high), y, weights[rows])
+        else:
+            negative = (
+                1.0 if one_vs_rest else of_class[0]
+            )  # class weights leave the rest unweighted
+            positive = of_class[np.flatnonzero(classes == high)[0]]
+            penalties = weights[rows] * np.where(y > 0, positive, negative)
         names = (str(low), str(high))
         f, square = part @ w + b, float(w @ w)
         squared = loss == "squared_hinge"
-        yield Binary(names, part, "linear", y, penalties, f, square, None, free, squared)
+        yield Binary(names, part, "linear", y, C * penalties, f, square, None, free, squared)
 
 
-def _class_weights(model: Any, labels: NDArray) -> NDArray:
-    """Return the weight of the class of each row."""
-    from sklearn.utils.class_weight import compute_sample_weight
+def _pair_weights(model: Any, pair: tuple[Any, Any], y: NDArray, weights: NDArray) -> NDArray:
+    """Return the factors of C of a machine of mmbench for the rows of a pair."""
+    from mmbench.machines.base.estimator import row_weights
+    from mmbench.machines.base.problem import BinaryProblem
 
-    return compute_sample_weight(getattr(model, "class_weight", None), labels)
+    problem = BinaryProblem(y[:, None], y, model.kernels_[0], classes=pair, weights=weights)
+    factors = row_weights(problem, model.class_weight)
+    return weights if factors is None else factors
 
 
 def _by_reference(
@@ -437,6 +532,8 @@ def _by_reference(
     from sklearn.base import clone
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    again = clone(model).fit(X, labels, **weights)
+    _check_objectives(model.fits_, [fit.objective for fit in again.fits_])
     reference = clone(model).set_params(solver="reference").fit(X, labels, **weights)
     f, g = model.pairwise_decision_function(X), reference.pairwise_decision_function(X)
     for k, (fit, other) in enumerate(zip(model.fits_, reference.fits_, strict=True)):
@@ -454,15 +551,16 @@ def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
     """
     try:
         lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: no text, or a null character in the path
         raise UserError(f"{path}: no model file of libsvm or liblinear: {error}") from None
     start = next((k for k, line in enumerate(lines) if line.strip() in ("SV", "w")), None)
-    head = {key: words for key, *words in map(str.split, lines[:start]) if words}
+    pairs = [line.split() for line in lines[:start]]
+    head = {words[0]: words[1:] for words in pairs if words[1:]}
     try:
         if "solver_type" in head:
             return _liblinear_model(head, lines[(start or 0) + 1 :])
         return _libsvm_model(head, lines[(start or 0) + 1 :], X, labels)
-    except (KeyError, IndexError, ValueError) as error:
+    except (KeyError, IndexError, ValueError, OverflowError) as error:
         raise UserError(f"{path}: no model file of libsvm or liblinear: {error!r}") from None
 
 
@@ -489,17 +587,28 @@ def _libsvm_model(
 ) -> SimpleNamespace:
     if head["svm_type"][0] not in ("c_svc", "nu_svc"):
         raise ValueError(f"svm_type {head['svm_type'][0]}")
+    kernel = head["kernel_type"][0]
+    if kernel not in ("linear", "polynomial", "rbf", "sigmoid"):
+        raise UserError(f"a model file of libsvm with the kernel {kernel} is not certified")
     classes, sizes = np.array(head["label"], dtype=float), np.array(head["nr_sv"], dtype=int)
     binary, dense = len(classes) == 2, _dense(X)
     free: dict[Any, list[int]] = {}
     for row in reversed(range(len(labels))):
         free.setdefault((labels[row], _digits(dense[row])), []).append(row)
     support, coef = [], []
+    if sizes.sum() != len(lines) or len(sizes) != len(classes):
+        raise ValueError(f"{len(lines)} support vectors instead of {sizes.sum()}")
+    if len(head["rho"]) != len(classes) * (len(classes) - 1) // 2:
+        raise ValueError(f"{len(head['rho'])} values of rho for {len(classes)} classes")
     for line, label in zip(lines, np.repeat(classes, sizes), strict=True):
         words = line.split()
         coef.append(words[: len(classes) - 1])
         values = np.zeros(dense.shape[1])
         for index, value in (word.split(":") for word in words[len(classes) - 1 :]):
+            if not 1 <= int(index) <= len(values):
+                raise UserError(
+                    f"a support vector has a feature {index}, and X {len(values)} columns"
+                )
             values[int(index) - 1] = float(value)
         if not (found := free.get((label, _digits(values)))):
             raise UserError(f"a support vector is no row of X with the label {label:g}")
@@ -514,7 +623,7 @@ def _libsvm_model(
         support_vectors_=dense[support],
         dual_coef_=sign * np.array(coef, dtype=float).T,
         intercept_=-sign * np.array(head["rho"], dtype=float),
-        kernel={"polynomial": "poly"}.get(head["kernel_type"][0], head["kernel_type"][0]),
+        kernel="poly" if kernel == "polynomial" else kernel,
         gamma=option.get("gamma", 1.0),
         coef0=option.get("coef0", 0.0),
         degree=option.get("degree", 3.0),

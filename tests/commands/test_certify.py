@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 
 import joblib
@@ -9,11 +10,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
-from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine, make_blobs
+from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.metrics.pairwise import linear_kernel
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
-from sklearn.svm import SVC, LinearSVC, NuSVC
+from sklearn.svm import SVC, LinearSVC, NuSVC, OneClassSVM
 from typer.testing import CliRunner
 
 import mmbench
@@ -126,9 +131,10 @@ def test_weights_of_rows_are_repeated_rows(wine):
 @pytest.mark.parametrize(
     "model, words",
     [
-        (LogisticRegression(), "minimises another objective"),
+        (LogisticRegression(), "objective of LogisticRegression is not known"),
         (LinearSVC(multi_class="crammer_singer"), "crammer_singer"),
-        (StandardScaler(), "no dual_coef_ and no coef_"),
+        (SGDClassifier(penalty="l1"), "minimises another objective"),
+        (StandardScaler(), "objective of StandardScaler is not known"),
     ],
 )
 def test_unknown_objectives_are_refused(model, words, wine):
@@ -218,3 +224,140 @@ def test_a_pickle_is_read_only_if_trusted(wine, tmp_path):
     (tmp_path / "other.model").write_text("no model")
     answer = CliRunner().invoke(app, ["certify", str(tmp_path / "other.model"), call[2]])
     assert (answer.exit_code, "no model file" in answer.output) == (2, True)
+
+
+@pytest.fixture(scope="module")
+def weighted():
+    """Four classes of different sizes with string labels, and weights of the rows."""
+    X, y = make_blobs([50, 20, 30, 15], n_features=3, cluster_std=4.0, random_state=1)
+    names = np.array(["zeta", "alpha", "mu", "beta"])[y]
+    return scale(X), names, np.random.default_rng(0).uniform(0.2, 3.0, len(y))
+
+
+UNEVEN = {"zeta": 5.0, "mu": 0.2}
+EXACT = {"tol": 1e-8, "max_iter": 10**6}
+SLOW = {"alpha": 0.05, "average": True, "max_iter": 5000, "tol": None, "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVC(class_weight=UNEVEN),
+        SVC(class_weight="balanced"),
+        SVC(kernel=linear_kernel),
+        NuSVC(nu=0.2, tol=1e-6),
+        NuSVC(nu=0.2, tol=1e-6, class_weight=UNEVEN),
+        LinearSVC(class_weight=UNEVEN, **EXACT),
+        LinearSVC(class_weight="balanced", **EXACT),
+        LinearSVC(class_weight=UNEVEN, loss="hinge", C=0.1, **EXACT),
+        SGDClassifier(class_weight=UNEVEN, **SLOW),
+        SGDClassifier(class_weight="balanced", **SLOW),
+        mmbench.SVM(class_weight="balanced"),
+        GridSearchCV(SVC(), {"C": [1, 10]}, cv=2),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("zeros", [False, True])
+def test_weights_of_classes_and_rows_are_those_of_the_training(model, zeros, weighted):
+    X, y, weights = weighted
+    weights = np.where(np.arange(len(y)) % 3 == 0, 0.0, weights) if zeros else weights
+    result = mmbench.certify(model.fit(X, y, sample_weight=weights), X, y, sample_weight=weights)
+    assert (result.gap < 2e-3).all()
+    assert not (result.violation > 1e-8).any()
+    assert (result.status == "optimal").all()
+
+
+@pytest.mark.parametrize(
+    "model, words",
+    [
+        (SVC(kernel="sigmoid"), "not positive semidefinite"),
+        (SVC(C=np.inf, max_iter=100), "C=inf"),
+        (RidgeClassifier(), "objective of RidgeClassifier"),
+        (OneClassSVM(), "objective of OneClassSVM"),
+        (CalibratedClassifierCV(SVC(), cv=2), "objective of CalibratedClassifierCV"),
+        (SGDClassifier(early_stopping=True), "early_stopping"),
+        (mmbench.SVM(C=np.inf, kernel="linear"), "C=inf"),
+    ],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_problems_without_a_certificate_are_refused(model, words, wine):
+    X, y = wine
+    with pytest.raises(UserError, match=words):
+        mmbench.certify(model.fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("model", [SVC(), LinearSVC(), mmbench.RMM(), mmbench.SVM()], ids=repr)
+def test_faulty_data_are_one_line(model, wine):
+    X, y = wine
+    fitted = model.fit(X, y)
+    missing = np.where(np.arange(X.size).reshape(X.shape) == 7, np.nan, X)
+    for rows, labels, words in [
+        (X[:, :2], y, "columns|support vectors|objective of"),
+        (missing, y, "NaN"),
+        (X[:, 0], y, "2D"),
+        (X, np.zeros_like(y), "no row of the model's classes 1, 2"),
+        (X, y.astype(str), "does not know: '0'"),
+        (X, np.where(y == 1, None, y), "does not know: None"),
+        (X[:9], y, "9 rows"),
+    ]:
+        with pytest.raises(UserError, match=words) as caught:
+            mmbench.certify(fitted, rows, labels)
+        assert "\n" not in str(caught.value)
+    for options, words in [
+        ({"C": 7.0}, "stores C=1"),
+        ({"sample_weight": [1.0]}, "sample_weight"),
+        ({"sample_weight": -np.ones(len(y))}, "sample_weight"),
+    ]:
+        with pytest.raises(UserError, match=words):
+            mmbench.certify(fitted, X, y, **options)
+    with pytest.raises(UserError, match="not fitted"):
+        mmbench.certify(clone(model), X, y)
+
+
+def test_machines_of_mmbench_are_certified_on_their_training_data_only(wine):
+    X, y = wine
+    for machine in (mmbench.RMM(kernel="linear"), mmbench.SVM(kernel="linear"), mmbench.RMM()):
+        machine.fit(X, y)
+        with pytest.raises(UserError, match="objective of 0 / 1 was"):
+            mmbench.certify(machine, X[::-1], y)
+    pairs = mmbench.SVM().fit_pairs(X, y, [{"C": C} for C in (1.0, 0.1, 0.01)])
+    with pytest.raises(UserError, match="equal parameters for all pairs"):
+        mmbench.certify(pairs, X, y)
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("nr_sv ", "nr_sv 99999999999999999999999 "),
+        ("nr_sv ", "nr_sv 999999999999999 "),
+        ("rho ", "rho 1 "),
+        ("rho .*", "rho nan nan nan"),
+        ("gamma .*", "gamma inf"),
+        ("rbf", "precomputed"),
+        ("rbf", "other"),
+        (" 2:", " 0:"),
+        (" 2:", " 77:"),
+        ("label .*", "label 0 0 1"),
+        (r"(?s)SV.*", "SV"),
+        ("c_svc", "epsilon_svr"),
+    ],
+)
+def test_damaged_files_of_libsvm_are_one_line(old, new, wine, tmp_path):
+    X, y = wine
+    libsvm_file(SVC().fit(X, y), tmp_path / "m.model", ".17g")
+    text = re.sub(old, new, (tmp_path / "m.model").read_text())
+    (tmp_path / "m.model").write_text(text)
+    with pytest.raises(UserError) as caught:
+        mmbench.certify(tmp_path / "m.model", X, y)
+    assert "\n" not in str(caught.value)
+
+
+def test_blank_lines_and_probabilities_in_a_file_are_skipped(wine, tmp_path):
+    X, y = wine
+    model = SVC().fit(X, y)
+    libsvm_file(model, tmp_path / "m.model", ".17g")
+    text = (tmp_path / "m.model").read_text().replace("nr_sv", "probA 1 1 1\n\nprobB 1 1 1\nnr_sv")
+    (tmp_path / "m.model").write_text(text)
+    back = mmbench.certify(tmp_path / "m.model", X, y)
+    assert_allclose(back.objective, mmbench.certify(model, X, y).objective)
