@@ -30,8 +30,9 @@ UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 #: a larger excess the certificate is refused.
 FALSE_BOUND_EXCESS = 1e-3
 
-#: Up to this many rows, predictions multiply with the coefficients as a sparse array: each support
-#: vector has entries for c (c - 1) / 2 pairs of c classes, of which at most c - 1 are not zero.
+#: Maximum number of rows for which predictions are computed with a sparse array of coefficients:
+#: each support vector has entries for c (c - 1) / 2 pairs of c classes, of which at most c - 1 are
+#: not zero.
 FEW_ROWS = 32
 
 #: Maximum size of a block of kernel values in prediction, in bytes.
@@ -153,7 +154,7 @@ class Fit:
         Name of the algorithm that found the returned solution; the names are listed in the
         docstring of the machine's or solver's module.
     extra : dict
-        Additional values reported by a single machine, by name; "reason" is appended to the warning
+        Additional values that depend on the machine, by name; "reason" is appended to the warning
         about a fit that is not optimal.
     """
 
@@ -278,7 +279,7 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
     if not n_support:
         return out
     if n == 1 and kernel.name == "rbf" and not (issparse(X) or issparse(support)):
-        distances = row_squares(support - X)  # without a centred copy and its squares
+        distances = row_squares(support - X)  # needs no centred copy and no squares
         return (coef @ kernel.apply(distances))[None, :]
     expansion = KernelRows(kernel, support, dtype=coef.dtype)
     step = max(1, BLOCK_BYTES // (coef.dtype.itemsize * n_support))
@@ -308,7 +309,8 @@ def far_origin(X: NDArray) -> NDArray | None:
     if not isinstance(X, np.ndarray):  # sparse rows have many zeros and lie near the origin
         return None
     mean = X.mean(axis=0)
-    square = float(np.einsum("ij,ij->", X, X)) / len(X)  # mean @ mean plus the variances
+    # the mean square is mean @ mean plus the variances
+    square = float(np.einsum("ij,ij->", X, X)) / len(X)
     return mean if mean @ mean > (1 - FAR_VARIANCE_SHARE) * square else None
 
 

@@ -19,10 +19,10 @@ The programs of the M4 over (w, b, sx, sy) are
     fixed rho  min sum xi                 y_i (w'z_i + b) >= rho s_i - xi_i,   w'(xm - ym) = 1
     step       min t                      the constraints of "fixed rho" with xi_i = t for all i
 
-The program "step" has t as an additional variable; rho is feasible if and only if its minimum is
-not positive. With a reduction (parameter nu of the M4) the last row is the constraint on the class
-means: ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and
-``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
+The program "step" has t as an additional variable; rho is feasible if and only if the minimum of t
+is not positive. With a reduction (parameter nu of the M4) the last row is the constraint on the
+class means: ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and ``w'(xm - ym) >= rho (sx +
+sy) - xi_m`` in "fixed rho" and "step".
 
 ``solver="reference"`` solves one cone program per value of rho, as the paper does. For the hard
 margin rho is found by bisection (`bisect_rho`). For the soft margin the paper maximises
@@ -196,8 +196,8 @@ def _inequalities(
 ) -> tuple[sparse.csc_array, NDArray]:
     """Return G and h: the rows with slacks, ``xi >= 0``, and the cones (head, diagonal of root).
 
-    G is built from its non-zero entries: for small programs joining sparse blocks with SciPy takes
-    longer than the solver.
+    G is built from its non-zero entries: for small programs, joining sparse blocks by SciPy takes
+    longer than the solution.
     """
     rows, positive = program.rows[shared], slack[slack >= 0]
     at, soft = rows.nonzero(), np.flatnonzero(slack[shared] >= 0)

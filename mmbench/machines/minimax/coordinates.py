@@ -63,7 +63,7 @@ class DiagonalData:
 
     @property
     def equal_means(self) -> bool:
-        """Whether the class means coincide up to rounding."""
+        """Whether the class means are equal up to rounding errors."""
         return float(np.linalg.norm(self.delta)) <= EQUAL_MEANS
 
     @property

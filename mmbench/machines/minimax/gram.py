@@ -109,7 +109,9 @@ class _WorkingSet:
         self.rows, self.columns = np.append(old, rows), np.hstack([self.columns, columns])
 
     def train(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray:
-        """Return the multipliers of the SVM with decisions ``kernel v + offset + b``, from v."""
+        """Return the multipliers of the SVM with decisions ``kernel v + offset + b``, starting from
+        v.
+        """
         ends = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1)
         dual = PiecewiseQP(self.kernel, ends, (offset - y)[:, None])
         return solve_smo(dual, v, MARGIN_TOLERANCE, STEPS_PER_ROW * len(v)).u
@@ -259,7 +261,7 @@ class _AndersonHistory:
         system[:n, :n] = products / np.outer(lengths, lengths)
         system[:n, n] = system[n, :n] = 1.0 / lengths * lengths.min()
         shares = np.zeros(n)
-        if np.isfinite(system).all():  # LAPACK prints a message for other matrices
+        if np.isfinite(system).all():  # else LAPACK would print an error message
             shares = np.linalg.lstsq(system, np.append(shares, 1.0), rcond=1e-14)[0][:n]
         shares *= lengths.min() / lengths
         total = shares.sum()

@@ -40,7 +40,8 @@ from mmbench.solvers.result import Result
 #: are twice the spreads of the solution.
 RESIDUAL_SHARE = 0.2
 
-#: Maximum number of values of rho, with ratio 2, that are tried as the upper end of the search.
+#: Maximum number of values of rho, each twice the value before, that are tried as the upper end of
+#: the search.
 MAX_ENDS = 30
 
 #: Maximum number of steps in the search for an interval around gamma; the step length is multiplied
@@ -178,7 +179,9 @@ class _RhoSearch:
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:
-            """Return max(||p||, ||q||) times ``rho * weight``, minus the upper bound on it."""
+            """Return max(||p||, ||q||) times ``rho * weight``, minus the upper bound on this
+            product.
+            """
             target = point.target + gamma * self.problem.delta
             if not target.any():
                 return -room

@@ -44,7 +44,9 @@ class MarginSolution(Result):
         return not self.w.any()
 
     def better(self, other: MarginSolution) -> MarginSolution:
-        """Return `other` with the w of the smaller objective and the larger of both bounds."""
+        """Return the solution with the smaller objective, and with the larger bound of both
+        solutions.
+        """
         best = self if self.value <= other.value else other
         names = ("w", "b", "value", "violation", "status")
         better = {name: getattr(best, name) for name in names}
@@ -155,7 +157,7 @@ class MarginProblem:
             return 1.0 / float(ends[-1]) if positive.all() else 1.0
         gains = (weights[positive] * margins[positive])[order]
         losses = float(weights[~positive] @ margins[~positive])
-        # Entry j is the sum of the j largest margins, the first to reach 1 as the factor increases.
+        # Entry j is the sum of the j largest margins, which reach 1 first as the factor increases.
         reached = np.append(0.0, np.cumsum(gains))
         slope = float(self.spreads(w).sum()) - self.C * (losses + gains.sum() - reached)
         rising = np.flatnonzero(slope >= 0)

@@ -39,8 +39,8 @@ MOST_CONE_ROWS = 30_000
 #: Lower bound on the margin of separable classes, relative to the distance of the class means.
 LEAST_MARGIN = 1e-9
 
-#: Upper bound on the constraint violation of a linear program, and on the margin that its dual
-#: solution allows, for which the classes count as not separable.
+#: The classes count as not separable if the constraint violation of the linear program, and the
+#: largest margin that its dual solution allows, are at most this number.
 OVERLAP_TOLERANCE = 1e-6
 
 #: Target of ``e - ||D w||^2 / e``, as a fraction of the sum of the rows' complementarity products.

@@ -110,7 +110,7 @@ def size_of(c: NDArray) -> float:
     return mean if mean > ROUNDED_COST else 1.0
 
 
-#: A mean ``|c|`` of at most this is a rounding error of class means of order one.
+#: A mean ``|c|`` of at most this consists of rounding errors, if class means are of order one.
 ROUNDED_COST = 1e-12
 
 #: Relative residual of conjugate gradients.
@@ -214,7 +214,9 @@ class Refined(ABC):
 
 
 def scaled_lu(matrix: NDArray) -> Callable[[NDArray], NDArray]:
-    """Return a solver of a symmetric system, by LU after equilibration; overwrites the matrix."""
+    """Return a function that solves a symmetric system by LU, after equilibration of the matrix in
+    place.
+    """
     scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
     matrix *= scale
     matrix *= scale[:, None]

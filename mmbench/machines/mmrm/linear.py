@@ -38,7 +38,7 @@ RIDGE = 1e-12
 #: singular values, decisions would have fewer digits than a certificate needs.
 LEAST_SPREAD = 1e-8
 
-#: Minimum ratio of the costs to 1/n_class with which the interior point can start from the
+#: Minimum ratio of the costs to 1/n_class for which the interior point can start from the
 #: multipliers 1/n_class.
 LEAST_ROOM = 1.01
 
@@ -48,8 +48,8 @@ def solve_linear(
 ) -> CertifiedSolution:
     """Solve program (28), after an exact test of whether the program is bounded.
 
-    For an unbounded program, the fact "bounded_from_factor" is the smallest factor of the costs
-    that makes the program bounded.
+    If the program is unbounded, the entry "bounded_from_factor" of `facts` is the smallest factor
+    of the costs that makes the program bounded.
     """
     if not program.surely_bounded:
         factor = critical_factor(program)
@@ -74,8 +74,8 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
         return found
     # The multipliers of HiGHS satisfy A'lam = c only up to its tolerance, and the residual,
     # multiplied by the coefficient limit, is subtracted from the bound. The multipliers 1/n_class
-    # satisfy A'lam = c to rounding and prove a bound of 2. The optimum is 2 if all rows of each
-    # class can lie on the margin.
+    # satisfy A'lam = c up to rounding errors and prove a bound of 2. The optimum is 2 if all rows
+    # of each class can lie on the margin.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 

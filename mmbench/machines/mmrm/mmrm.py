@@ -170,7 +170,7 @@ class MMRM(WeightedClassifier):
         in_parts=True,
     )
     sparse_input = translation_invariant = True
-    convex_on_any_matrix = True  # a linear program for any kernel matrix
+    convex_on_any_matrix = True  # the problem is a linear program for any kernel matrix
 
     C: float | None = parameter(
         None,

@@ -304,7 +304,7 @@ MOST_DIFFERENCE = 1e-12
 def low_rank_factor(
     diagonal: NDArray, block: Callable[[NDArray, NDArray], NDArray], most: int
 ) -> NDArray | None:
-    """Return F with ``K = F F'`` to rounding; None if the rank of K exceeds `most`.
+    """Return F with ``K = F F'`` up to rounding errors; None if the rank of K exceeds `most`.
 
     `diagonal`, the diagonal of K, is overwritten; `block` returns a submatrix of K for given rows
     and columns. Only the pivot columns of K and a sample for the test of F are computed.

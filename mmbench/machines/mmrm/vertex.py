@@ -46,7 +46,7 @@ def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> P
     may have further rows, for class means and the coefficient limit.
     """
     point, own = iterate.point, slice(len(rows))
-    # without the row of the coefficient limit
+    # all rows but the coefficient limit
     xi, z, lam = point.xi[:-1], point.z[:-1], point.lam[:-1]
     at_cost = np.zeros(len(rows), dtype=bool)
     if xi.max() > 1e-7:
@@ -130,7 +130,8 @@ def polished(
 def solve_reference(
     program: Program, tol: float = 1e-6, solver: str = "reference"
 ) -> CertifiedSolution:
-    """Solve all of (28) or (30) by a solver of another package, and HiGHS by an exact vertex too.
+    """Solve the whole program (28) or (30) by a solver of another package, after HiGHS also
+    exactly.
 
     HiGHS has a feasibility tolerance of 1e-7 per row; violations are multiplied by the costs.
     The coefficient limit is left out if the costs are below 1/n_class: with the limit, HiGHS could

@@ -82,7 +82,7 @@ def solve_all_pairs(problem: PairProblem, tol: float = 1e-6) -> PairSolution:
 def _solve_restricted(
     problem: PairProblem, pairs: NDArray, features: NDArray, tol: float, cone: bool
 ) -> tuple[PairSolution, NDArray]:
-    """Solve the restricted problem; return the solution and the most violated other pairs."""
+    """Solve the restricted problem; return the solution and the unlisted pairs violated most."""
     part = problem
     if len(features) < problem.rows.shape[1]:
         part = replace(problem, rows=problem.rows[:, features])
@@ -94,7 +94,7 @@ def _solve_restricted(
 
 
 def _violated_features(problem: PairProblem, found: PairSolution) -> NDArray:
-    """Return the unlisted features that violate the dual most."""
+    """Return the unlisted features with the largest violations of the dual constraints."""
     if not problem.simplex or len(found.features) == problem.rows.shape[1]:
         return np.empty(0, dtype=np.intp)
     v = problem.rows.T @ found.u

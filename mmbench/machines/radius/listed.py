@@ -11,10 +11,10 @@ program is
 The constraints of the pairs in (9) contain w_k^2; here they contain e_k and are linear. The
 coefficients of e_k are not negative, so that ``e_k = w_k^2`` at the optimum.
 
-The interior point solves the primal and the dual in `pairs` together. D_pk is the squared
-difference of pair p in feature k, v = Z'u and q = D'theta. The optimum satisfies the conditions of
-`HingeInteriorPoint` and the following ones; the factors of all complementarity products are
-positive in the iterates:
+The interior point solves the primal and the dual problem, see `pairs`, at the same time. D_pk is
+the squared difference of pair p in feature k, v = Z'u and q = D'theta. The optimum satisfies the
+conditions of `HingeInteriorPoint` and the following ones; the factors of all complementarity
+products are positive in the iterates:
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
@@ -171,7 +171,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         """Return ``D s / 2``."""
 
     def _begin_pairs(self) -> float:
-        """Set the initial r and e; return the largest mean of an added complementarity product."""
+        """Set the initial r and e; return the largest mean of an added set of products."""
         self.at["r"] = np.array(1.5 * float(self._lengths().max(initial=0.0)) + 1e-6)
         self._follow()
         added = [self.at[x] * self.at[z] for x, z, _ in self.products[2:]]
@@ -228,8 +228,9 @@ class PlusInteriorPoint(PairInteriorPoint):
 
         If there are more features than rows and pairs, the unknowns are reduced to one per row and
         pair. The matrix is ``diag(Q, 0, 0) + [A, G]' diag(omega) [A, G]``; ``[A, G]`` consists of
-        ``[Z, 1, 0]`` for the rows and ``[D diag(w), 0, -1]`` for the pairs. For the right side f
-        of the features and g of b and r, ``p = diag(omega) [A, G] x`` satisfies
+        ``[Z, 1, 0]`` for the rows and ``[D diag(w), 0, -1]`` for the pairs. If f is the right-hand
+        side of the equations of the features, and g of the equations of b and r, then ``p =
+        diag(omega) [A, G] x`` satisfies
 
             (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g
         """

@@ -12,9 +12,9 @@ Lagrangian over w, b, xi and mu is ``sum a - m/2`` with
 ``(sum a)^2 / (2 m)``.
 
 With row weights s_i the penalty on xi_i^2 is ``C s_i`` in (3), and ``||a||^2 / C`` becomes
-``sum_i a_i^2 / (C s_i)``. A kernel makes one feature per training row. If a feature is repeated,
-the sums of the w_k and of the mu_k over the equal features stay the same. So a row of weight 2 is
-equivalent to two equal rows, also with a kernel.
+``sum_i a_i^2 / (C s_i)``. With a kernel, there is one feature per training row. If a feature is
+repeated, the sums of the w_k and of the mu_k over the equal features stay the same. So a row of
+weight 2 is equivalent to two equal rows, also with a kernel.
 
 Both solvers solve one cone program at most four times, each time in units of the last value. The
 route (`Fit.route`) is "clarabel", "majority" if no solution is better than w = 0, or "equal rows"
@@ -91,7 +91,8 @@ class MRSVM(RadiusMachine):
         rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
         C = self.C * (np.ones(len(y)) if s is None else s)
         squares = (0.5 * np.ptp(rows, axis=0)) ** 2  # R_k^2
-        # the best point with w = 0: b is the weighted mean of y, mu = 1 for the largest radius
+        # at the best point with w = 0, b is the weighted mean of y, and mu is 1 for the largest
+        # radius
         radius, b = float(squares.max()), float(np.average(y, weights=C))
         value, bound, iterations = float(C.sum()) * (1.0 - b * b) / radius, 0.0, 0
         package = "ecos" if self.solver == "ecos" else "clarabel"

@@ -27,11 +27,11 @@ from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.result import Result
 
-#: Number of rows whose distances to all other rows are computed at once. The distances of so few
-#: rows fit into a processor's cache.
+#: Number of rows whose distances to all other rows are computed at once. The distances of these
+#: rows fit into the cache of a processor.
 CHUNK = 32
 
-#: Minimum fraction of the sum of theta or mu of the pairs and features in a warm start.
+#: A warm start has the pairs and features whose theta or mu exceeds this fraction of the sum.
 SMALLEST_SHARE = 1e-9
 
 
@@ -85,8 +85,9 @@ class PairProblem:
     lam: float
     #: True if s = mu (R-SVM_mu+), False if s = w^2 (R-SVM+).
     simplex: bool
-    #: Factors of the features by which distances are divided again: square roots of the row weights
-    #: if each feature belongs to a training row. One number or shape (k,).
+    #: Factors by which the features are multiplied, and by which differences of features are
+    #: divided for distances: square roots of the row weights if each feature belongs to a training
+    #: row. One number or shape (k,).
     roots: float | NDArray = 1.0
 
     def squares(self, pairs: NDArray) -> NDArray:
@@ -105,8 +106,8 @@ class PairProblem:
     ) -> tuple[PairSolution, NDArray]:
         """Evaluate primal and dual of the whole problem at a solution of the restricted problem.
 
-        `found` is a `RestrictedSolution` of `listed`. Also returns the pairs, `most` at most, whose
-        distances exceed the r of the listed pairs most.
+        `found` is a `RestrictedSolution` of `listed`. Also returns up to `most` other pairs, whose
+        distances exceed the r of the listed pairs by the largest amounts.
         """
         (w, mu, u, theta, iterations), k = found, self.rows.shape[1]
         if len(features) < k:  # exists only in R-SVM_mu+

@@ -84,7 +84,7 @@ class ScaledFeatures:
         self.origin = rows.mean(axis=0)
         self.rows = rows - self.origin
         constant = np.ptp(rows, axis=0) <= ROUNDING * np.abs(rows).max(axis=0)
-        self.rows[:, constant] = 0.0  # mean and values may differ by rounding
+        self.rows[:, constant] = 0.0  # the mean of equal values may differ from them by rounding
         largest = float(np.abs(self.rows).max(initial=0.0))
         self.unit = float(np.sqrt(np.mean(np.einsum("ij,ij->i", self.rows, self.rows))))
         if largest > 0 and not 0.0 < self.unit < np.inf:
