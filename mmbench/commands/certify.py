@@ -307,7 +307,7 @@ def _optimum(problem: Binary) -> tuple[float, float, NDArray, str]:
         return _newton(problem)
     X, y, C = problem.X, problem.y, problem.C
     if not problem.free_intercept:
-        # With each row mirrored at the origin, and half of its penalty, b = 0 is optimal.
+        # If each row is mirrored at the origin, and its penalty is halved, b = 0 is optimal.
         X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
         y, C = np.append(y, -y), np.append(C, C) / 2
     machine = SVM(kernel=problem.kernel, C=float(C.max()), tol=1e-6)
@@ -369,7 +369,7 @@ def _kernel_problems(
     is_nu = hasattr(model, "nu") and not getattr(model, "C", 0)  # SVC has nu=0, and NuSVC C=0
     if kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise UserError(f"X has shape {X.shape}, and the kernel matrix of the rows is square")
-    if not ours:  # support_ of scikit-learn counts the rows of positive weight
+    if not ours:  # support_ of scikit-learn indexes the rows with positive weight
         counted = np.flatnonzero(weights)
         X = X[np.ix_(counted, counted)] if kernel == "precomputed" else X[counted]
         labels, weights = labels[counted], weights[counted]
@@ -385,7 +385,7 @@ def _kernel_problems(
     if X.shape[0] > MAX_KERNEL_ROWS:
         raise UserError(f"X has {X.shape[0]} rows, and at most {MAX_KERNEL_ROWS} are certified")
     per_class = dict(zip(classes.tolist(), getattr(model, "class_weight_", ()), strict=False))
-    if is_nu:  # whose class weights are without effect
+    if is_nu:  # class weights have no effect
         per_class = {}
     largest = 0.0 if is_nu else float((np.abs(dual_coef) / weights[support]).max(initial=0.0))
     of_support = labels[support]
@@ -434,7 +434,9 @@ def _differs(rows: Any, others: Any) -> bool:
 
 
 def _gram(model: Any, X: Any, rows: NDArray, pair: int | None) -> NDArray:
-    """Return the kernel matrix of some rows; `pair` is the index of the pair of our own machine."""
+    """Return the kernel matrix of some rows; `pair` is the index of the pair of classes in the fit
+    of a machine of mmbench.
+    """
     from sklearn.metrics.pairwise import pairwise_kernels
 
     kernel = getattr(model, "kernel", "rbf")
@@ -504,9 +506,8 @@ def _linear_problems(
         if ours:
             penalties = _pair_weights(model, (low, high), y, weights[rows])
         else:
-            negative = (
-                1.0 if one_vs_rest else of_class[0]
-            )  # class weights leave the rest unweighted
+            # against the rest, only the positive class has a class weight
+            negative = 1.0 if one_vs_rest else of_class[0]
             positive = of_class[np.flatnonzero(classes == high)[0]]
             penalties = weights[rows] * np.where(y > 0, positive, negative)
         names = (str(low), str(high))

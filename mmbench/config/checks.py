@@ -194,7 +194,7 @@ def _check_settings(column: MachineColumn) -> None:
 
 
 def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> None:
-    """Raise ValueError if the column in ``use`` comes after this column, or lacks its kernels."""
+    """Raise ValueError if the column in ``use`` follows this column, or lacks a kernel of it."""
     parent = column.entry.use
     if parent is None:
         return

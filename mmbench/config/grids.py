@@ -16,7 +16,7 @@ FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
 #: Maximum number of values of an axis given by powers.
 MAX_VALUES = 1000
 
-#: By parameter: the only kernel with which the parameter has an effect.
+#: The only kernel with which a parameter has an effect, by parameter.
 KERNEL_PARAMETERS = {
     "gamma": "rbf",
     "gamma_scaling": "rbf",

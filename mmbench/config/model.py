@@ -145,7 +145,7 @@ class Protocol(Strict):
 
 
 def _checked(check: Callable[[Any], object], value: Any) -> Any:
-    """Return a value that a check accepts; raise ValueError in place of the check's UserError."""
+    """Return a value if a check accepts it; replace the UserError of the check by a ValueError."""
     try:
         check(value)
     except UserError as error:

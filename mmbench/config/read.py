@@ -128,7 +128,7 @@ def set_value(content: Any, key: str, value: Any, option: str) -> None:
 
 @contextmanager
 def _in_file(path: Path) -> Iterator[None]:
-    """Raise a fault inside the block as UserError that names the file."""
+    """Convert a fault in the block to a UserError that names the file."""
     try:
         yield
     except Fault as fault:

@@ -26,7 +26,7 @@ from mmbench.datasets.parsers.text import is_number
 from mmbench.errors import UserError, did_you_mean
 
 IntArray = NDArray[np.intp]
-#: Argument of functions that need only the name, the card and the file of folds of a data set.
+#: Type of the argument of functions that use only the name, the card and the file of folds.
 Described = DatasetRef | Dataset
 #: Argument of a split rule; None for rules without argument.
 Arg = float | None
@@ -224,7 +224,7 @@ class Split:
     digest: str
     #: "official" if the split is distributed with the data, "drawn" if it is computed.
     origin: str
-    #: Numbers of the training rows that `max_train` excluded.
+    #: Row numbers of the training rows that `max_train` excluded.
     rest: IntArray = field(default_factory=lambda: np.empty(0, np.intp))
 
 

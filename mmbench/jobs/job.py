@@ -198,7 +198,8 @@ class Job:
 
 
 def _filled(part: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass, without later added fields that have their defaults.
+    """Return the fields of a dataclass, except fields that were added later and have their
+    defaults.
 
     So the keys of older jobs do not change if a field is added.
     """

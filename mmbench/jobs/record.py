@@ -166,7 +166,7 @@ def _median(values: Sequence[Any]) -> Any:
 #: Version of the record format; increased if code for older records would misread newer records.
 RECORD_SCHEMA = 1
 
-#: Required entry of each of these mappings in a record with a result.
+#: Entry that each of these mappings must have in a record with a result.
 NEEDED = {"metrics": "accuracy_pct", "fits": "statuses"}
 
 #: A record in JSON types: the attributes of `Record`, with the job as a mapping, and ``schema``.

@@ -109,7 +109,7 @@ class DaskExecutor:
 
     @property
     def slots(self) -> int:
-        """Current number of threads of all workers; differing versions of new workers are said."""
+        """Current number of threads of all workers; differences in versions are reported."""
         if time.monotonic() - self._looked >= POLL_SECONDS and self.client.status == "running":
             with self._reached():
                 found = self.client.nthreads()
@@ -122,7 +122,7 @@ class DaskExecutor:
 
     @property
     def computer_slots(self) -> int:
-        """Maximum number of worker threads on one computer; equal host addresses, one computer."""
+        """Maximum number of worker threads on one computer, identified by its host address."""
         hosts = Counter[str]()
         for worker, threads in self._threads.items():
             hosts[worker.rpartition(":")[0]] += threads
@@ -232,7 +232,7 @@ def _silence() -> None:
 
 
 def _check_greeting(address: str) -> None:
-    """Raise UserError if the server at a TCP address does not begin like a Dask scheduler.
+    """Raise UserError unless the server at a TCP address sends the greeting of a Dask scheduler.
 
     A scheduler sends its first message without a request.
     """

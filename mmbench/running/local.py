@@ -103,7 +103,7 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
 def _die_with_parent(descriptor: int) -> None:
     """End this process when its parent has died, even if the parent was killed by SIGKILL."""
     poll = select.poll()
-    poll.register(descriptor, 0)  # only hang-up and error events
+    poll.register(descriptor, 0)  # polls only for hang-up and error events
     poll.poll()
     os._exit(1)
 

@@ -106,7 +106,8 @@ def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int
     n_rows = int(share * sizes.largest_pair)
     fold = _training_bytes(job, machine, n_rows, sizes.n_features, itemsize)
     # A linear kernel stores no matrix; with validation on left-out rows there is a single fold.
-    stored = stores_pairs(sizes.largest_pair, job.kernel, single)  # else too large to be stored
+    # otherwise the matrix is too large to be stored
+    stored = stores_pairs(sizes.largest_pair, job.kernel, single)
     if job.kernel == "linear" or job.validates_on_rest or not stored:
         return threads * fold
     # With several kernel widths, the base matrix is stored in addition to the kernel matrix.

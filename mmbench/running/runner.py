@@ -118,7 +118,7 @@ class Schedule:
         """Mark a job as finished; its children become ready, or fail if the job has no result."""
         self._running.pop(record["key"], None)
         for job in self._blocked.pop(record["key"], []):
-            if job.key not in self._waits:  # failed before, because of another parent
+            if job.key not in self._waits:  # the child failed before, because of another parent
                 continue
             self._waits[job.key].discard(record["key"])
             if not is_done(record):
@@ -358,7 +358,8 @@ class Run:
         """Store a record and update the schedule, the summary and the estimates."""
         try:
             self.store.write(record, arrays)
-        except FileExistsError as error:  # written by another run, which did not see the lock
+        except FileExistsError as error:
+            # the record was written by another run, which did not see the lock
             self.progress.say(f"{error}; the record of the other run is kept")
             record = self.store.read(job.key)
         self.schedule.finish(record)

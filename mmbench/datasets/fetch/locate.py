@@ -67,7 +67,7 @@ class Store:
 
 @contextmanager
 def _storing(path: Path) -> Iterator[None]:
-    """Raise an OSError inside the block as UserError that names the path."""
+    """Convert an OSError in the block to a UserError that names the path."""
     try:
         yield
     except OSError as error:
@@ -289,7 +289,7 @@ class Search:
         return SourceFiles(self.card, source, paths)
 
     def _fetch_file(self, file: CardFile, path: Path, url: str, most: int) -> bool:
-        path.unlink(missing_ok=True)  # left by the download from another URL
+        path.unlink(missing_ok=True)  # a failed download from another URL has left this file
         with self._noting_failure():
             download(url, path, self.places.progress, most)
             _check_hash(path, file, url)

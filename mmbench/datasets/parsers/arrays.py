@@ -14,7 +14,7 @@ from mmbench.datasets.parsers.text import delimited, in_parts, read_bytes
 
 @contextmanager
 def _reading(path: Path, fault: str) -> Iterator[None]:
-    """Raise an exception inside the block as ValueError with the name of the file."""
+    """Convert an exception in the block to a ValueError that names the file."""
     try:
         yield
     except MemoryError:
@@ -91,7 +91,7 @@ def idx(paths: Sequence[Path]) -> Parsed:
 
 
 def _read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read one array: two zero bytes, type, number of dimensions, sizes, values."""
+    """Read one array, stored as two zero bytes, type, number of dimensions, sizes and values."""
     data = read_bytes(path)
     if len(data) < 4 or data[:3] != bytes([0, 0, UINT8]):
         raise ValueError(f"{path.name}: not an IDX file of bytes")

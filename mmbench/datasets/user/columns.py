@@ -121,7 +121,7 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
 
 
 def _holds(column: object, content: str, options: FileOptions) -> str:
-    """Return the message that a column holds such content, and how to exclude the column."""
+    """Return a message about the content of a column, with the key that excludes the column."""
     advice = f"to leave it out, {say('drop', [*options.drop, str(column)])}"
     return f"column {column!r} {content}; {advice}"
 
@@ -239,7 +239,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
 
 
 def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
-    """Return the advice for a table cell that is not a number under the options."""
+    """Return the advice for a table cell that is not a number in the format of the options."""
     cell = cell.strip()
     other = "," if options.decimal == "." else "."
     hints = []
@@ -259,7 +259,7 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
 
 
 def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
-    """Return the table without unlabelled rows if the options drop these rows, and a warning."""
+    """Return the table, without unlabelled rows if the options exclude them, and warnings."""
     names = [table.target]
     if options.groups is not None:
         names.append(column_name(options.groups, list(table.frame.columns)))
@@ -272,7 +272,7 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
-    """Raise ValueError for the first marked cell; in `problem`, {} stands for its value."""
+    """Raise ValueError for the first cell of a mask; {} in `problem` stands for its value."""
     for row in np.flatnonzero(bad):
         text = problem.replace("{}", repr(column.iloc[row]), 1)
         raise ValueError(f"{cell_name(int(row), column.name)}: {text}")
