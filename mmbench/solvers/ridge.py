@@ -172,8 +172,8 @@ def _by_primal(
 ) -> tuple[NDArray, NDArray, float]:
     """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from a system in w.
 
-    If G is large, rounding errors of a change ``G a`` far more than rounding errors of w change
-    ``rows w``. The second pass of the loop is one step of iterative refinement.
+    If G is large, ``G a`` is far more sensitive to rounding errors of a than ``rows w`` is to
+    rounding errors of w. The second pass of the loop is one step of iterative refinement.
     """
     inverse, ahead = ridge_inverse(square, 1 / C), rows.T @ border
     from_border = inverse(ahead)

@@ -137,7 +137,7 @@ class Cell:
     include_failed : bool
         Whether splits with a failed fit are averaged too.
     arrays : callable
-        Returns the stored arrays of a record.
+        Function that returns the stored arrays of a record.
 
     Attributes
     ----------
@@ -367,7 +367,7 @@ class Selected(NamedTuple):
     #: Lower median of the selected values over splits (and over pairs of classes if parameters are
     #: selected per pair), which is a value of the grid.
     median: float
-    #: Number of selections of numbers.
+    #: Number of selections whose value is a number.
     n: int
     #: Text with the numbers of selections at the ends of the grid, and of values that are not
     #: numbers.

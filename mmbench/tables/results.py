@@ -210,7 +210,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 
 
 def _notes(line: Mapping[str, str]) -> tuple[str, str]:
-    """Split the note of a CSV line into the note on the table cell and the one on the data set."""
+    """Split the note of a CSV line into the notes on the table cell and on the data set."""
     own, _, deviation = line["note"].partition(f"{line['dataset']}: ")
     return own.removesuffix("; "), deviation
 

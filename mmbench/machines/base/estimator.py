@@ -114,7 +114,7 @@ def class_weight(after: str = "C") -> Any:
 if TYPE_CHECKING:
 
     class Estimator:
-        """Type annotations of the methods of scikit-learn's base classes, which have none."""
+        """Type annotations of methods that scikit-learn's base classes do not annotate."""
 
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
         def set_params(self, **params: Any) -> Self: ...
@@ -344,7 +344,7 @@ class PairwiseClassifier(Declared, Estimator):
         """
         check_is_fitted(self)
         rows = self._validated(X, reset=False)
-        with np.errstate(over="ignore", invalid="ignore"):  # the check below raises
+        with np.errstate(over="ignore", invalid="ignore"):  # the check below raises the error
             decisions = self._decisions(rows)
         wrong = ~np.isfinite(decisions).all(axis=0)
         if wrong.any():
@@ -356,7 +356,7 @@ class PairwiseClassifier(Declared, Estimator):
     @property
     def dual_coef_(self) -> NDArray:
         """Coefficients of the support vectors, one row per pair."""
-        dense = self._sparse_coef.toarray(order="F")  # the last digit depends on the order
+        dense = self._sparse_coef.toarray(order="F")  # sums depend on the memory order
         dense.flags.writeable = False  # the array is a copy
         return dense
 
@@ -470,7 +470,7 @@ class PairwiseClassifier(Declared, Estimator):
         if gamma == "auto":
             gamma = 1.0 / X.shape[1]
         if gamma == "scale":
-            with np.errstate(over="ignore", invalid="ignore"):  # the check below raises
+            with np.errstate(over="ignore", invalid="ignore"):  # the check below raises the error
                 variance = X.shape[1] * _variance(X, weights)
             gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
         if self.gamma_scaling == "per_feature":

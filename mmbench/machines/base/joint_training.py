@@ -65,7 +65,8 @@ class JointClassifier(PairwiseClassifier):
         with (
             within(allowed(self.time_limit)) as time,
             self.failures_named(gram) as indefinite,
-            np.errstate(all="ignore"),  # overflow: `_store` raises if a solution is not finite
+            # overflows are ignored: `_store` raises if a solution is not finite
+            np.errstate(all="ignore"),
         ):
             models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
         if time.exceeded:

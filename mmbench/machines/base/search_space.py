@@ -106,9 +106,11 @@ def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
                 used = int((folder / usage).read_text())
                 lines = (folder / "memory.stat").read_text().splitlines()
                 stat = dict(line.split() for line in lines)
-            except (OSError, ValueError):  # the other version, or "max" (no limit)
+            except (OSError, ValueError):
+                # a control group of the other version, or "max" for no limit
                 continue
-            yield max(0, top - used + int(stat.get(cache, 0)))  # the kernel reclaims cached files
+            # the kernel can free the memory of cached files
+            yield max(0, top - used + int(stat.get(cache, 0)))
 
 
 def _own_groups(root: Path) -> Iterator[Path]:

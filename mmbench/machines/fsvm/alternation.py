@@ -127,7 +127,8 @@ def alternate(
     route = "semi-whitened SVM" if not rounds else "closed M-steps" if eps else "gradient M-steps"
     few = max(len(pair.y) for pair in first) <= INTERIOR_ROWS_IN_SEARCH
     if rounds and solver == "auto" and few and tol < SEARCH_TOL:
-        solver = "pairwise"  # the number of rounds depends on the SVMs' last digits
+        # the number of rounds depends on the last digits of the SVMs' solutions
+        solver = "pairwise"
     root = np.diag(rows.s**-0.25)
     M = np.diag(1.0 / np.sqrt(rows.s))
     planes = train_hyperplanes(rows, first, C, starts, tol, solver)

@@ -116,7 +116,8 @@ class FSVM(WeightedClassifier, JointClassifier):
     """
 
     # `gram_copies`: the kernel matrix, its components and eigenvectors, five transformed copies of
-    # the components, and the SVM's Gram matrix; linear components have as many columns as the rows
+    # the components, and the SVM's Gram matrix; with a linear kernel, the components have as many
+    # columns as the rows
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=11, linear_gram_copies=3)
     search_space: ClassVar[SearchSpace] = JointClassifier.search_space.extended(
         {"C": ("C", tuple(10.0 ** (k / 2) for k in range(-6, 7)))},
@@ -234,7 +235,7 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     @property
     def _rule(self) -> tuple:
-        """Parameters of the algorithm, the key of its warm starts."""
+        """Parameters of the algorithm, which are the key of its warm starts."""
         return self.variant, self.eps, self.rounds, self.decrease, self.solver, self.tol
 
     @property
@@ -297,7 +298,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         C, starts = self._ratio, None
         if self._rule in space.states:
             last, before = space.states[self._rule]
-            starts = [C / last * u for u in before]  # multipliers at C stay at C
+            starts = [C / last * u for u in before]  # multipliers equal to C remain equal to C
         found = alternate(
             space.rows,
             space.transformed("semi"),

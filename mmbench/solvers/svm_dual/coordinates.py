@@ -8,8 +8,8 @@ The attribute `gram` of the problem contains the rows Z in place of the Gram mat
 over a single u_i, with one product of the row with w and one update of w (Hsieh et al. 2008). The
 sum of the minimising u decreases in b, and the optimal b is its root, found by secants. Its slope
 is ``-e' K_FF^-1 e`` for the free rows F and ``e = (1, ..., 1)``, in magnitude at least
-``|F|^2 / ||Z_F' e||^2``, which gives the first step. Each minimum starts from the previous one, and
-its tolerance decreases with the steps of b.
+``|F|^2 / ||Z_F' e||^2``, which gives the first step. Each minimisation starts at the minimum for
+the previous b, and its tolerance decreases with the steps of b.
 
 ==================  ============================================  ================================
 route               condition                                     cost
@@ -110,7 +110,7 @@ class CoordinateDescent:
                 order, margin = np.arange(n), np.inf
 
     def run(self, tol: float) -> None:
-        """Find b, until the sum of u changes the decisions by at most SUM_SHARE tol."""
+        """Update b until the sum of u changes the decisions by at most SUM_SHARE tol."""
         last, accuracy = LAST_SHARE * tol, FIRST_TOLERANCE
         low, high, secant, before = -np.inf, np.inf, 0.0, (np.inf, np.inf)
         while not self.ended():
@@ -137,7 +137,7 @@ class CoordinateDescent:
             accuracy = max(last, min(TOLERANCE_SHARE * accuracy, STEP_SHARE * abs(step)))
 
     def free(self) -> NDArray:
-        """Return which u_i lie inside a piece."""
+        """Return a mask of the u_i that lie inside a piece."""
         return np.equal(*gains(self.u, self.problem.knots, self.problem.slopes))
 
     def balanced(self) -> NDArray:

@@ -27,8 +27,8 @@ ROUNDING_FACTOR = 4.0
 #: above 1 since decisions at rows at a bound vary by more than decisions at rows inside a piece.
 UNRESOLVED_TOLERANCES = 4.0
 
-#: Tolerance, for rounding errors of sums, of the relative excess of minus a dual value over the
-#: objective at w = 0.
+#: Minus a dual value is at most the objective at w = 0; a relative excess up to this tolerance is
+#: attributed to rounding errors of sums.
 SUM_ROUNDING = 1e-12
 
 
@@ -131,7 +131,7 @@ class PiecewiseQP:
         size = float(np.abs(u) @ np.sqrt(self.diagonal()))
         if weights is None:  # u'|K|u is at most size^2, by the Cauchy-Schwarz inequality
             of_w = of_u = max(0.0, float(u @ decision))
-            rounding = 0.5 * unit * size * size  # infinite if it overflows
+            rounding = 0.5 * unit * size * size  # the value is infinite if it overflows
         else:
             w_of_u = self.gram.T @ u  # type: ignore[union-attr]
             of_w, of_u = float(weights @ weights), float(w_of_u @ w_of_u)
@@ -196,7 +196,8 @@ class PiecewiseQP:
         arbitrary. A short w without cancellation, for example with a small C, remains unchanged.
         """
         root = np.sqrt(self.diagonal())
-        size = float(np.abs(solution.u) @ root * root.max())  # bound on decisions, no cancellation
+        # bound on decisions without cancellation
+        size = float(np.abs(solution.u) @ root * root.max())
         if np.ptp(solution.f) > UNRESOLVED_TOLERANCES * tol * min(1.0, size):
             return solution
         b = float(np.clip(solution.scale * solution.bias, -1, 1))
