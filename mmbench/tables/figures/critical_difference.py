@@ -1,6 +1,7 @@
 """Critical-difference diagram (Demsar 2006): mean ranks of the machines over data sets.
 
-Machines connected by a bar do not differ significantly in Nemenyi's test at the level 0.05.
+There is one row per machine, with the best machine on top. Machines connected by a vertical bar do
+not differ significantly in Nemenyi's test at the level 0.05.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from mmbench.errors import UserError
 from mmbench.tables.blocks import ranks_of
 from mmbench.tables.build import sheet_of
-from mmbench.tables.figures.style import COLUMN, PAGE, drawing
+from mmbench.tables.figures.style import PAGE, colour, name_lines, panels
 from mmbench.tables.model import kernel_caption
 from mmbench.tables.results import Experiment
 from mmbench.tables.statistics import LEVEL, Ranks
@@ -23,12 +24,10 @@ if TYPE_CHECKING:
 MACHINE = None
 FROM_TABLE = True
 
-#: Maximum number of machines in a diagram of one column's width.
-MAX_IN_A_COLUMN = 5
-#: Height of one text line in inches.
-LINE = 0.19
-#: Distances below the rank axis in text lines: first bar, between bars, first label below the bars.
-FIRST_BAR, BAR_STEP, FIRST_LABEL = 0.45, 0.3, 0.6
+#: Height of the row of one machine, and height of a panel without these rows, in inches.
+LINE, FRAME = 0.19, 0.75
+#: Distance of two vertical bars as a fraction of the range of the mean ranks.
+STEP = 0.05
 
 
 def draw(experiment: Experiment, output: Path) -> str:
@@ -42,50 +41,30 @@ def draw(experiment: Experiment, output: Path) -> str:
     except ValueError as error:
         raise UserError(f"{experiment.name}: {error}") from None
     labels = {machine: sheet.label(machine) for machine in sheet.machines}
-    # Depth of each panel in text lines: the bars, and the longer column of labels.
-    depths = [
-        FIRST_LABEL + BAR_STEP * len(ranks.cliques()) + (len(ranks.means) + 1) // 2
-        for ranks in found.values()
-    ]
-    n_machines = max(len(ranks.means) for ranks in found.values())
-    width = COLUMN if n_machines <= MAX_IN_A_COLUMN else PAGE
-    with drawing(output, width, sum(0.65 + LINE * depth for depth in depths)) as canvas:
-        heights = [depth + 3 for depth in depths]
-        grid = canvas.subplots(len(found), 1, squeeze=False, height_ratios=heights)[:, 0]
-        for axes, depth, (kernel, ranks) in zip(grid, depths, found.items(), strict=True):
-            axes.set_title(f"{kernel}: mean ranks over {ranks.n} data sets")
-            axes.set(xlim=(-0.1, len(ranks.means) + 1.1), ylim=(depth, -1.6))
-            axes.axis("off")
+    with panels(output, PAGE, [FRAME + LINE * len(r.means) for r in found.values()]) as grid:
+        for axes, (kernel, ranks) in zip(grid[:, 0], found.items(), strict=True):
+            cd = f"critical difference {ranks.critical_difference:.2f}"
+            axes.set_title(f"{kernel}: mean ranks over {ranks.n} data sets, {cd}", loc="left")
+            axes.set_xlabel(
+                "mean rank (1 is best); a bar connects machines without a significant difference"
+            )
             _panel(axes, ranks, labels)
     return "\n".join(f"{kernel}. {_describe(ranks, labels)}" for kernel, ranks in found.items())
 
 
 def _panel(axes: Axes, ranks: Ranks, labels: dict[str, str]) -> None:
-    """Draw the rank axis, the critical difference, one bar per clique, and labels of the machines.
-
-    A line connects the mean rank of each machine with its label. Labels are on the left for the
-    better half of the machines, and on the right for the other half; the most extreme ranks are on
-    top.
-    """
-    order, width = ranks.order, ranks.critical_difference
-    axes.plot([1, len(order)], [0, 0], color="black", lw=1)
-    for tick in range(1, len(order) + 1):
-        axes.plot([tick, tick], [0, -0.15], color="black", lw=1)
-        axes.text(tick, -0.25, str(tick), ha="center", va="bottom")
-    axes.plot([1, 1 + width], [-1.1, -1.1], color="black", lw=1.5, marker="|")
-    text = f"critical difference {width:.2f}"
-    axes.text(1 + width / 2, -1.2, text, ha="center", va="bottom")
-    bars, half = ranks.cliques(), (len(order) + 1) // 2
-    for k, group in enumerate(bars):
-        ends = [ranks.means[group[0]] - 0.04, ranks.means[group[-1]] + 0.04]
-        axes.plot(ends, [FIRST_BAR + BAR_STEP * k] * 2, color="black", lw=3)
-    sides = ((order[:half], 0.85), (order[half:][::-1], len(order) + 0.15))
-    for machines, edge in sides:
-        for k, machine in enumerate(machines):
-            rank, height = ranks.means[machine], FIRST_LABEL + BAR_STEP * len(bars) + k
-            axes.plot([rank, rank, edge], [0, height, height], color="black", lw=0.8)
-            side = "right" if edge < rank else "left"
-            axes.text(edge, height, f" {labels[machine]} ({rank:.2f}) ", ha=side, va="center")
+    """Draw the mean rank of each machine, and one vertical bar per clique."""
+    order = ranks.order
+    values = [ranks.means[machine] for machine in order]
+    step = STEP * (values[-1] - values[0] or 1.0)
+    name_lines(axes, [labels[machine] for machine in order], downwards=True)
+    axes.hlines(range(len(order)), values[0] - step, values, color="0.8", lw=0.8)
+    axes.plot(values, range(len(order)), "o", color=colour(0))
+    for k, value in enumerate(values):
+        axes.text(value + step / 3, k, f"{value:.2f}", va="center")
+    for k, group in enumerate(ranks.cliques(), 2):
+        ends = [order.index(group[0]) - 0.3, order.index(group[-1]) + 0.3]
+        axes.plot([values[-1] + k * step] * 2, ends, color="black", lw=3, solid_capstyle="butt")
 
 
 def _describe(ranks: Ranks, labels: dict[str, str]) -> str:

@@ -87,7 +87,10 @@ class Figure5(Boundaries):
 class Figure6(Boundaries):
     """Figure 6 of the M4 paper: toy sets III and IV, and the boundaries of M4, SVM, MPM and Bayes."""  # noqa: E501
 
-    sets: ClassVar = {"toy_3": "Set III: a mixture", "toy_4": "Set IV: 20 training points a class"}
+    sets: ClassVar = {
+        "toy_3": "Set III: a mixture",
+        "toy_4": "Set IV: 20 training points per class",
+    }
 
 
 def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
@@ -142,10 +145,11 @@ def _panel(
     (left, low), (right, high) = both.min(axis=0) - margin, both.max(axis=0) + margin
     across, up = np.linspace(left, right, RESOLUTION), np.linspace(low, high, RESOLUTION)
     grid = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
-    drawn = {**decisions, "Bayes": lambda points: bayes(name, points)}
+    drawn = {**decisions, "Bayes classifier": lambda points: bayes(name, points)}
     for machine, (label, decide) in zip(machines, drawn.items(), strict=True):
         ink, dashes, width = STYLES.get(machine, ("grey", "-", 1.2))
         values = decide(grid).reshape(RESOLUTION, RESOLUTION)
         axes.contour(across, up, values, [0.0], colors=ink, linestyles=[dashes], linewidths=width)
         axes.plot([], [], color=ink, ls=dashes, lw=width, label=label)
     axes.set(aspect="equal", xlim=(left, right), ylim=(low, high))
+    axes.set(xlabel="feature 1", ylabel="feature 2")

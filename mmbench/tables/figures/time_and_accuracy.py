@@ -97,7 +97,7 @@ def _gains(axes: Axes, points: pd.DataFrame, first: str) -> None:
     axes.axvspan(-ROPE_PCT, ROPE_PCT, color="0.93", lw=0)
     axes.axvline(0.0, color="0.5", lw=0.8)
     axes.errorbar(points.gain, range(len(points)), xerr=points.error, fmt="o", color=colour(0))
-    axes.set_xlabel(f"{ACCURACY} (%) less that of {first}: mean over {points.n.max()} data sets")
+    axes.set_xlabel(f"{ACCURACY} (%) minus {first}: mean over {points.n.max()} data sets ± 2 s.e.")
 
 
 def _times(axes: Axes, points: pd.DataFrame, first: str) -> None:
@@ -113,4 +113,4 @@ def _times(axes: Axes, points: pd.DataFrame, first: str) -> None:
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel(f"CPU time over that of {first}:\nsearch (own and taken over), training, test")
+    axes.set_xlabel(f"CPU time relative to {first}:\nselection (also if reused), training, test")

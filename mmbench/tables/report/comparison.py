@@ -24,7 +24,7 @@ from mmbench.tables.report.view import View, run_facts, signed
 from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p, wins_and_losses
 
 #: Texts for the three tests: paired t-test, McNemar's test, and test by standard errors.
-PAIRED, ROWS, MEANS = "split by split", "test row by test row", "by the errors of both means"
+PAIRED, ROWS, MEANS = "paired t-test", "McNemar's test", "standard errors of both means"
 LEFT, ENTERED = "left its band", "entered its band"
 
 
@@ -56,10 +56,10 @@ def changes(before: View, after: View) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=names)
     frame["p"] = holm(frame.p)
     frame["same"], frame["beyond_noise"] = frame.gain.abs() < 1e-6, frame.p < LEVEL
-    untested = np.where(frame.how == "", "not tested", "within noise")
+    untested = np.where(frame.how == "", "not tested", "not significant")
     frame["verdict"] = np.select(
         [frame.beyond_noise & (frame.gain > 0), frame.beyond_noise, frame.same],
-        ["better", "worse", "the same"],
+        ["better", "worse", "equal"],
         untested,
     )
     return frame
@@ -149,13 +149,13 @@ def _pictures(view: View, lines: Sequence[Any]) -> dict[str, Spec]:
     gains, times = [], []
     for change in lines:
         p = "" if math.isnan(change.p) else f" (corrected p {change.p:.2g})"
-        hint = f"B less A: {signed(change.gain, METRIC)} %{p}"
+        hint = f"B minus A: {signed(change.gain, METRIC)} %{p}"
         error, hollow = 2 * change.error, change.beyond_noise
         gains.append(Point(change.key, change.gain, error=error, hollow=hollow, hint=hint))
         if not math.isnan(change.ratio):
             times.append(Point(change.key, change.ratio, hollow=hollow, hint=hint))
-    root, gain = f"../{view.folder}/", axis("accuracy (%), B less A", zeroline=True)
-    ratio, shapes = axis("CPU time, B over A", type="log"), [rule("x", 1.0)]
+    root, gain = f"../{view.folder}/", axis("accuracy (%), B minus A", zeroline=True)
+    ratio, shapes = axis("CPU time, B relative to A", type="log"), [rule("x", 1.0)]
     drawn: dict[str, tuple[list[Point], dict, dict]]
     drawn = {"gains": (gains, gain, {}), "times": (times, ratio, {"shapes": shapes})}
     return {

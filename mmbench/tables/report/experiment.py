@@ -4,15 +4,14 @@ import shutil
 from typing import Any
 
 from mmbench.errors import Status, UserError
-from mmbench.jobs.store import Key
-from mmbench.tables.blocks import by_name, with_search_text
+from mmbench.tables.blocks import total_with_search, with_search_text
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.figures import draw_figure, figures_of, title_of
 from mmbench.tables.frame import SPLIT_COLUMNS
 from mmbench.tables.model import Table
 from mmbench.tables.render import to_csv
 from mmbench.tables.report.cell import limits_text
-from mmbench.tables.report.pictures import pictures_of
+from mmbench.tables.report.pictures import pictures_of, share_marks
 from mmbench.tables.report.site import INDEX, Site
 from mmbench.tables.report.view import (
     View,
@@ -36,9 +35,13 @@ def write_experiment(site: Site, view: View) -> None:
         "experiment.html",
         view=view,
         **summarize(view),
-        lines=[(row, _seconds(view, row.key), parameters(view, row.key)) for row in view.rows],
+        lines=[
+            (row, total_with_search(view.sheet, row.key), parameters(view, row.key))
+            for row in view.rows
+        ],
         details={key: (f"details-{k}", details(view, key)) for k, key in enumerate(view.keys)},
         pictures=pictures_of(view),
+        shared=share_marks(view),
         search=with_search_text(view.sheet, view.ran),
         drawings=drawings(site, view),
         ranks=ranks_table(view),
@@ -82,17 +85,17 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
 
 def _write_files(site: Site, view: View) -> dict[str, str]:
     """Write the files for download; return the description of each file by name."""
-    files = {"table.csv": "every cell and metric"}
+    files = {"table.csv": "all cells and metrics"}
     site.text(f"{view.folder}/table.csv", to_csv([view.sheet]))
     if view.has_records:
         site.table(f"{view.folder}/splits.csv", split_rows([view.experiment]), SPLIT_COLUMNS)
-        files["splits.csv"] = "every split"
+        files["splits.csv"] = "all splits"
     elif view.experiment.splits:
         shutil.copyfile(view.experiment.splits, site.path(f"{view.folder}/{SPLITS}"))
-        files[SPLITS] = "every split"
+        files[SPLITS] = "all splits"
     if view.config:
         site.text(f"{view.folder}/experiment.yaml", view.config)
-        files["experiment.yaml"] = "the configuration as run"
+        files["experiment.yaml"] = "configuration of the run"
     return files
 
 
@@ -105,12 +108,6 @@ def ranks_table(view: View) -> Table | None:
         return arrange(sheet_of(view.experiment, RANKS_LAYOUT), RANKS_LAYOUT)
     except UserError:  # the layout cannot show several training sizes
         return None
-
-
-def _seconds(view: View, key: Key) -> float | None:
-    """Return the CPU seconds per split, summed over the known stages; None if all are unknown."""
-    seconds = [value for value in by_name(view.sheet, key).values() if value is not None]
-    return sum(seconds) if seconds else None
 
 
 def failures(view: View) -> list[dict[str, Any]]:

@@ -77,15 +77,17 @@ def scatter(
 
     A point shows the details of its table cell on hover, and opens the page of the cell on a click.
     If `y` is None, the vertical axis has one row per data set, in which the machines are listed
-    with error bars. With `named`, hollow points are labelled with the name of the machine. `root`
-    is the relative path to the folder of the pages.
+    with error bars; if machines share marks, it has one row per machine. With `named`, hollow
+    points are labelled with the name of the machine. `root` is the relative path to the folder of
+    the pages.
     """
-    several = len(view.sheet.kernels) > 1
+    several, shared = len(view.sheet.kernels) > 1, share_marks(view)
     traces = []
     for machine in machines or view.sheet.machines:
         if not (own := [point for point in points if point.key.machine == machine]):
             continue
         k, text = view.sheet.machines.index(machine), view.sheet.label(machine)
+        k = 0 if shared and y is None else k
         mark, pages = MARKS[k % len(MARKS)], [view.pages.get(point.key) for point in own]
         symbols = [f"{mark}-open" if point.hollow else mark for point in own]
         each = named or any(point.hollow for point in own)
@@ -101,9 +103,12 @@ def scatter(
             "marker": {"color": colour(k), "symbol": symbols if each else mark, "size": 10},
         }
         if named:
-            trace["text"] = [f" {text} " if point.hollow else "" for point in own]
+            trace["text"] = [f" {text} " if point.hollow or (shared and y) else "" for point in own]
             trace |= {"textposition": "middle right", "cliponaxis": False}
-        if y is None:
+        if y is None and shared:
+            trace |= {"y": [label(text)] * len(own), "showlegend": False}
+            trace["error_x"] = {"array": []}
+        elif y is None:
             errors = [point.error for point in own]
             trace["error_x"] = {"type": "data", "array": errors, "thickness": 1, "width": 3}
             trace |= {"orientation": "h", "offsetgroup": label(text), "alignmentgroup": "all"}
@@ -116,10 +121,16 @@ def scatter(
     layout |= {"height": HEIGHT, "xaxis": x, "yaxis": y}
     if y is None:
         n_lines = len({point.key._replace(machine="") for point in points})
-        height = 150 + max(LINE, STEP * len(traces)) * max(n_lines, 2)
+        rows = len(traces) if shared else max(n_lines, 2)
+        height = 150 + max(LINE, 0 if shared else STEP * len(traces)) * rows
         category = axis("", autorange="reversed", type="category")
         layout |= {"height": height, "scattermode": "group", "yaxis": category}
     return plain({"data": traces, "layout": layout})
+
+
+def share_marks(view: View) -> bool:
+    """Return whether there are more machines than marks."""
+    return len(view.sheet.machines) > len(MARKS)
 
 
 def _hover(view: View, point: Point) -> str:
@@ -146,7 +157,7 @@ def against_published(view: View) -> Spec:
         if row.in_band is not None:
             gap = (row.measured or 0) - (row.published or 0)
             points.append(Point(row.key, gap, error=row.half_width, hollow=not row.in_band))
-    title = f"{metric_name(view.metric)} measured less published"
+    title = f"{metric_name(view.metric)} measured minus published"
     return scatter(view, points, axis(title, zeroline=True), named=True)
 
 
@@ -161,14 +172,16 @@ def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
                 gaps = split_gaps(view.sheet, base, key.machine, first)
                 error = 2 * stdev(gaps) / sqrt(len(gaps)) if len(gaps) > 1 else None
                 points.append(Point(key, accuracies[key] - zero, error=error))
-    title = f"accuracy (%) minus that of {view.sheet.label(first)}"
+    title = f"accuracy (%) minus {view.sheet.label(first)}"
     return scatter(view, points, axis(title, zeroline=True), machines=others)
 
 
 def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
     """Return a picture of accuracy against CPU time.
 
-    If there are several data sets, both are relative to the first machine.
+    If there are several data sets, both are relative to the first machine. If machines share
+    marks, the picture has one row per machine with the CPU times; for a single data set, it has
+    the name of the machine at each point.
     """
     times = {key: total_with_search(view.sheet, key) for key in accuracies}
     starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]
@@ -179,12 +192,16 @@ def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
         for key in (start._replace(machine=machine) for machine in view.ran[relative:]):
             if time := times.get(key):
                 points.append(Point(key, time / unit, accuracies[key] - zero))
-    cost, gain, name = "CPU seconds a split", "accuracy (%)", view.sheet.label(view.ran[0])
+    cost, gain, name = "CPU seconds per split", "accuracy (%)", view.sheet.label(view.ran[0])
     if relative:
-        cost, gain = f"CPU time as a multiple of that of {name}", f"{gain} minus that of {name}"
+        cost, gain = f"CPU time relative to {name}", f"{gain} minus {name}"
     shapes = [rule("x", 1.0)] if relative else []
-    x_axis, y_axis = axis(cost, type="log"), axis(gain, zeroline=relative)
-    return scatter(view, points, x_axis, y_axis, machines=view.ran, shapes=shapes)
+    shared = share_marks(view)
+    x_axis = axis(cost, type="log")
+    y_axis = None if shared and relative else axis(gain, zeroline=relative)
+    return scatter(
+        view, points, x_axis, y_axis, view.ran, named=shared and not relative, shapes=shapes
+    )
 
 
 def splits_picture(view: View, cell: Cell) -> Spec | None:
@@ -205,7 +222,7 @@ def splits_picture(view: View, cell: Cell) -> Spec | None:
     right = {"xref": "paper", "x": 1, "xanchor": "right", "yanchor": "bottom", "showarrow": False}
     layout = {
         "height": 300,
-        "xaxis": axis("split"),
+        "xaxis": axis("split", dtick=max(1, round(len(values) / 10))),
         "yaxis": axis("accuracy (%)"),
         "shapes": shapes,
         "annotations": [{"text": label(text), "y": y, **right} for text, y in notes.items()],
@@ -215,7 +232,9 @@ def splits_picture(view: View, cell: Cell) -> Spec | None:
         "mode": "markers",
         "x": list(range(1, len(values) + 1)),
         "y": values,
-        "hovertext": [f"repeat {r['repeat']}, fold {r['fold']}: {r[METRIC]:.2f} %" for r in splits],
+        "hovertext": [
+            f"repeat {r['repeat'] + 1}, fold {r['fold'] + 1}: {r[METRIC]:.2f} %" for r in splits
+        ],
         "hoverinfo": "text",
         "marker": {"color": colour(0), "size": 8},
         "showlegend": False,

@@ -15,7 +15,7 @@ import pandas as pd
 
 from mmbench import __version__
 from mmbench.errors import UserError, extra, visible
-from mmbench.tables.model import emphasized, kernel_text
+from mmbench.tables.model import emphasized, kernel_text, small_text
 from mmbench.tables.render import csv_text
 from mmbench.tables.report.view import metric_name, number, published, signed
 
@@ -95,7 +95,15 @@ class Site:
             lstrip_blocks=True,
         )
         environment.globals["version"] = __version__
-        own = (emphasized, footnotes, groupwise, kernel_text, metric_name, most_confused)
+        own = (
+            emphasized,
+            footnotes,
+            groupwise,
+            kernel_text,
+            metric_name,
+            most_confused,
+            small_text,
+        )
         filters = (*own, number, optional, published, signed)
         environment.filters |= {function.__name__: function for function in filters}
         return environment

@@ -21,7 +21,14 @@ from mmbench.tables.frame import (
     Row,
     grouped,
 )
-from mmbench.tables.model import NOTHING, join, kernel_text, published_text, seconds_text
+from mmbench.tables.model import (
+    NOTHING,
+    join,
+    kernel_text,
+    published_text,
+    seconds_text,
+    small_text,
+)
 from mmbench.tables.results import Experiment
 
 #: Maximum length of a name in characters; file systems allow 255 bytes.
@@ -115,9 +122,9 @@ class View:
 NAMES = {
     METRIC: "accuracy (%)",
     "errors_count": "errors",
-    "errors_expected": "errors expected with ties drawn at random",
+    "errors_expected": "errors expected under random tie-breaking",
     "n_ties": "tied votes",
-    "n_support": "support vectors a pair",
+    "n_support": "support vectors per pair",
 }
 
 #: Metrics of a certificate: largest gap, tolerance and largest violation in a table cell.
@@ -151,13 +158,13 @@ def details(view: View, key: Key) -> Facts:
     times, used, seconds = by_name(sheet, key), sheet.plan.uses.get(key.machine), ""
     if set(times.values()) != {None}:
         seconds = ", ".join(f"{name} {seconds_text(value)}" for name, value in times.items())
-        seconds += f"; selection taken over from {sheet.label(used)}" if used else ""
+        seconds += f"; selection reused from {sheet.label(used)}" if used else ""
     gap, tolerance, violation = (sheet.value(key, metric) for metric in CERTIFICATE)
     return [
         *facts,
         ("parameters", parameters(view, key)),
         ("certificate", gap_text(gap, tolerance, violation)),
-        ("CPU seconds a split", seconds),
+        ("CPU seconds per split", seconds),
         ("remark", rows[0].note if rows else ""),
     ]
 
@@ -182,7 +189,7 @@ def difference(row: Row) -> str:
         return ""
     errors = "" if row.z is None else f", {abs(row.z):.2g} standard errors"
     verdict = "in the band" if row.in_band else "out of the band"
-    verdict += ", as all published values of the row" if row.mark == ALL_IN_BAND else ""
+    verdict += ", as are the published values of all machines" if row.mark == ALL_IN_BAND else ""
     return f"{signed(row.measured - row.published, row.metric)}{errors}: {verdict}"
 
 
@@ -202,11 +209,12 @@ def gap_text(
     Examples
     --------
     >>> gap_text(2e-6, 1e-3, 1e-12)
-    'gap 2.0e-06 (asked 1.0e-03), violation 1.0e-12'
+    'gap 2.0e-06 (tolerance 1.0e-03), violation 1.0e-12'
     """
     asked = unknown if tolerance is None else f"{tolerance:.1e}"
-    parts = ["" if gap is None else f"gap {gap:.1e}" + (f" (asked {asked})" if asked else "")]
-    parts.append("" if violation is None else f"violation {violation:.1e}")
+    asked = f" (tolerance {asked})" if asked else ""
+    parts = ["" if gap is None else f"gap {small_text(gap)}{asked}"]
+    parts.append("" if violation is None else f"violation {small_text(violation)}")
     return ", ".join(filter(None, parts))
 
 
@@ -262,9 +270,11 @@ def summarize(view: View) -> dict[str, Any]:
     violations = [sheet.value(key, CERTIFICATE[2]) for key in view.keys]
     violation = max((value for value in violations if value is not None), default=None)
     above = int(sum(sheet.value(key, "gaps_above_tolerance") or 0.0 for key in view.keys))
-    certificate = [gap_text(gap, tolerance, violation, unknown="not known")]
-    certificate += [f"{above} gaps above"] if above else []
-    certificate += [f"gap {max(by_rule):.1e} if stopped by the paper's rule"] if by_rule else []
+    certificate = [gap_text(gap, tolerance, violation, unknown="unknown")]
+    certificate += [f"{above} gaps above tolerance"] if above else []
+    certificate += (
+        [f"gap {max(by_rule):.1e} if stopped by the rule of the paper"] if by_rule else []
+    )
     ran = [record for record in view.records if record.started]
     started = min((record.started for record in ran), default="")[:10]
     finished = max((record.finished for record in ran), default="")[:10]

@@ -188,7 +188,7 @@ def test_runs_are_compared_on_a_page_that_sorts(window, usps, tmp_path, pages) -
     found = pages(usps.folder, other)
     open_page(window, found["index.html"].path)
     window.locator("#comparisons a").click()
-    assert column(window, "#all-changes", 7) == ["the same"] * 3 and window.faults == []
+    assert column(window, "#all-changes", 7) == ["equal"] * 3 and window.faults == []
 
 
 def seconds_to_open(page, path: Path) -> float:

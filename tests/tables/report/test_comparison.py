@@ -49,7 +49,7 @@ def test_the_same_records_are_the_same(run, tmp_path) -> None:
     shutil.copytree(folder, tmp_path / "b" / "a")
     ((before, after),) = runs_to_compare(views_of(folder, tmp_path / "b"))
     (change,) = rows(before, after)
-    assert (change.verdict, change.band, change.status, change.ratio) == ("the same", "", "", 1.0)
+    assert (change.verdict, change.band, change.status, change.ratio) == ("equal", "", "", 1.0)
 
 
 def test_a_gain_on_every_split_is_beyond_noise_and_times_are_ratios(run) -> None:
@@ -60,13 +60,13 @@ def test_a_gain_on_every_split_is_beyond_noise_and_times_are_ratios(run) -> None
 
 def test_a_gain_on_one_of_three_splits_is_noise(run) -> None:
     (change,) = rows(*views_of(run("a", [10, 22, 34]), run("b", [2, 23, 35])))
-    assert change.verdict == "within noise"
+    assert change.verdict == "not significant"
 
 
 def test_other_splits_are_compared_by_the_errors_of_both_means(run) -> None:
     first, other = run("a", [10, 22, 34]), run("b", [5, 17, 30], digest="e")
     (change,) = rows(*views_of(first, other))
-    assert (change.how, change.verdict) == (MEANS, "within noise")
+    assert (change.how, change.verdict) == (MEANS, "not significant")
 
 
 def test_a_single_run_is_compared_row_by_row(results) -> None:
@@ -100,7 +100,7 @@ def test_a_value_that_is_no_longer_met_left_its_band(results, tmp_path) -> None:
 def test_a_run_is_held_against_its_reference_table(usps, pages) -> None:
     found = pages(REFERENCE / "usps_rbf", usps.folder)
     text = found["comparisons/usps_rbf-and-usps_rbf-2.html"].text
-    assert "by the errors of both means" in text
+    assert "standard errors of both means" in text
 
 
 def test_other_experiments_are_not_compared(run, usps, pages) -> None:

@@ -176,7 +176,7 @@ def test_a_classifier_without_certificates_is_no_failure(results, pages) -> None
     fits = {"n": 1, "statuses": {"uncertified": 1}, "worst_violation": None, "worst_gap": None}
     experiment.add(experiment.job("iris", "rf"), fits=fits | {"n_support_mean": 0, "iterations": 0})
     page = pages(experiment.folder)["foreign/index.html"]
-    assert "None: every split has its result" in page.text
+    assert "None: every split has a result" in page.text
     assert sum("doubt" in names.split() for names in page.all("class")) == 1  # of the legend
     assert "in band" not in page.text  # nothing is compared with a paper
 
@@ -196,7 +196,7 @@ def test_a_stop_by_the_papers_rule_is_no_worst_certificate(results, pages) -> No
         experiment.add(experiment.job("iris", machine), fits=fits)
     (tile,) = re.findall(r"worst certificate</dt><dd>(.*?)</dd>", source(pages, experiment))
     assert tile.startswith("gap 3.0e-07")
-    assert tile.endswith("gap 1.8e+00 if stopped by the paper&#39;s rule")
+    assert tile.endswith("gap 1.8e+00 if stopped by the rule of the paper")
 
 
 def test_features_of_data_without_a_card_are_counted(results, pages) -> None:

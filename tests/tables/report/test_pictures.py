@@ -58,7 +58,7 @@ def test_times_hold_the_search_whose_parameters_are_taken_over(results, pages) -
     assert (
         "The time of RMM, MMRM includes the search of SVM, whose parameters are reused" in page.text
     )
-    assert "selection taken over from SVM" in picture["data"][1]["hovertext"][0]
+    assert "selection reused from SVM" in picture["data"][1]["hovertext"][0]
     lines = table(experiment.folder).splitlines()
     seconds = [line.split("|")[3].strip() for line in lines if line.startswith("| ")]
     assert sorted(seconds[2:5]) == ["11.8", "21.8", "31.8"]
