@@ -193,7 +193,9 @@ def row_squares(X: Any) -> NDArray:
 
 
 def _integer_power(base: NDArray, degree: int, divisor: float) -> NDArray:
-    """Raise to an integer power by repeated products and divide, in place; `np.power` is slower."""
+    """Raise values to an integer power by repeated products, and divide them; in place. `np.power`
+    is slower.
+    """
     if degree == 1 and divisor == 1:
         return base
     for start in range(0, len(base), CHUNK_ROWS):

@@ -2,12 +2,13 @@
 
 For a pair of classes, x_i are the rows of the positive class and y_j the rows of the negative
 class, both mapped to the feature space of the kernel; t_i is the sign of a row, and ``f(z) = w'z +
-b`` the decision function. Means and covariances are plug-in estimates with the factor 1/n, also
-where the MMRM paper prints sums without it: the sums weight the classes by their size.
+b`` the decision function. Means and covariances are plug-in estimates with the factor 1/n, also in
+place of the sums without this factor that the MMRM paper prints; these sums weight the classes by
+their size.
 
 The references below are cited by the short names of their machines. The radius R and the bound U_H
 are minima of a convex function over the simplex. An interior-point method returns both with a lower
-bound, of order n^3 per iteration for n rows (R: for the rows far from the centre).
+bound, of order n^3 per iteration for n rows (for R, n is the number of rows far from the centre).
 
 References
 ----------
@@ -341,7 +342,7 @@ def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
 class Ball(NamedTuple):
     """Radii of enclosing balls."""
 
-    #: Radius of the minimum enclosing ball, from above.
+    #: Upper bound on the radius of the minimum enclosing ball.
     radius: float
     #: Lower bound on the radius.
     bound: float

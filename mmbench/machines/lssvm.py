@@ -113,7 +113,8 @@ class LSSVM(WeightedClassifier):
         rows_per_feature=ROWS_PER_FEATURE,
     )
     sparse_input = True
-    #: Version 2: with (32), a ridge below the rounding errors of K K' takes the eigenvectors of K.
+    #: Version 2: with (32) and a ridge below the rounding errors of K K', eigenvectors of K are
+    #: used.
     version: ClassVar[int] = 2
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on squared errors.")

@@ -140,8 +140,8 @@ class ClassSums(NamedTuple):
 def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassSums:
     """Return the class sums; `weights` are the row weights.
 
-    The sums of a fold of a stored kernel matrix are a product with this matrix. Otherwise, kernel
-    values are computed in blocks and not stored, unless a kernel matrix is given.
+    For a fold of a stored kernel matrix, the sums are computed by a product with this matrix.
+    Otherwise, kernel values are computed in blocks and not stored, unless a kernel matrix is given.
     """
     shares = _shares(problem.y, weights)
     if isinstance(problem, PartProblem):

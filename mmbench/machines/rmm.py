@@ -95,7 +95,7 @@ BOUND_FRACTIONS = (0.4, 0.16, 0.06, 0.025, 0.0)
 #: Maximum number of steps of the root search.
 MAX_ROOT_STEPS = 50
 
-#: Fields of the certificate that measure work, for a reused solution.
+#: Iterations and seconds in the certificate of a reused solution.
 NO_WORK: Mapping[str, Any] = {"iterations": 0, "seconds": 0.0}
 
 
@@ -249,7 +249,9 @@ class RMM(WeightedClassifier):
     def _train_from(
         self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]
     ) -> BinaryModel:
-        """Train the RMM, given the SVM with the same C and `points`, warm starts of the dual."""
+        """Train the RMM from the SVM with the same C and from `points`, the warm starts of the
+        dual.
+        """
         theta, tol = float(np.abs(svm.state.f).max()), tolerance(self.tol, len(problem.y))
         B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)
         if self.form != "bound":
@@ -449,7 +451,8 @@ class DualPoint(NamedTuple):
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
         """Return the convex combination with the given `total`, which is feasible.
 
-        sqrt(rounding) is convex in u, so the mixed rounding is an upper bound too.
+        sqrt(rounding) is convex in u, so the convex combination of both roundings is an upper
+        bound.
         """
         share = (total - other.total) / (self.total - other.total)
         mix: list[Any] = [

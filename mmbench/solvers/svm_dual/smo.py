@@ -10,10 +10,10 @@ SMO on working sets    the Gram matrix is not stored               kernel values
                        not enough memory                           u_i that change
 =====================  ==========================================  ================================
 
-In the RMM's dual (8), the three variables of a row contribute to u_i only. A step of the RMM
-therefore costs as much as a step of the SVM: the boxes are replaced by pieces. The script
-benchmarks/rmm_growth.py measures both routes; benchmarks/rmm_memory.py measures SMO on working sets
-with little memory.
+In the quadratic term of the RMM's dual (8), the three variables of a row occur only as u_i. A step
+of the RMM therefore costs as much as a step of the SVM: the costs of u_i only have more pieces. The
+script benchmarks/rmm_growth.py measures both routes; benchmarks/rmm_memory.py measures SMO on
+working sets with little memory.
 
 A working set contains the rows with ``u_i != 0`` and the rows with ``u_i = 0`` that violate the
 optimality conditions most. `Descent` solves the restricted problem of the working set, in which all

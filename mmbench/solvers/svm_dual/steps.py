@@ -60,8 +60,8 @@ BLOCK_COLUMNS = 64
 #: so that a problem with few variables ends at the exact minimum.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
-#: The fast-math flags assume that NaN does not occur (a Gram matrix with NaN is an error) but that
-#: infinity does.
+#: The fast-math flags assume that NaN does not occur (a Gram matrix with NaN is an error), but
+#: allow infinity.
 compiled = partial(
     njit,
     nogil=True,
