@@ -106,10 +106,14 @@ class Curves:
                 for k, (_, group) in enumerate(points.groupby("dataset", sort=False)):
                     cls._curve(axes, group, column, k)
                 axes.set(xlabel=cls.axis, ylabel=text, xscale=cls.scale)
+                if cls.scale == "log":
+                    values = sorted(set(points["at"].dropna()))
+                    axes.set_xticks(values, [f"{value:g}" for value in values])
+                    axes.minorticks_off()
             for axes in panels[1:]:
                 axes.set_ylim(bottom=0)
             handles, names = panels[0].get_legend_handles_labels()
-            canvas.legend(handles, names, loc="outside lower center", ncols=len(names))
+            canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
             canvas.suptitle(cls.title)
 
     @classmethod
