@@ -284,7 +284,7 @@ def report(
     ),
     mix: bool = MIX,
 ) -> None:
-    """Write the results as a web site, which opens from a file.
+    """Write the results as a web site that can be read without a server.
 
     Two folders of the same experiment are compared.
     """

@@ -123,7 +123,8 @@ def certify(
 
     Notes
     -----
-    For the other machines of mmbench, ``optimum`` and ``bound`` belong to ``solver="reference"``.
+    For the other machines of mmbench, ``optimum`` and ``bound`` are computed by training with
+    ``solver="reference"``.
 
     Examples
     --------
@@ -517,7 +518,7 @@ def _linear_problems(
 
 
 def _pair_weights(model: Any, pair: tuple[Any, Any], y: NDArray, weights: NDArray) -> NDArray:
-    """Return the factors of C of a machine of mmbench for the rows of a pair."""
+    """Return the penalties of the rows of a pair of classes, relative to C of a machine."""
     from mmbench.machines.base.estimator import row_weights
     from mmbench.machines.base.problem import BinaryProblem
 

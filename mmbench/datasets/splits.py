@@ -26,7 +26,7 @@ from mmbench.datasets.parsers.text import is_number
 from mmbench.errors import UserError, did_you_mean
 
 IntArray = NDArray[np.intp]
-#: Type of the argument of functions that use only the name, the card and the file of folds.
+#: A data set or its reference; functions use its name, card and file of folds.
 Described = DatasetRef | Dataset
 #: Argument of a split rule; None for rules without argument.
 Arg = float | None

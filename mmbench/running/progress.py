@@ -155,7 +155,7 @@ class TimeLeft:
         return self._seconds[kind] / self._count[kind] if self._count[kind] else None
 
     def seconds(self, slots: int) -> float | None:
-        """Return the remaining seconds with `slots` simultaneous jobs.
+        """Return the estimated remaining seconds of the run, if `slots` jobs run at the same time.
 
         Return None if no job has finished.
         """

@@ -66,7 +66,7 @@ CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gap
 IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
 #: Half width of the band in standard errors of the difference, plus a margin for rounding errors.
 NOISE = 2 + 1e-9
-#: Minimum number of grid values for counting selections at the two ends of the grid.
+#: Selections at the two ends of a grid are counted if the grid has at least this many values.
 MIN_VALUES = 3
 
 #: Key of a split: (repeat, fold, seed).

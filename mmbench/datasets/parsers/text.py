@@ -78,7 +78,7 @@ WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0*)?")
 
 
 class TooLarge(ValueError):
-    """A file is larger than allowed; ``needed`` is the limit in bytes with which to try again."""
+    """A file is larger than the limit; ``needed`` is a larger limit in bytes, to be tried next."""
 
     def __init__(self, message: str, needed: int):
         super().__init__(message)

@@ -63,7 +63,7 @@ class Param:
     boolean : bool, default=False
         Whether True and False are valid, and numbers are not.
     mapping : bool, default=False
-        Whether a mapping to numbers greater than zero is valid.
+        Whether a mapping is valid whose values are positive numbers.
     function : bool, default=False
         Whether a function is valid.
     infinite : bool, default=False

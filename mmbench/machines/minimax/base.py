@@ -47,9 +47,9 @@ from mmbench.machines.minimax.coordinates import (
 from mmbench.machines.minimax.spread import GramSpread
 from mmbench.solvers.result import Result
 
-#: Maximum number of rows of the submatrix with every k-th row and column (k >= 2) that is used to
-#: estimate the rank of a kernel matrix, and the maximum ratio of the rank of this submatrix to its
-#: number of rows at which the kernel matrix is treated as a low-rank matrix.
+#: The rank of a kernel matrix is estimated from a submatrix with every k-th row and column (k >=
+#: 2). Maximum number of rows of this submatrix; and maximum ratio of its rank to its number of rows
+#: for which the kernel matrix is treated as a low-rank matrix.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
 #: Lower bound on the relative ridge for the Gram route. A smaller ridge is lost in the rounding

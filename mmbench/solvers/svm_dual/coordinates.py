@@ -174,7 +174,8 @@ def solve_by_coordinates(
 def _pass(
     values, columns, starts, places, squares, knots, slopes, u, w, b, order, margin
 ):  # fmt: skip
-    """Take one coordinate step per row in `order`; return the number of kept rows, and a violation.
+    """Take one coordinate step per row in `order`; return the number of rows that are kept in
+    `order`, and the largest violation before a step.
 
     The kept rows come first in `order`. A row at a knot is dropped if its decision would have to
     change by more than `margin` before u_i leaves the knot. The violation is the largest amount by
