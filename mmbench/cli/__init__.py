@@ -13,7 +13,8 @@ def main() -> None:
     """Run the command line; the first Ctrl-C ends it cleanly, further ones are ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
-    for name in ("stdout", "stderr"):  # else the next opened file gets a closed stream's descriptor
+    # otherwise the next file that is opened gets the descriptor of a closed stream
+    for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     with suppress(OSError):  # the current folder may have been deleted

@@ -132,7 +132,7 @@ def merged(old: Choice, new: Choice) -> Choice:
 def middle(choices: Sequence[Choice]) -> Choice:
     """Return the median of each parameter over several splits, per pair of classes for lists.
 
-    Of an even number of values, the median is the lower of the two middle values, so that the
+    If the number of values is even, the lower of the two middle values is the median, so that the
     median is a selected value. For values that are not numbers, the most frequent value is
     returned, the first of them if several are equally frequent.
 

@@ -203,7 +203,7 @@ class Plan:
     smoke: bool = False
     #: Metrics in the tables; if empty, the layout decides.
     metrics: tuple[str, ...] = ()
-    #: By column: the column whose selected parameters are inherited.
+    #: For each column, the column whose selected parameters it inherits.
     uses: Mapping[str, str] = field(default_factory=dict)
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""

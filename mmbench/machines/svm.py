@@ -95,7 +95,7 @@ HARD_MARGIN_PENALTIES = tuple(1e3**k for k in range(6))
 LEAST_MARGIN_SHARE = 1e-6
 
 
-#: Solvers of other packages; "reference" is the first libsvm that can solve the problem.
+#: Solvers of other packages; "reference" is the first variant of libsvm that can solve the problem.
 NATIVE = ("reference", "libsvm", "sklearn", "clarabel", "liblinear")
 
 

@@ -13,7 +13,7 @@ KERNEL_AXES = ("kernel", "gamma", "gamma_scaling", "degree")
 
 GridPoint = dict[str, Any]
 
-#: Sort keys of parameter values, preferred values first, by the strings of `SearchSpace.prefer`.
+#: Sort keys that put preferred parameter values first; the names are used in `SearchSpace.prefer`.
 RANKS: dict[str, Callable[[float], float]] = {
     "small": lambda value: value,
     "large": lambda value: -value,

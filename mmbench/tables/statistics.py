@@ -325,7 +325,7 @@ def detectable_difference(
     Examples
     --------
     >>> round(detectable_difference(2.0, 50), 3), round(detectable_difference(2.0, 50, 1 / 9), 3)
-    (0.809, 2.071)
+    (0.809, 2.07)
     """
     from scipy.special import stdtrit
 

@@ -52,8 +52,8 @@ TINY = np.finfo(float).tiny
 #: factor is stored in float32; and the range of the trace for which float32 is used.
 SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
 
-#: Accuracy of conjugate gradients at the first theta, their accuracy at later values of theta
-#: relative to the duality gap, and their maximum number of steps.
+#: Conjugate gradients: accuracy at the first theta; accuracy at later values of theta, relative to
+#: the duality gap; maximum number of steps.
 FIRST_ACCURACY, ACCURACY_SHARE, MAX_STEPS = 1e-2, 1e-2, 500
 
 

@@ -71,9 +71,9 @@ SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 #: Upper bound on the rounding error of ``Ku`` in a solution, as a fraction of `tol`.
 ROUNDING_SHARE = 1e-3
 
-#: Maximum number of rounds without a decrease of the violation before ``Ku`` is recomputed, and of
-#: recomputations without a decrease of the objective before float64 replaces float32, or the run
-#: ends.
+#: Number of rounds without a decrease of the violation after which ``Ku`` is recomputed; and number
+#: of recomputations without a decrease of the objective after which float64 replaces float32 or, in
+#: float64, the run ends.
 IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
 
 #: Lower bound on the relative decrease of the objective between two recomputations that counts as a

@@ -18,7 +18,7 @@ from mmbench.tables.frame import METRIC, Cell
 from mmbench.tables.report.view import View, data_text, details, metric_name
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
-#: Heights in pixels of a picture, of the row per data set, and added to this row per machine.
+#: Heights in pixels: of a picture, of the row of a data set, and of each machine in this row.
 HEIGHT, LINE, STEP = 420, 24, 11
 
 #: Data and layout of a figure in the format of plotly.
