@@ -492,7 +492,7 @@ def _linear_problems(
     pairs: list[tuple[Any, Any]] = list(combinations(classes, 2))
     if one_vs_rest:
         pairs = [("rest", c) for c in classes]
-    # scikit-learn's LinearSVC balances the weights of the rows, and its SGDClassifier their numbers
+    # "balanced" refers to the weights of the rows in LinearSVC, to their numbers in SGDClassifier
     balanced = {"sample_weight": weights} if hasattr(model, "C") and not ours else {}
     of_class = np.ones(len(classes))
     if not ours:

@@ -26,7 +26,8 @@ from pydantic import (
 from mmbench.errors import UserError, did_you_mean
 from mmbench.plugins import with_plugins
 
-#: YAML loader: the parser of libyaml if PyYAML includes it (seven times as fast on all cards).
+#: YAML loader: the parser of libyaml if PyYAML includes it (it reads all cards in a seventh of the
+#: time).
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Label = int | str

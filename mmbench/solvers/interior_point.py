@@ -198,8 +198,8 @@ class HingeInteriorPoint:
         return float(v @ v)
 
     def _begin(self) -> float:
-        """Set the initial w and the variables of a subclass; return the largest product that these
-        add.
+        """Set the initial w and variables of a subclass; return the largest product of these
+        variables.
 
         w is scaled down to a mean decision of at most 1. With w = v and a large C the decisions
         would be so large that the surplus of the rows loses its digits. Scaling also halves the

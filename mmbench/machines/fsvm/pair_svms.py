@@ -33,9 +33,9 @@ from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 #: Tolerance from which SVMs are solved to few digits, as in a search.
 SEARCH_TOL = 1e-4
 
-#: Number of rows of a pair above which the interior point is faster than pairwise steps: in a
-#: search, and at tolerances below `SEARCH_TOL` (4000 rows of LFW and Ringnorm: 3 and 30 times as
-#: fast); and minimum number of rows per component for the interior point.
+#: Number of rows of a pair above which the interior point is faster than pairwise steps, in a
+#: search and at tolerances below `SEARCH_TOL` (3 and 30 times as fast on 4000 rows of LFW and
+#: Ringnorm). Minimum number of rows per component for the interior point.
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
 
 #: At tolerances below `SEARCH_TOL` and with at least FEWER_INTERIOR_ROWS rows, the interior point

@@ -127,9 +127,9 @@ class _Iteration:
         y = self.y
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
-        # The sum of the optimal multipliers is the optimal value, and each is at most C. With fewer
-        # than value/C rows in the working set, w = 0 may be optimal for the restricted problem; the
-        # iteration is slow if it starts there.
+        # The sum of the optimal multipliers is the optimal value, and each multiplier is at most C.
+        # With fewer than value/C rows in the working set, w = 0 may be optimal for the restricted
+        # problem; the iteration is slow if it starts there.
         value = self._best_multiple(c, self.decision)[1]
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
         if len(set(y[first])) < 2:  # if only one class is in the working set, w = 0 is optimal

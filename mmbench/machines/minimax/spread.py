@@ -48,8 +48,8 @@ MAX_TARGET = 1e100
 
 TINY = np.finfo(float).tiny
 
-#: Lower bound on the ridge, relative to the mean diagonal entry of the kernel matrix, for which the
-#: factor is stored in float32; and the range of the trace for which float32 is used.
+#: The factor is stored in float32 if the ridge is at least this fraction of the mean diagonal entry
+#: of the kernel matrix, and if the trace lies in this range.
 SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
 
 #: Conjugate gradients: accuracy at the first theta; accuracy at later values of theta, relative to

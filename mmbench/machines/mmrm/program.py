@@ -43,8 +43,8 @@ LEAST_ROWS = 200
 #: Size in bytes of the blocks in which a Gram matrix is converted to float64.
 CHUNK_BYTES = 32 * 2**20
 
-#: Maximum rank of a low-rank factor, relative to the number of rows and absolute, and its maximum
-#: number of entries. With larger factors, iterations are no faster than with the dense matrix.
+#: Maxima for a low-rank factor: rank relative to the number of rows, rank, and number of entries.
+#: With larger factors, iterations are no faster than with the dense matrix.
 MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
 
