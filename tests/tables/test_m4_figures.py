@@ -98,3 +98,15 @@ def test_the_reduction_s_curve_ends_beside_the_mpm(results, tmp_path):
     assert lines[0].endswith("4.00 ms, 100 % of the rows kept")
     assert lines[1].endswith("2.00 ms, 50 % of the rows kept")
     assert lines[3].endswith("1.00 ms")
+
+
+def test_a_data_set_without_reduced_machines_has_the_line_of_the_mpm(results, tmp_path):
+    experiment = results.experiment("m4_fig7", datasets=["heart", "pima"], kernel="linear")
+    for dataset, machine in (("heart", "m4_nu100"), ("heart", "mpm"), ("pima", "mpm")):
+        experiment.add(experiment.job(dataset, machine, rule="holdout", kernel="linear"), 3, 30)
+    text = figure("m4_fig7", experiment.folder, tmp_path / "fig7.svg")
+    assert [line.partition(":")[0] for line in text.splitlines()] == [
+        "heart, M4, ν = 1",
+        "heart, MPM",
+        "pima, MPM",
+    ]

@@ -121,7 +121,7 @@ class Curves:
         """Draw the curve of the kth data set, and the rival's value across the axes."""
         own, rival = points[points["at"].notna()], points[points.machine == cls.rival]
         errors = own.error if column == "accuracy" else None
-        dataset = own.dataset.iloc[0]
+        dataset = points.dataset.iloc[0]
         style: dict[str, Any] = {"color": colour(k), "marker": mark(k), "capsize": 2}
         axes.errorbar(own["at"], own[column], errors, label=dataset, **style)
         for p in rival[rival[column].notna()].itertuples():
