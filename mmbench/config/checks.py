@@ -254,7 +254,7 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
 
 
 def check_source(config: Config, source: Config) -> None:
-    """Raise Fault if the source of parameters lacks a job that a job of `config` needs."""
+    """Raise Fault if the experiment in ``parameters_from`` lacks a job that `config` needs."""
     for name, machine in config.machines.items():
         if machine.grid or machine.use:
             message = f"the parameters of {name} come from parameters_from"

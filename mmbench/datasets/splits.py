@@ -306,7 +306,7 @@ def split_at(
     Parameters
     ----------
     spec : str or mapping
-        The split rule; or only its name, if `args` contains its argument (as in a job).
+        The split rule, or the name of the rule if `args` contains its argument, as in a job.
     dataset : Dataset
     args : sequence of float
         Argument of the rule; empty if the rule has no argument or `spec` contains it.

@@ -74,7 +74,8 @@ def train(
         search, selected = {**vars(found), "n_points": found.n_points}, found.params
     choice = merged(choice, selected)
     with clock.stage("training"), spread or nullcontext(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the record has the status per pair
+        # the record contains the status of each pair
+        warnings.simplefilter("ignore", ConvergenceWarning)
         own = own_part(machine, job, choice)
         if isinstance(own, list):
             machine.fit_pairs(data.X_train, data.y_train, own)

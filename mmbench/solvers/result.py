@@ -51,8 +51,8 @@ class Result:
 
     #: Objective of the problem, recomputed from the solution.
     value: float
-    #: Bound on the optimal value from a dual feasible point, below `value` for a minimisation;
-    #: minus infinity if there is no bound.
+    #: Bound on the optimal value, computed from a dual feasible point. In a minimisation it is a
+    #: lower bound, and minus infinity if no bound is known.
     bound: float
     #: Largest violation of a constraint, recomputed from the solution.
     violation: float

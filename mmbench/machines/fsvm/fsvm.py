@@ -101,7 +101,7 @@ class FSVM(WeightedClassifier, JointClassifier):
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
-        Training rows with a non-zero coefficient: all of them (``rbf``, ``poly``).
+        All training rows, since all coefficients are non-zero (``rbf``, ``poly``).
 
     Examples
     --------

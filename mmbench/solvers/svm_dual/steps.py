@@ -165,8 +165,8 @@ def _series(factor, ridge, gradient, u, low, high, removed, work):
     """Take Newton steps to a minimum between knots, or until `removed` is full.
 
     The matrix is ``factor @ factor.T - ridge * I``; u and the gradient change in place. Returns the
-    number of rows that reached a knot. The first row of `removed`, whose rows become orthonormal,
-    enforces a constant sum; `work` contains ones. Loops take less time to compile than array
+    number of rows that reached a knot. The rows of `removed` become orthonormal, and the first row
+    keeps the sum of u constant; `work` contains ones. Loops take less time to compile than array
     expressions and allocations.
     """
     m, free, fixed, direction, change = u.shape[0], work[0], work[1], work[2], work[3]

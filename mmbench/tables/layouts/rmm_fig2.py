@@ -36,7 +36,7 @@ METRIC = "errors_count"
 
 
 def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
-    """Return the CPU seconds after the Gram matrix, and of whole trainings.
+    """Return two data frames of CPU seconds: without the Gram matrix, and of whole trainings.
 
     Both data frames have one row per training size and one column per machine; the second frame
     starts with the column `GRAM`. Each RMM computes the Gram matrix and trains the SVM on the same
