@@ -43,8 +43,10 @@ def refit(
     Returns
     -------
     Pipeline
-        Preprocessing steps and the machine, fitted. Each parameter is the median of the values
-        that the splits have selected. The attribute ``provenance_`` has the experiment, the hash
+        Preprocessing steps and the machine, fitted. Rows of a user's table are given as a
+        DataFrame with the columns of the table, or as an array of its feature columns in their
+        order; categories are given as in the table. Each parameter is the median of the values that
+        the splits have selected. The attribute ``provenance_`` has the experiment, the hash
         of the data, the parameters, the certificates, and the expected accuracy: mean, standard
         deviation and number of the splits.
 
@@ -68,6 +70,7 @@ def refit(
     from sklearn.pipeline import Pipeline
 
     from mmbench.datasets import load_dataset, make_preprocess
+    from mmbench.datasets.transformers import TableColumns
 
     records = _records(Path(results), machine, dataset, kernel)
     record = records[0]
@@ -88,7 +91,8 @@ def refit(
         fitted.fit_pairs(X, data.y, own)
     else:
         fitted.set_params(**own).fit(X, data.y)
-    model = Pipeline([("preprocess", steps), ("machine", fitted)])
+    table = [("table", TableColumns(data.columns))] if data.columns else []
+    model = Pipeline([*table, ("preprocess", steps), ("machine", fitted)])
     model.provenance_ = _provenance(records, fitted, own)
     return model
 

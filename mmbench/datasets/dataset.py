@@ -147,6 +147,9 @@ class Dataset:
         Row numbers in the full data set; None if no classes were left out.
     n_categorical : int
         Number of categorical columns. They are the last columns of `X` and contain category codes.
+    columns : dict
+        Names of the feature columns of a user's table, in the order of the table -> values of a
+        categorical column, in the order of their codes; None for a numeric column.
     groups : ndarray of shape (n_samples,) or None
         Group of each row; rows of one group are never split between training and test rows.
     time : ndarray of shape (n_samples,) or None
@@ -168,6 +171,7 @@ class Dataset:
     card: Card | None = field(default=None, repr=False)
     rows: NDArray[np.intp] | None = field(default=None, repr=False)
     n_categorical: int = 0
+    columns: dict[str, tuple[str, ...] | None] = field(default_factory=dict, repr=False)
     groups: NDArray | None = field(default=None, repr=False)
     time: NDArray | None = field(default=None, repr=False)
     folds: str | None = None

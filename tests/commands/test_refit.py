@@ -7,6 +7,7 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
@@ -70,6 +71,32 @@ def test_wrong_names_are_one_line(folder, tmp_path):
         refit(folder, "svn")
     with pytest.raises(UserError, match="kernel 'poly'"):
         refit(folder, "svm", kernel="poly")
+
+
+def test_a_model_of_a_table_takes_its_words_in_any_order_of_the_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    colour, a = rng.choice(["red", "green", "blue"], 60), rng.normal(size=60)
+    table = pd.DataFrame({"colour": colour, "id": range(60), "kind": "", "a": a})
+    table["kind"] = np.where((colour == "red") | (a > 1), "yes", "no")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    data = {"path": str(tmp_path / "t.csv"), "target": "kind", "drop": ["id"]}
+    data |= {"categorical": ["colour"], "preprocess": ["one_hot", "standard"]}
+    (finished,) = mmbench.run({**EXPERIMENT, "datasets": [data]}, tmp_path / "results", jobs=1)
+    joblib.dump(mmbench.refit(finished.folder, "svm"), tmp_path / "m.joblib")
+    model = joblib.load(tmp_path / "m.joblib")
+    codes = np.column_stack([colour == word for word in ("blue", "green", "red")])
+    X = StandardScaler().fit_transform(np.column_stack([a, codes]))
+    C = model.provenance_["selected_parameters"]["C"]
+    expected = mmbench.SVM(C=C, gamma=0.1).fit(X, table.kind).decision_function(X)
+    read = pd.read_csv(tmp_path / "t.csv")
+    for rows in (read, read[["a", "colour"]], read[["colour", "a"]].to_numpy()):
+        np.testing.assert_allclose(model.decision_function(rows), expected, atol=1e-6)
+    unknown = model.decision_function(read.assign(colour="pink"))
+    assert not np.isclose(unknown, expected, atol=1e-3).all()
+    with pytest.raises(ValueError, match="no column 'colour'"):
+        model.predict(read[["a"]])
+    with pytest.raises(ValueError, match="'colour', 'a'"):
+        model.predict(read[["a"]].to_numpy())
 
 
 def test_easy_saves_the_best_machine(tmp_path, monkeypatch):

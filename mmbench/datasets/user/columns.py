@@ -76,8 +76,9 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     if table.nominal.get(label):
         _codes(frame[label], table.nominal[label])  # raises ValueError if a class is not declared
     y, more = _labels(frame[label])
-    codes = [_codes(frame[name], nominal[name]) for name in words]
-    X = np.column_stack([_numbers(frame[numbers], options), *codes])
+    codes = {name: _codes(frame[name], nominal[name]) for name in words}
+    columns = [_numbers(frame[numbers], options), *(column for column, _ in codes.values())]
+    X = np.column_stack(columns)
     remarks += dropped + more
     if options.categorical == "auto":
         remarks += [remark for name in nominal for remark in _doubtful(frame[name], options)]
@@ -99,6 +100,7 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
         *(ref.name, X, y, np.unique(y)),
         warnings=tuple(remarks),
         n_categorical=len(words),
+        columns={name: codes[name][1] if name in codes else None for name in chosen},
         groups=groups,
         time=time,
     )
@@ -178,8 +180,10 @@ def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
         raise ValueError(f"{holds}; to keep it, {say('categorical', [str(column.name)])}")
 
 
-def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return category codes: in the stated order, or sorted with numbers before words."""
+def _codes(
+    column: pd.Series, stated: tuple[str, ...]
+) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return category codes and their values: as stated, or sorted with numbers before words."""
     text = column.map(as_text, na_action="ignore").astype(object)
     if not stated:  # "2" instead of "2.0" if all values are integers
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]
@@ -189,7 +193,7 @@ def _codes(column: pd.Series, stated: tuple[str, ...]) -> NDArray[np.float64]:
     )
     codes = text.map({value: k for k, value in enumerate(values)})
     _refuse_cells(text, codes.isna() & text.notna(), f"{{}} is none of {', '.join(values)}")
-    return np.asarray(codes, dtype=np.float64)
+    return np.asarray(codes, dtype=np.float64), tuple(values)
 
 
 def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
