@@ -70,7 +70,7 @@ def refit(
     from sklearn.pipeline import Pipeline
 
     from mmbench.datasets import load_dataset, make_preprocess
-    from mmbench.datasets.transformers import TableColumns
+    from mmbench.datasets.user.rows import TableColumns
 
     records = _records(Path(results), machine, dataset, kernel)
     record = records[0]

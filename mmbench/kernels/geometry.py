@@ -51,6 +51,12 @@ if TYPE_CHECKING:
 #: interior-point iterations.
 GAP, MAX_ITERATIONS = 1e-10, 60
 
+#: Largest ||w||^2 and kernel value whose products are finite.
+LARGEST = 1e100
+
+#: Largest negative ||w||^2 due to rounding, relative to the sum of the sizes of its terms.
+ROUNDING = 1e-9
+
 #: Number of rows that are added to the working set of the enclosing ball at a time.
 WORKING_ROWS = 300
 
@@ -103,7 +109,8 @@ def geometry(
     Raises
     ------
     UserError
-        If the hyperplanes of `machine` are unknown or do not match the labels.
+        If the hyperplanes of `machine` are unknown or do not match the labels, if the data are no
+        finite numbers, or if the kernel is not positive semidefinite.
 
     Notes
     -----
@@ -122,8 +129,9 @@ def geometry(
     """
     import pandas as pd
 
-    y = np.asarray(y)
-    data = _dense(X).astype(float, copy=False)
+    data, y = _validated(X, y)
+    if not 0 <= D < np.inf:
+        raise UserError(f"D must be a number >= 0, got {D}")
     given = (kernel, getattr(machine, "kernel", None))
     rows = np.arange(len(data)) if PRECOMPUTED in given else data
     lines = []
@@ -132,8 +140,26 @@ def geometry(
         if not (low.any() and high.any()):
             raise UserError(f"no rows of class {plane.pair[int(low.any())]!s} in y")
         own, t = rows[low | high], np.where(high, 1.0, -1.0)[low | high]
-        lines.append(_quantities(plane, own, t, D, own if U is None else _dense(U)))
+        others = own if U is None else _dense(U)
+        if not len(others):
+            raise UserError("U has no rows")
+        for name, part in (("w", plane.support), ("U", others)):
+            if len(part) and part.shape[1:] != own.shape[1:]:
+                raise UserError(f"{name} has the shape {part.shape}, and X {data.shape}")
+        lines.append(_quantities(plane, own, t, D, others))
     return pd.DataFrame(lines)
+
+
+def _validated(X: Any, y: ArrayLike) -> tuple[NDArray, NDArray]:
+    """Return dense rows of finite numbers and their labels."""
+    from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+    try:
+        data, labels = check_array(_dense(X), dtype=float), column_or_1d(y)
+        check_consistent_length(data, labels)
+    except (TypeError, ValueError) as error:
+        raise UserError(str(error).splitlines()[0]) from None
+    return data, labels
 
 
 class Hyperplane(NamedTuple):
@@ -158,6 +184,11 @@ def _quantities(plane: Hyperplane, rows: NDArray, t: NDArray, D: float, U: NDArr
     s, same = plane.projections(rows), U is rows
     u = s if same else plane.projections(U)
     gram = plane.kernel(rows, rows)
+    largest = float(np.abs(gram).max())
+    if norm2 < -ROUNDING * largest * float(np.abs(plane.coef).sum()) ** 2:
+        raise UserError(f"||w||^2 = {norm2:g}: the kernel is not positive semidefinite")
+    if not (norm2 + largest < LARGEST and (norm2 > 0 or not s.any())):
+        raise UserError(f"||w||^2 = {norm2:g}, and a kernel value is {largest:g}: scale w and X")
     cross, among = (gram, gram) if same else (plane.kernel(rows, U), plane.kernel(U, U))
     with np.errstate(divide="ignore", invalid="ignore"):  # w = 0 has neither margin nor ratios
         # radii do not depend on the origin, but are inaccurate if the rows are far from it
@@ -210,7 +241,7 @@ def _hyperplanes(
             support = _dense(machine.support_vectors_) if known else machine.support_
             bias = float(machine.intercept_[k])
             yield Hyperplane(fit.pair, own, support, machine.dual_coef_[k], bias)
-    elif hasattr(machine, "n_support_"):
+    elif hasattr(machine, "n_support_") and hasattr(machine, "classes_"):
         yield from _libsvm(machine, rows, values)
     elif hasattr(machine, "coef_") and hasattr(machine, "classes_"):
         w = np.atleast_2d(machine.coef_)

@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC, SVR, LinearSVC
 
 import mmbench
 from mmbench import FSVM, LDA, M4, MAMC, MEMPM, MMRM, MPM, RMM, SVM, SigmaSVM
@@ -523,3 +523,37 @@ def test_the_worst_case_accuracy_is_a_bound_on_the_rows_of_its_moments(wine, mac
         f = machine.pairwise_decision_function(X)[:, k]
         assert np.mean(f[y == row["positive"]] >= 0) >= row["alpha_positive"] - 1e-12
         assert np.mean(f[y == row["negative"]] <= 0) >= row["alpha_negative"] - 1e-12
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"X": [0.0, 1.0]}, "2D"),
+        ({"X": [[0.0, np.nan], [1.0, 1.0]]}, "NaN"),
+        ({"X": [["a", "b"], ["c", "d"]]}, "float"),
+        ({"X": [[0.0], [1.0]]}, "w has the shape"),
+        ({"X": [[0.0, 1e200], [1.0, 1.0]]}, "scale w and X"),
+        ({"y": [0]}, "inconsistent"),
+        ({"w": [1e200, 0.0]}, "scale w and X"),
+        ({"w": [1e-200, 0.0]}, "scale w and X"),
+        ({"w": [np.nan, 0.0]}, "scale w and X"),
+        ({"D": -1.0}, "D must be"),
+        ({"U": [[1.0]]}, "U has the shape"),
+        ({"U": np.empty((0, 2))}, "U has no rows"),
+    ],
+)
+def test_data_without_a_geometry_are_one_line(change, words):
+    values = {"X": [[0.0, 2.0], [1.0, 1.0]], "y": [0, 1], "w": [1.0, 0.0], **change}
+    X, y, w = (values.pop(name) for name in ("X", "y", "w"))
+    with pytest.raises(UserError, match=words) as caught:
+        mmbench.geometry((w, 0.5), X, y, **values)
+    assert "\n" not in str(caught.value)
+
+
+def test_models_without_a_hyperplane_in_a_feature_space_are_refused(wine):
+    X, y = wine
+    with pytest.raises(UserError, match="not positive semidefinite"):
+        mmbench.geometry(SVC(kernel="sigmoid", gamma=2.0).fit(X, y), X, y)
+    with pytest.raises(UserError, match="SVR has no hyperplanes"):
+        mmbench.geometry(SVR().fit(X, y), X, y)

@@ -1,0 +1,71 @@
+"""New rows of a user's table, for a fitted model.
+
+The module imports scikit-learn and is therefore imported only if a model is fitted for the user.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from mmbench.datasets.user.formats import as_text
+
+
+class TableColumns(TransformerMixin, BaseEstimator):
+    """Numbers and category codes of a table, in the order of `Dataset.X`: categories last.
+
+    A value that is none of the categories has a code of its own, and a missing value is NaN.
+
+    Parameters
+    ----------
+    columns : dict
+        See `Dataset.columns`.
+
+    Examples
+    --------
+    >>> table = TableColumns({"colour": ("blue", "red"), "size": None})
+    >>> table.fit_transform([["red", 3.5], ["green", 1]]).tolist()
+    [[3.5, 1.0], [1.0, 2.0]]
+    """
+
+    def __init__(self, columns: dict[str, tuple[str, ...] | None]):
+        self.columns = columns
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Do nothing: the columns and their categories are given."""
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return numbers; a DataFrame is read by names, an array has the columns in their order."""
+        import pandas as pd
+
+        names = list(self.columns)
+        if not isinstance(X, pd.DataFrame):
+            X = np.asarray(X.toarray() if issparse(X) else X, dtype=object)
+            if X.ndim != 2 or X.shape[1] != len(names):
+                raise ValueError(f"X has shape {X.shape}, and the table the columns {names}")
+            X = pd.DataFrame(X, columns=names)
+        X = X.rename(columns=str)  # names of a file without a header are numbers
+        if lacking := [name for name in names if name not in X.columns]:
+            raise ValueError(f"X has no column {lacking[0]!r}")
+        numbers = [X[name] for name, values in self.columns.items() if values is None]
+        codes = [
+            X[name]
+            .map(as_text, na_action="ignore")
+            .map(
+                lambda value, values=values: (
+                    values.index(value) if value in values else len(values)
+                ),
+                na_action="ignore",
+            )
+            for name, values in self.columns.items()
+            if values is not None
+        ]
+        return np.column_stack(
+            [column.to_numpy(np.float64, na_value=np.nan) for column in numbers + codes]
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
