@@ -349,7 +349,7 @@ def list_data(mirror: str | None = MIRROR, store: Path = STORE) -> None:
 def info(
     name: str = argument("NAME", "A data set."), mirror: str | None = MIRROR, store: Path = STORE
 ) -> None:
-    """Show the card of a data set, and the source whose files are on this computer."""
+    """Show the card of a data set and the source of its local files."""
     from mmbench.commands.data import info as card_text
 
     echo(card_text(name, store, mirror))

@@ -12,12 +12,9 @@ import csv
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mmbench.errors import UserError, did_you_mean
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NUMBERS = ("value", "std")
 COUNTS = ("degree", "n_train", "n_test", "n_splits")
@@ -27,19 +24,6 @@ def published_tables() -> list[str]:
     """Return the names of the published tables."""
     folder = files("mmbench.tables").joinpath("published")
     return sorted(f.name.removesuffix(".csv") for f in folder.iterdir() if f.name.endswith(".csv"))
-
-
-def load_published(table: str) -> pd.DataFrame:
-    """Return a published table.
-
-    `table` is one of the names that `published_tables` returns. The frame has one row per number;
-    missing numbers are NA, missing text is an empty string. Raises UserError if the table is
-    unknown.
-    """
-    import pandas as pd
-
-    types = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(COUNTS, "Int64")
-    return pd.DataFrame(published_rows(table)).astype(types)
 
 
 @cache

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from helpers.drawn import load_published
+
 from mmbench.config.plan import settings
 from mmbench.config.read import load_config
 from mmbench.machines.lssvm import COSTS
 from mmbench.machines.lssvm import GAMMAS as SHORT
 from mmbench.machines.mamc import GAMMAS, SLOPES
-from mmbench.tables.published import load_published
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from mmbench.commands import outputs as tables
+from mmbench.tables.published import COUNTS, published_rows
 
 
 def table(folder: Path, fmt: str | None = None, **options: Any) -> str:
@@ -16,6 +19,12 @@ def table(folder: Path, fmt: str | None = None, **options: Any) -> str:
 def figure(name: str, folder: Path, output: Path) -> str:
     """Draw a figure of one results folder."""
     return tables.figure(name, [folder], output)
+
+
+def load_published(table: str) -> pd.DataFrame:
+    """A published table, one row per number; missing counts are NA."""
+    frame = pd.DataFrame(published_rows(table))
+    return frame.astype({"value": "float64", "std": "float64"} | dict.fromkeys(COUNTS, "Int64"))
 
 
 def cells_of(text: str, start: str, nth: int = 0) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from statistics import fmean
 
 import pytest
-from helpers.drawn import cells_of, table
+from helpers.drawn import cells_of, load_published, table
 
 from mmbench.resources import REFERENCE
-from mmbench.tables.published import load_published, published_rows
+from mmbench.tables.published import published_rows
 from mmbench.tables.statistics import Counts, Sample, best_and_worst, welch_p, win_tie_loss
 
 MAMC_MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from helpers.drawn import load_published
 
 import mmbench.tables
 from mmbench.errors import UserError
 from mmbench.tables.published import (
-    load_published,
     published_machines,
     published_tables,
     table_of_experiment,

@@ -99,12 +99,13 @@ def scatter(
             "y": [point.y for point in own],
             "hovertext": [_hover(view, point) for point in own],
             "hoverinfo": "text",
+            "cliponaxis": False,
             "customdata": [f"{root}{page}" if page else "" for page in pages],
             "marker": {"color": colour(k), "symbol": symbols if each else mark, "size": 10},
         }
         if named:
             trace["text"] = [f" {text} " if point.hollow or (shared and y) else "" for point in own]
-            trace |= {"textposition": "middle right", "cliponaxis": False}
+            trace["textposition"] = "middle right"
         if y is None and shared:
             trace |= {"y": [label(text)] * len(own), "showlegend": False}
             trace["error_x"] = {"array": []}
