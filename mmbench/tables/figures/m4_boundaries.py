@@ -113,7 +113,7 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
     from mmbench.jobs.record import Clock
     from mmbench.jobs.train import train
 
-    chosen, clock = record.selection["params"], Clock("warm_up", "training")
+    chosen, clock = [record.selection["params"]], Clock("warm_up", "training")
     machine, _ = train(replace(record.job, grid=()), data, chosen, 1, record.seeds, clock)
     stored = experiment.store.arrays(record.key)["decisions"][:, 0]
     again = machine.pairwise_decision_function(data.X_test)[:, 0]
