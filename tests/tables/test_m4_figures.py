@@ -110,3 +110,11 @@ def test_a_data_set_without_reduced_machines_has_the_line_of_the_mpm(results, tm
         "heart, MPM",
         "pima, MPM",
     ]
+
+
+def test_curves_of_two_kernels_are_refused(results, tmp_path):
+    experiment = results.experiment("m4_fig7", datasets=["heart"], kernel=["linear", "rbf"])
+    for kernel in ("linear", "rbf"):
+        experiment.add(experiment.job("heart", "m4_nu100", kernel=kernel), 3, 30)
+    with pytest.raises(UserError, match="results of one kernel"):
+        figure("m4_fig7", experiment.folder, tmp_path / "fig7.svg")

@@ -44,14 +44,14 @@ class Curves:
     def draw(cls, experiment: Experiment, output: Path) -> str:
         """Write the figure of an experiment and return its numbers as text.
 
-        Raises UserError if there are several kernels.
+        Raises UserError if there are no results, or results of several kernels.
         """
         import pandas as pd
 
         sheet = sheet_of(experiment)
-        if len(sheet.kernels) > 1:
-            raise UserError(f"{experiment.name}: the figure is of one kernel")
         done = [key for key in sheet.keys if sheet.value(key, METRIC) is not None]
+        if len({(key.kernel, key.degree) for key in done}) != 1:
+            raise UserError(f"{experiment.name}: the figure needs results of one kernel")
         points = pd.DataFrame([cls._point(sheet, key) for key in done])
         if points.kept.notna().any():  # without reduction, all rows have a constraint
             points["kept"] = points.kept.fillna(100.0).where(points.machine != cls.rival)
