@@ -101,17 +101,16 @@ def _power(experiment: PlannedExperiment) -> list[str]:
             if first not in values:
                 continue
             gaps = values.drop(columns=first).sub(values[first], axis=0)
-            sds = gaps.groupby(SPLIT[:3]).std().to_numpy(dtype=float)
+            sds = gaps.groupby(SPLIT[:3]).std().to_numpy(float, na_value=np.nan)
             ratio = float(own.n_test.mean() / own.n_train.mean())
             if (known := sds[sds > 0]).size:
                 found = (detectable_difference(sd, n, ratio) for sd in (known.min(), known.max()))
                 ends = dict.fromkeys(f"{value:.2g}" for value in found)
                 lines.append(f"  {dataset}: {' to '.join(ends)} % ({n} splits)")
-        head = (
-            f"detectable difference in accuracy from {experiment.plan.label(first)} (corrected "
-            f"resampled t-test, level {LEVEL:g}, power 0.8; variances of {source}):"
-        )
-        return [head, *lines] if lines else []
+        if lines:
+            head = f"detectable difference in accuracy from {experiment.plan.label(first)}"
+            test = f"corrected resampled t-test, level {LEVEL:g}, power 0.8; variances of {source}"
+            return [f"{head} ({test}):", *lines]
     return []
 
 

@@ -112,8 +112,8 @@ def mcnemar_p(wins: int, losses: int) -> float:
 
 Name = TypeVar("Name")
 
-#: Two-sided significance level of Welch's test.
-WELCH_LEVEL = 0.05
+#: Two-sided significance level of all tests.
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -158,14 +158,14 @@ def welch_p(first: Sample, second: Sample) -> float:
     return float(test.pvalue)
 
 
-def win_tie_loss(pairs: Iterable[tuple[Sample, Sample]], level: float = WELCH_LEVEL) -> Counts:
+def win_tie_loss(pairs: Iterable[tuple[Sample, Sample]]) -> Counts:
     """Count the data sets on which the first machine is significantly better, equal, or worse.
 
     `pairs` has one pair of samples per data set; larger means are better. A difference is
-    significant if Welch's test has a p-value below `level`.
+    significant if Welch's test has a p-value below `LEVEL`.
     """
     signs = [
-        (a.mean > b.mean) - (a.mean < b.mean) if welch_p(a, b) < level else 0 for a, b in pairs
+        (a.mean > b.mean) - (a.mean < b.mean) if welch_p(a, b) < LEVEL else 0 for a, b in pairs
     ]
     return Counts(*map(signs.count, (1, 0, -1)))
 
@@ -191,10 +191,6 @@ def best_and_worst(
             counts[name][0] += value == best
             counts[name][1] += value == worst
     return {name: (best, worst) for name, (best, worst) in counts.items()}
-
-
-#: Significance level of all tests over data sets and splits.
-LEVEL = 0.05
 
 
 @dataclass(frozen=True)
