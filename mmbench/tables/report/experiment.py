@@ -54,9 +54,10 @@ def write_experiment(site: Site, view: View) -> None:
 
 
 def drawings(site: Site, view: View) -> list[dict[str, str]]:
-    """Draw the figures of an experiment, or copy the image files beside a reference table.
+    """Draw the figures of an experiment as SVG files, or copy the images beside a reference table.
 
-    If a figure cannot be drawn, ``file`` is empty, and ``words`` is the error message.
+    The images are copied if no figure can be drawn without records. If a figure cannot be drawn,
+    ``file`` is empty, and ``words`` is the error message.
     """
 
     def drawing(name: str, file: str, words: str = "") -> dict[str, str]:
@@ -70,14 +71,15 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
             return drawing(name, "", str(error))
         return drawing(name, file, words)
 
-    drawn = []
-    for image in [] if view.has_records else sorted(view.experiment.folder.glob("*.png")):
+    names, drawn = figures_of(view.experiment), []
+    copied = not (view.has_records or names)
+    for image in sorted(view.experiment.folder.glob("*.png")) if copied else []:
         file = f"figures/{image.name}"
         shutil.copyfile(image, site.path(f"{view.folder}/{file}"))
         drawn.append(drawing(view.name if image.stem == "figure" else image.stem, file))
     if drawn:
         return drawn
-    drawn = [draw(name) for name in figures_of(view.experiment)]
+    drawn = [draw(name) for name in names]
     # Machines are not ranked over several training sizes of one data set.
     ranks = [] if any(key.size is not None for key in view.keys) else [draw(RANKS)]
     return drawn + [drawing for drawing in ranks if drawing["file"]]
