@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from mmbench.config.plan import replan
@@ -34,9 +35,9 @@ def refit(
     results : path
         Folder of an experiment with records.
     machine : str, optional
-        Column of the table; by default the column with the best mean accuracy.
+        Column of the table; by default the column with the best mean accuracy, with its kernel.
     dataset, kernel : str, optional
-        Data set and kernel; needed if the experiment has several.
+        Data set, and kernel of `machine`; needed if the experiment has several.
     store, mirror : path
         Local store and mirror of data files, as for `mmbench.run`.
 
@@ -126,10 +127,13 @@ def _records(
     if not records:
         raise UserError(f"{folder}: no finished record of a machine")
     if machine is None:
-        scores: dict[str, list[float]] = {}
+        scores: dict[tuple[str, str], list[float]] = {}
         for record in records:
-            scores.setdefault(record.job.column, []).append(record.metrics["accuracy_pct"])
-        machine = max(scores, key=lambda name: sum(scores[name]) / len(scores[name]))
+            if kernel in (None, record.job.kernel):
+                place = record.job.column, record.job.kernel
+                scores.setdefault(place, []).append(record.metrics["accuracy_pct"])
+        if scores:
+            machine, kernel = max(scores, key=lambda place: mean(scores[place]))
     chosen = {"machine": machine, "dataset": dataset, "kernel": kernel}
     for what, name in chosen.items():
         known = list(dict.fromkeys(_value(record, what) for record in records))

@@ -66,6 +66,21 @@ def test_without_a_name_the_best_column_is_taken(folder):
     assert means[mmbench.refit(folder).provenance_["machine"]] == means.max()
 
 
+def test_without_a_name_the_best_of_several_kernels_is_taken(tmp_path):
+    config = {**EXPERIMENT, "kernel": ["linear", "rbf"]}
+    config["machines"] = {"svm": {"params": {"C": 1.0}}, "weak": {"machine": "mamc"}}
+    (finished,) = mmbench.run(config, tmp_path, jobs=1)
+    means = mmbench.load(finished.folder).groupby(["machine", "kernel"]).accuracy_pct.mean()
+    origin = mmbench.refit(finished.folder).provenance_
+    assert means[origin["machine"], origin["kernel"]] == means.max()
+    best = mmbench.refit(finished.folder, kernel="linear").provenance_
+    assert means[best["machine"], "linear"] == means.xs("linear", level="kernel").max()
+    with pytest.raises(UserError, match="several values of kernel"):
+        mmbench.refit(finished.folder, "svm")
+    with pytest.raises(UserError, match="no record of the kernel 'poly'"):
+        mmbench.refit(finished.folder, kernel="poly")
+
+
 def test_wrong_names_are_one_line(folder, tmp_path):
     with pytest.raises(UserError, match="machine 'svn'; did you mean 'svm'"):
         refit(folder, "svn")
