@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from mmbench.tables.frame import MISSING, PUBLISHED_ONLY, Row
 
@@ -42,6 +44,12 @@ def emphasized(cell: str) -> tuple[str, str]:
     """Return the bold part of a table cell, empty if there is none, and the rest of the text."""
     end = MEASURED_END.search(cell) if getattr(cell, "bold", False) else None
     return (cell[: end.start()], cell[end.start() :]) if end else ("", cell)
+
+
+def groupwise(columns: Iterable[Column]) -> list[tuple[str, int]]:
+    """Return the headings of column groups, each with the number of columns in the group."""
+    groups = (column.group for column in columns)
+    return [(group, len(list(same))) for group, same in groupby(groups)]
 
 
 def words(*names: str) -> tuple[Column, ...]:

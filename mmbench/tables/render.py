@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, did_you_mean, visible
 from mmbench.tables.frame import IN_BAND, OUT_OF_BAND, Row
-from mmbench.tables.model import NOTHING, Column, Grid, Table, emphasized
+from mmbench.tables.model import NOTHING, Column, Grid, Table, emphasized, groupwise
 from mmbench.tables.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -264,8 +263,7 @@ def _groups(columns: tuple[Column, ...]) -> list[str]:
     if not any(column.group for column in columns):
         return []
     cells, rules, start = [], [], 1
-    for group, members in groupby(columns, key=lambda column: column.group):
-        width = len(list(members))
+    for group, width in groupwise(columns):
         if group:
             cells.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(group)}}}")
             rules.append(rf"\cmidrule(lr){{{start}-{start + width - 1}}}")

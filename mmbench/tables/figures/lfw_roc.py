@@ -90,12 +90,8 @@ def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     from sklearn.metrics import roc_auc_score, roc_curve
 
     false, true, _ = roc_curve(positive, decisions, drop_intermediate=False)
-    # At a vertical part of the curve, its upper end is used.
-    start = np.searchsorted(false, GRID, side="right") - 1
-    end = np.minimum(start + 1, len(false) - 1)
-    step = np.where(end > start, false[end] - false[start], 1.0)
-    curve = true[start] + (true[end] - true[start]) * (GRID - false[start]) / step
-    return curve, float(roc_auc_score(positive, decisions))
+    # At a vertical part of the curve, np.interp takes the upper end.
+    return np.interp(GRID, false, true), float(roc_auc_score(positive, decisions))
 
 
 def _draw_curves(axes: Axes, folds: pd.DataFrame, machines: Sequence[str]) -> list[str]:

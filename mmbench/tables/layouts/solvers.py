@@ -38,7 +38,7 @@ def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
             *(record.job.machine, str([p for p in record.job.params if p[0] != "solver"])),
             *(key.machine, f"{key.dataset} {record.at} {pair['pair']}", key.dataset),
             1e3 * record.cpu_seconds["training"] / len(record.per_pair),
-            *(pair["extra"].get("solver_status"), pair["status"], *(pair[n] for n in NUMBERS)),
+            *(pair["extra"].get("solver_status"), pair["status"], *map(pair.get, NUMBERS)),
         )
         for key, cell in sheet.cells.items()
         if (key.kernel, key.degree) == kernel

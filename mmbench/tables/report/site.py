@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +14,12 @@ import pandas as pd
 
 from mmbench import __version__
 from mmbench.errors import UserError, extra, visible
-from mmbench.tables.model import emphasized, kernel_text, small_text
+from mmbench.tables.model import emphasized, groupwise, kernel_text, small_text
 from mmbench.tables.render import csv_text
 from mmbench.tables.report.view import metric_name, number, published, signed
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from mmbench.tables.model import Column
 
 #: File name of the first page, and the HTML tag by which a folder is recognised as a report.
 INDEX = "index.html"
@@ -132,12 +129,6 @@ def footnotes(text: str) -> tuple[str, list[str]]:
     """
     found = NOTES.search(text)
     return (text[: found.start()], re.findall(r"\d+", found[0])) if found else (text, [])
-
-
-def groupwise(columns: Iterable[Column]) -> list[tuple[str, int]]:
-    """Return the headings of column groups, each with the number of columns in the group."""
-    groups = (column.group for column in columns)
-    return [(group, len(list(same))) for group, same in groupby(groups)]
 
 
 def most_confused(confusion: Mapping[str, Sequence[int]]) -> int:
