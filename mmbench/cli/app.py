@@ -170,7 +170,9 @@ def run(
     strict: bool = flag("--strict", "Exit with code 1 also if a fit is not optimal."),
     time_limit: str | None = option("TIME", "Stop a job after this time, such as 90s or 1h."),
     memory_limit: str | None = option("SIZE", "Stop a job at this memory, such as 500MB or 8GB."),
-    scheduler: str | None = option("ADDRESS", "Run on this Dask cluster, or on a 'local' one."),
+    scheduler: str | None = option(
+        "ADDRESS", "Run on this Dask cluster, a 'local' one, or 'slurm', 'pbs', 'sge', 'lsf'."
+    ),
     rerun: str | None = option("changed", "Run jobs again if their machine's sources changed."),
 ) -> None:
     """Run experiments; jobs that have a record are not run again."""

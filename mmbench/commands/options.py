@@ -49,8 +49,8 @@ class Options:
     by_machine : bool
         Whether to run the machines one after the other and report the mean accuracy of each.
     scheduler : str, optional
-        Address of a Dask scheduler, or "local" for a Dask cluster on this computer; by default
-        no Dask cluster is used.
+        Address of a Dask scheduler, "local" for a Dask cluster on this computer, or "slurm",
+        "pbs", "sge" or "lsf" for jobs of a batch system; by default the configuration's cluster.
     rerun : {"changed"}, optional
         "changed": run finished jobs again if the source code of their machine has changed.
 

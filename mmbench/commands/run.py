@@ -6,16 +6,18 @@ workers import libraries at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmbench.commands.options import Options, Say, to_stderr
+from mmbench.errors import UserError
 from mmbench.running.local import LocalExecutor
 
 if TYPE_CHECKING:
-    from mmbench.commands.experiments import Finished
+    from mmbench.commands.experiments import Finished, PlannedExperiment
     from mmbench.commands.options import Experiment
+    from mmbench.config.model import QueueJobs
     from mmbench.running.runner import Executor
 
 #: Modules that workers import at their start.
@@ -58,8 +60,11 @@ def run(
         from mmbench.commands.experiments import plan_experiments, run_planned
         from mmbench.running.runner import EXIT_INTERRUPTED
 
-        finished = []
-        for experiment in plan_experiments(experiments, given, say):
+        planned, finished = plan_experiments(experiments, given, say), []
+        if queue := queue_of(planned, given):
+            executor.close()
+            executor = queue_executor(*queue, given, say)
+        for experiment in planned:
             finished.append(run_planned(experiment, executor, given, say))
             if finished[-1].exit_code == EXIT_INTERRUPTED:
                 break
@@ -71,9 +76,37 @@ def run(
 def executor_for(options: Options, say: Say) -> Executor:
     """Return an executor on this computer or on the Dask cluster of the options."""
     if options.scheduler is not None:
+        from mmbench.config.model import QUEUES
         from mmbench.running.cluster import DaskExecutor
 
-        return DaskExecutor(options.scheduler, options.slots, WORKER_IMPORTS, say)
+        if options.scheduler not in QUEUES:
+            return DaskExecutor(options.scheduler, options.slots, WORKER_IMPORTS, say)
     executor = LocalExecutor(options.slots, WORKER_IMPORTS)
     executor.start()
     return executor
+
+
+def queue_of(
+    planned: Sequence[PlannedExperiment], options: Options
+) -> tuple[str, QueueJobs | None] | None:
+    """Return the batch system of a run and its settings; None without a batch system.
+
+    `--scheduler` takes precedence over the configurations. Raises UserError if the configurations
+    differ in their clusters.
+    """
+    from mmbench.config.model import QUEUES
+
+    clusters: list[Any] = [experiment.config.cluster or {} for experiment in planned]
+    if any(cluster != clusters[0] for cluster in clusters):
+        raise UserError("cluster: differs between the configurations; run them one after the other")
+    name = options.scheduler or next(iter(clusters[0]), "")
+    return (name, clusters[0].get(name)) if name in QUEUES else None
+
+
+def queue_executor(name: str, settings: QueueJobs | None, options: Options, say: Say) -> Executor:
+    """Return an executor on the batch system of a computing cluster."""
+    from mmbench.running.cluster import DaskExecutor
+
+    jobs = options.jobs or (settings.jobs if settings else 1)
+    arguments = settings.arguments(name) if settings else {}
+    return DaskExecutor(name, jobs, WORKER_IMPORTS, say, arguments)

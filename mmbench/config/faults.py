@@ -13,6 +13,7 @@ from mmbench.config.model import (
     MachineEntry,
     ParametersFrom,
     Protocol,
+    QueueJobs,
     Select,
 )
 from mmbench.datasets import RULES
@@ -28,6 +29,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "machines": MachineEntry,
     "datasets": DatasetEntry,
     "limits": JobLimits,
+    "cluster": QueueJobs,
     "parameters_from": ParametersFrom,
 }
 #: Phrases in pydantic's messages, and their replacements for readers of a YAML file.

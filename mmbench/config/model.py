@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -49,6 +49,9 @@ from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.selection.metrics import check_selectable
 from mmbench.tables.frame import check_metrics
 
+#: Batch systems of computing clusters.
+Queue = Literal["slurm", "pbs", "sge", "lsf"]
+QUEUES = get_args(Queue)
 #: Names of folders in results/ that an experiment must not have.
 TAKEN_NAMES = ("reference",)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
@@ -243,6 +246,35 @@ class JobLimits(Strict):
         return parse_limits(self.time, self.memory)
 
 
+class QueueJobs(Strict):
+    """The jobs of a batch system in which the workers run, such as ``{cores: 8, memory: 16 GB}``.
+
+    ``cores``, ``memory`` and ``walltime`` are the resources of a job of the batch system, ``jobs``
+    is the maximum number of its jobs. ``options`` are further arguments of dask-jobqueue, such as
+    ``queue``, ``account`` and ``interface``.
+    """
+
+    cores: Positive
+    memory: str
+    walltime: str | int | float
+    jobs: Positive = 1
+    options: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _amounts(self) -> QueueJobs:
+        return _checked(lambda jobs: parse_limits(jobs.walltime, jobs.memory), self)
+
+    def arguments(self, queue: str) -> dict[str, Any]:
+        """Return the arguments of the cluster of dask-jobqueue for a batch system."""
+        limits = parse_limits(self.walltime, self.memory)
+        minutes, seconds = int(limits.time or 0) // 60, int(limits.time or 0) % 60
+        walltime = f"{minutes // 60:02}:{minutes % 60:02}"
+        if queue != "lsf":  # LSF takes no seconds
+            walltime += f":{seconds:02}"
+        memory = f"{limits.memory:.0f} B"
+        return {"cores": self.cores, "memory": memory, "walltime": walltime, **self.options}
+
+
 class ParametersFrom(Strict):
     """The experiment whose selected parameters are used, by default split by split.
 
@@ -275,6 +307,7 @@ class Config(Strict):
         | None
     ) = None
     limits: JobLimits = JobLimits()
+    cluster: Annotated[dict[Queue, QueueJobs], Field(min_length=1, max_length=1)] | None = None
     published_only: list[str] = []
     metrics: Annotated[
         list[str], BeforeValidator(lambda value: _checked(check_metrics, one_or_more(value)))

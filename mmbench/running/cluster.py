@@ -17,11 +17,12 @@ import logging
 import pickle
 import platform
 import queue
+import shutil
 import signal
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -67,21 +68,39 @@ class DaskExecutor:
     """An executor on a Dask cluster; its number of workers may change during a run.
 
     `address` is the address of a scheduler; "local" starts a scheduler and `slots` workers on this
-    computer. `say` is called with a message if versions of code or libraries differ between a
-    worker and this process. Raises UserError if dask.distributed is not installed, or if no
-    scheduler answers.
+    computer. If `batch` is given, `address` is the name of a batch system: a scheduler starts on
+    this computer, and workers in at most `slots` jobs of the batch system; `batch` holds arguments
+    of dask-jobqueue. `say` is called with a message if versions of code or libraries differ between
+    a worker and this process. Raises UserError if a package is not installed, if no scheduler
+    answers, or if the batch system refuses a job.
     """
 
     remote = True
     task_threads = 1
 
-    def __init__(self, address: str, slots: int, modules: Sequence[str], say: Callable):
+    #: Number of threads per job of a batch system, and of all jobs that may be submitted.
+    capacity = (1, 0)
+
+    def __init__(
+        self,
+        address: str,
+        slots: int,
+        modules: Sequence[str],
+        say: Callable,
+        batch: Mapping[str, Any] | None = None,
+    ):
         with extra("dask", "--scheduler"):
             import distributed
         _silence()
         self._modules, self._say, self._address = tuple(modules), say, address
-        self.cluster: Any = _local_cluster(slots) if address == "local" else None
-        if self.cluster is None:
+        self.cluster: Any = None
+        if batch is not None:
+            self.cluster, cores = _queue_cluster(address, slots, batch)
+            self.capacity = cores, cores * slots
+            say(f"{address}: submitted a job; at most {slots} with {cores} cores each")
+        elif address == "local":
+            self.cluster = _local_cluster(slots)
+        else:
             _check_greeting(address)
         words = ""
         try:
@@ -109,7 +128,11 @@ class DaskExecutor:
 
     @property
     def slots(self) -> int:
-        """Current number of threads of all workers; differences in versions are reported."""
+        """Number of threads of all workers; with a batch system, of all workers it may start.
+
+        The number of workers follows the number of waiting tasks. Differences in versions are
+        reported.
+        """
         if time.monotonic() - self._looked >= POLL_SECONDS and self.client.status == "running":
             with self._reached():
                 found = self.client.nthreads()
@@ -118,7 +141,7 @@ class DaskExecutor:
             self._threads, self._looked = found, time.monotonic()
             for line in sorted({line for other in theirs.values() for line in differences(other)}):
                 self._say(line)
-        return sum(self._threads.values())
+        return max(sum(self._threads.values()), self.capacity[1])
 
     @property
     def computer_slots(self) -> int:
@@ -126,7 +149,7 @@ class DaskExecutor:
         hosts = Counter[str]()
         for worker, threads in self._threads.items():
             hosts[worker.rpartition(":")[0]] += threads
-        return max(hosts.values(), default=1)
+        return max([*hosts.values(), self.capacity[0]])
 
     def submit(self, function: Callable, *args: Any, limits: Limits = NO_LIMITS) -> Future:
         """Send a task to the cluster; the scheduler chooses the worker."""
@@ -273,6 +296,34 @@ def _local_cluster(slots: int) -> Any:
         )
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[Any, int]:
+    """Submit the first job of a cluster that grows to `jobs` jobs; return it and its cores per job.
+
+    Arguments that are not given are read from Dask's configuration.
+    """
+    with extra("dask", f"cluster {name}"):
+        import dask_jobqueue
+    import dask
+
+    make = getattr(dask_jobqueue, f"{name.upper()}Cluster")
+    command = make.job_cls.submit_command
+    if shutil.which(command) is None:
+        raise UserError(f"cluster {name}: this computer has no command {command}")
+    try:
+        cluster = make(**{"processes": 1, **arguments})
+        cluster.sync(_submit, cluster)
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        raise UserError(f"cluster {name}: {error}") from None
+    cluster.adapt(maximum_jobs=jobs)
+    return cluster, arguments.get("cores") or dask.config.get(f"jobqueue.{name}.cores")
+
+
+async def _submit(cluster: Any) -> None:
+    """Submit the first job of a cluster; `scale` alone only logs an error of the batch system."""
+    cluster.scale(jobs=1)
+    await cluster._correct_state()
 
 
 @cache

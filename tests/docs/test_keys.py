@@ -23,6 +23,7 @@ HEADINGS = {
     "parameters_from": "Parameters of another experiment",
     "machines": "A column",
     "limits": "Limits",
+    "cluster": "Cluster",
 }
 #: Parsed forms of one value, whose keys nobody writes.
 VALUES = {"protocol.test"}
