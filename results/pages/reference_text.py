@@ -426,6 +426,14 @@ def counted(t: Table, machine: str) -> list[str]:
     return [row[machine] for row in t.printed() if row["data"] == "W/T/L"]
 
 
+def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> float:
+    """Return the measured value of a machine in a reading of a paper's protocol."""
+    rows = pd.read_csv(REFERENCE / "readings.csv").query("reading == @name and machine == @machine")
+    rows = rows[(rows.kernel == kernel) & (rows.degree.fillna(0) == (degree or 0))]
+    (value,) = rows.measured
+    return float(value)
+
+
 def rounds(t: Table, column: str) -> dict[str, float]:
     """Return by data set how far above the optimum a column's objective is, in per cent."""
     return {r["data"].removeprefix("ida_"): number(r[column]) for r in t.printed("(F - F")}
@@ -506,6 +514,7 @@ PARAGRAPHS = (
     verdicts,
     gains,
     counted,
+    reading,
     rounds,
     rounds_taken,
     later_rounds,
