@@ -16,7 +16,7 @@ from results.pages.reference_text import PAGE, REFERENCE, TEMPLATE, Table, page
 GIVEN = (
     r"\*\*.*?\*\*|`.*?`|\bM4\b|degrees? \d( to \d| and \d)?|ν = [\d.]+|\(30\)|[Vv]ersion \d"
     r"|80 principal|of 6238|11000 to 13000|90/10|1e-[36]|after 15|40000 digits|3 against 8|C = 1000"
-    r"|\bd = \d+|γ = [\d.]+|1984 test digits|view 2|50 components"
+    r"|\bd = \d+|[γD] = [\d.]+|1984 test digits|view 2|50 components"
 )
 
 
