@@ -128,12 +128,11 @@ def _records(
         raise UserError(f"{folder}: no finished record of a machine")
     if machine is None:
         scores: dict[tuple[str, str], list[float]] = {}
-        for record in records:
-            if kernel in (None, record.job.kernel):
-                place = record.job.column, record.job.kernel
-                scores.setdefault(place, []).append(record.metrics["accuracy_pct"])
-        if scores:
-            machine, kernel = max(scores, key=lambda place: mean(scores[place]))
+        for record in [r for r in records if kernel in (None, r.job.kernel)] or records:
+            place = record.job.column, record.job.kernel
+            scores.setdefault(place, []).append(record.metrics["accuracy_pct"])
+        machine, best_kernel = max(scores, key=lambda place: mean(scores[place]))
+        kernel = kernel or best_kernel
     chosen = {"machine": machine, "dataset": dataset, "kernel": kernel}
     for what, name in chosen.items():
         known = list(dict.fromkeys(_value(record, what) for record in records))
