@@ -71,10 +71,12 @@ def test_a_solver_that_is_not_installed_says_so(results):
     experiment.add(experiment.job("usps", "svm"), per_pair=[pair])
     reason = "solver 'ecos' needs the package ecos: pip install 'mmbench[solvers]'"
     experiment.fail(experiment.job("usps", "mpm"), reason=reason)
+    experiment.plan(experiment.job("usps", "lda"))
     text = table(experiment.folder)
     certificates, times = blocks(text)[:2]
     assert certificates["SVM"][:5] == ["0.0e+00", "0.0e+00", "inf", "0.0e+00", "3.0"]
     assert certificates["SVM"][5:] == ["1 time limit", "1 inaccurate"]
     assert certificates["MPM"] == [*["–"] * 6, "1 failed [1]"]
     assert times["MPM"] == ["–"]
+    assert certificates["LDA"] == [*["–"] * 6, "not run"]
     assert f"MPM on usps: failed ({reason})" in text

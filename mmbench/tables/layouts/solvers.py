@@ -86,7 +86,7 @@ def _grids(sheet: Sheet, kernel: KernelKey) -> list[Grid]:
         failed = [record.status for key in keys for record in sheet.cells[key].failed]
         notes = [sheet.cite(sheet.row(key, METRIC), kernel=False) for key in keys if failed]
         name, statuses = sheet.label(solver), _counts([*own.status, *failed])
-        certificates.append([name, *texts, join(statuses, *dict.fromkeys(notes))])
+        certificates.append([name, *texts, join(statuses or "not run", *dict.fromkeys(notes))])
         ms = own.groupby("dataset").ms.median().reindex(sheet.datasets)
         times.append([name, *(NOTHING if np.isnan(value) else f"{value:.3g}" for value in ms)])
     heads = (
