@@ -72,6 +72,7 @@ def refit(
 
     from mmbench.datasets import load_dataset, make_preprocess
     from mmbench.datasets.user.rows import TableColumns
+    from mmbench.machines.base.foreign import ForeignClassifier
 
     records = _records(Path(results), machine, dataset, kernel)
     record = records[0]
@@ -93,7 +94,9 @@ def refit(
     else:
         fitted.set_params(**own).fit(X, data.y)
     table = [("table", TableColumns(data.columns))] if data.columns else []
-    model = Pipeline([*table, ("preprocess", steps), ("machine", fitted)])
+    # adapters of other packages' classifiers are no estimators of scikit-learn
+    last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
+    model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)
     return model
 
@@ -177,7 +180,11 @@ def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, An
             "n_splits": len(accuracies),
         },
         "fits": [
-            {"pair": [str(c) for c in fit.pair], "status": str(fit.status), "gap": float(fit.gap)}
+            {
+                "pair": [str(c) for c in fit.pair],
+                "status": str(fit.status),
+                "gap": fit.gap if np.isfinite(fit.gap) else None,
+            }
             for fit in fitted.fits_
         ],
     }

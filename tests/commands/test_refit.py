@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
@@ -79,6 +80,21 @@ def test_without_a_name_the_best_of_several_kernels_is_taken(tmp_path):
         mmbench.refit(finished.folder, "svm")
     with pytest.raises(UserError, match="no record of the kernel 'poly'"):
         mmbench.refit(finished.folder, kernel="poly")
+
+
+def test_a_classifier_of_another_package_is_saved(tmp_path, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    monkeypatch.chdir(tmp_path)
+    np.savetxt("my.csv", np.column_stack([X, y]), "%g", ",", header="a,b,c,d,kind", comments="")
+    few = "machines={lr: {estimator: sklearn.linear_model.LogisticRegression}}"
+    easy = ["easy", "my.csv", "--target=kind", "--set", few, "--set", "protocol.test={kfold: 2}"]
+    done = CliRunner().invoke(app, [*easy, "--save", "my.joblib"])
+    assert done.exit_code == 0, done.output
+    model = joblib.load("my.joblib")
+    expected = LogisticRegression().fit(StandardScaler().fit_transform(X), y)
+    shown = model.predict_proba(pd.read_csv("my.csv"))
+    np.testing.assert_allclose(shown, expected.predict_proba(StandardScaler().fit_transform(X)))
+    assert "NaN" not in Path("my.json").read_text()
 
 
 def test_wrong_names_are_one_line(folder, tmp_path):
