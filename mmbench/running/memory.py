@@ -91,7 +91,8 @@ def _training_bytes(
     params = dict(job.params)
     largest = {name: values[-1] for name, values in job.grid if len(values)}
     needs, shape = machine.needs_at({**params, **largest}), (n_rows, n_columns)
-    reference, cache = params.get("solver") == "reference", cache_bytes(params.get("cache_size"))
+    reference = needs.by_reference(params.get("solver"))
+    cache = cache_bytes(params.get("cache_size"))
     return needs.training_bytes(job.kernel, shape, reference, cache, itemsize)
 
 

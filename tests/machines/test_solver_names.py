@@ -11,8 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 from sklearn.svm import LinearSVC
 
-from mmbench.errors import Status
+from mmbench.errors import NotEnoughMemory, Status
 from mmbench.machines import MPM, MRSVM, SVM
+from mmbench.machines.base import search_space
 from mmbench.solvers import clarabel_, libsvm_
 
 
@@ -60,6 +61,14 @@ def test_libsvm_official_names_its_extra_and_refuses_row_weights(data, monkeypat
     monkeypatch.setattr(libsvm_, "find_spec", lambda name: "installed")
     with pytest.raises(ValueError, match="no row weights; take solver='sklearn'"):
         SVM(solver="libsvm").fit(*data, sample_weight=data[1] + 1.0)
+
+
+@pytest.mark.parametrize("solver", ["libsvm", "sklearn", "clarabel"])
+def test_a_solver_that_stores_the_whole_matrix_is_refused_without_memory(solver, monkeypatch):
+    monkeypatch.setattr(search_space, "available_bytes", lambda: 2 * 10**9)
+    SVM().check_memory(20_000, 10)  # in parts
+    with pytest.raises(NotEnoughMemory, match="20000 rows"):
+        SVM(solver=solver).check_memory(20_000, 10)
 
 
 def test_mrsvm_by_ecos_has_the_same_objective(data):

@@ -567,7 +567,7 @@ class PairwiseClassifier(Declared, Estimator):
         """Raise NotEnoughMemory if the training of a pair needs more memory than is free."""
         needs, shape = self.needs_at(vars(self)), (n_rows, n_features)
         needs = needs.with_weights() if weighted else needs
-        by_reference = self.solver == "reference"
+        by_reference = needs.by_reference(self.solver)
         if needs.training_bytes(self.kernel, shape, by_reference) > LEAST_CHECKED_BYTES:
             most = cache_bytes(getattr(self, "cache_size", None))
             needed = needs.training_bytes(self.kernel, shape, by_reference, most)

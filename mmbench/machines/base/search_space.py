@@ -130,6 +130,9 @@ def _own_groups(root: Path) -> Iterator[Path]:
 #: dense matrix in sparse format (12 bytes per number), and the factors of the solver.
 REFERENCE_GRAMS = 8
 
+#: Solvers of other packages, to which machines that train in parts pass their whole Gram matrix.
+WHOLE_GRAM = ("libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
+
 #: Workspace of a solver without a stored Gram matrix: number of floats per row, and number of
 #: copies of X.
 ROW_VECTORS, ROW_COPIES = 70, 2
@@ -204,6 +207,10 @@ class MemoryNeeds:
     part_bytes: int = 0
     weight_copies: int = 0
     in_parts: bool = False
+
+    def by_reference(self, solver: object) -> bool:
+        """Return whether a solver has the memory footprint of "reference"."""
+        return solver == "reference" or (self.in_parts and solver in WHOLE_GRAM)
 
     def training_bytes(
         self,
