@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     results: ModuleType
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 #: Module that defines each function of the package, by the name of the function.
 FUNCTIONS = {
