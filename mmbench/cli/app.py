@@ -338,10 +338,17 @@ NAMES = argument("NAME", "Data sets [default: all].", None, show_default=False)
 
 
 @data_app.command("list")
-def list_data(mirror: str | None = MIRROR, store: Path = STORE) -> None:
+def list_data(
+    mirror: str | None = MIRROR,
+    store: Path = STORE,
+    licence: bool = flag("--licence", "List the licences instead of sizes and locations."),
+) -> None:
     """List the data sets with a card, and the locations of their files."""
-    from mmbench.commands.data import summaries
+    from mmbench.commands.data import licences, summaries
 
+    if licence:
+        echo_columns([("name", "licence"), *licences()])
+        return
     echo_columns(
         [("name", "rows", "columns", "classes", "splits", "where"), *summaries(store, mirror)]
     )

@@ -32,6 +32,11 @@ def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple
     return rows
 
 
+def licences() -> list[tuple]:
+    """Return the name and the licence of each data set with a card."""
+    return [(name, load_card(name).licence) for name in card_names()]
+
+
 def _where(card: Card, places: Places) -> str:
     search = Search(card, places)
     found = search.local()

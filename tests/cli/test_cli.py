@@ -132,6 +132,7 @@ def test_a_copy_finds_the_source_of_its_parameters(tmp_path: Path, monkeypatch):
 def test_data_commands(tmp_path: Path):
     store = str(tmp_path / "store")
     assert first_words(run("data", "list", "--data", store).stdout)[1:] == card_names()
+    assert first_words(run("data", "list", "--licence").stdout)[1:] == card_names()
     assert run("data", "info", "iris").stdout.startswith("iris: ")
     assert run("data", "verify", "iris", "--data", store).exit_code == 0
 

@@ -255,7 +255,7 @@ SLOW = {"alpha": 0.05, "average": True, "max_iter": 5000, "tol": None, "random_s
         mmbench.SVM(class_weight="balanced"),
         GridSearchCV(SVC(), {"C": [1, 10]}, cv=2),
     ],
-    ids=repr,
+    ids=lambda model: re.sub(r"<function (\w+) at \w+>", r"\1", repr(model)),
 )
 @pytest.mark.parametrize("zeros", [False, True])
 def test_weights_of_classes_and_rows_are_those_of_the_training(model, zeros, weighted):
