@@ -58,9 +58,11 @@ def test_twenty_points_off_every_accuracy_are_a_difference(path: Path, data) -> 
         assert made.compared["by means"] > 0 == made.compared["by values"]
     else:
         compared = measured
-    # 20 points are beyond the noise of most cells; of ten folds of a small data set not of all
+    # 20 points are beyond the noise of most cells; of ten folds of a small data set not of all, and
+    # of the mean of three splits of about half
     found = sum("accuracy_pct: " in line and "band" not in line for line in made.differences)
-    assert made.code == 1 and found >= 0.9 * len(compared)
+    share = 0.5 if data is of_other_data and measured.n.max() == 3 else 0.9
+    assert made.code == 1 and found >= share * len(compared)
 
 
 def test_means_of_other_splits_agree_within_their_noise() -> None:

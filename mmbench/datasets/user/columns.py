@@ -6,7 +6,9 @@ Errors are messages of one line that state row and column; possible faults are w
 from __future__ import annotations
 
 import json
+import math
 import re
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -220,8 +222,8 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     number = re.compile(rf"\s*[+-]?({plain}{grouped})\s*")
 
     def parsed(cell: Any) -> float | None:
-        if not isinstance(cell, str):
-            return float(cell)  # a truth value of a Parquet file
+        if not isinstance(cell, str):  # a truth value of a Parquet file, or a whole number
+            return float(cell) if abs(cell) <= sys.float_info.max else math.inf
         text = cell.replace(options.thousands or "", "").replace(options.decimal, ".")
         return float(text) if number.fullmatch(cell) else None
 
