@@ -17,6 +17,7 @@ PAGES = {
     "datasets/README.md": "data",
     "results/reference/README.md": "not_reproduced",
     "results/reference/readings.md": "readings",
+    "readings.md": "readings",  # beside the text that links to it
     "CONTRIBUTING.md": "contributing",
     "CHANGELOG.md": "changes",
 }
