@@ -24,6 +24,7 @@ from mmbench.jobs.record import Record
 from mmbench.jobs.store import Arrays, Key, PlannedCell
 from mmbench.machines import alias_of
 from mmbench.tables.margin_ratios import fit_line, pair_points
+from mmbench.tables.published import STANDARD_ERROR
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
 #: Statuses of table cells without a run; all other statuses are statuses of fits and jobs.
@@ -444,6 +445,11 @@ class Row:
     in_band: bool | None = None
     #: Mark of the comparison, see `with_marks`; empty if the values are not compared.
     mark: str = ""
+    #: The band if the published spread is read as the standard error of the published mean: two
+    #: standard errors of the difference, and whether the published value lies within. None if the
+    #: spread is more likely something else.
+    half_width_published_se: float | None = None
+    in_band_published_se: bool | None = None
 
 
 def long_table(
@@ -581,7 +587,12 @@ def _compared(cell: Cell, row: Row, published: Published, compare: bool) -> Row:
     official = all(record.job.split.rule == "official" for record in cell.records)
     se = difference_se(row.sd, row.n, published["n_splits"], counting, official)
     z = z_value(row.measured, row.published, se)
-    return replace(row, half_width=2 * se, z=z, in_band=abs(z) <= NOISE)
+    both: dict[str, Any] = {}
+    if published["std_is"] == STANDARD_ERROR:
+        se_read = math.hypot(row.se, published["std"])
+        within = abs(z_value(row.measured, row.published, se_read)) <= NOISE
+        both = {"half_width_published_se": 2 * se_read, "in_band_published_se": within}
+    return replace(row, half_width=2 * se, z=z, in_band=abs(z) <= NOISE, **both)
 
 
 def with_marks(rows: Sequence[Row]) -> list[Row]:

@@ -2,8 +2,9 @@
 
 There is one file per table, with one row per number. `dataset` and `machine` are the names in
 mmbench, `printed_dataset` and `printed_method` are the names in the paper; `std` is the number that
-the paper prints after +/- or in parentheses. If ``usable`` is "no", the number is not compared with
-results, for the stated `reason`.
+the paper prints after +/- or in parentheses, and `std_is` its more likely meaning: ``sd``, a
+standard deviation over splits, or ``se``, a standard error of the mean. If ``usable`` is "no", the
+number is not compared with results, for the stated `reason`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from importlib.resources import files
 from typing import Any
 
 from mmbench.errors import UserError, did_you_mean
+
+#: Value of the column `std_is` if `std` is a standard error.
+STANDARD_ERROR = "se"
 
 NUMBERS = ("value", "std")
 COUNTS = ("degree", "n_train", "n_test", "n_splits")

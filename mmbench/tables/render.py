@@ -36,6 +36,7 @@ COLUMNS = (
     *("experiment", "dataset", "kernel", "degree", "machine", "metric"),
     *("measured", "sd", "se", "n", "published", "published_spread"),
     *("half_width", "z", "in_band", "mark", "version", "fingerprint", "status", "note"),
+    *("half_width_published_se", "in_band_published_se"),
 )
 SIZE = "size"
 

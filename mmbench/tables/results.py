@@ -20,7 +20,11 @@ SPLITS = "splits.csv.gz"
 REFERENCE = "reference"
 #: Columns of the table of test rows.
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
-_NUMBERS = ("measured", "sd", "se", "published", "published_spread", "half_width", "z")
+_NUMBERS = (
+    *("measured", "sd", "se", "published", "published_spread", "half_width", "z"),
+    "half_width_published_se",
+)
+_FLAGS = ("in_band", "in_band_published_se")
 
 #: Function that plans the experiment in a folder, from the configuration in the folder or the
 #: configuration of the folder's name; None if there is no valid configuration.
@@ -219,6 +223,7 @@ def _row(line: Mapping[str, str]) -> Row:
     degree, size = (int(line[name]) if line.get(name) else None for name in ("degree", "size"))
     note, mark, reason = _notes(line)[0].partition(NO_TARGET)
     numbers: dict[str, Any] = {name: float(line[name]) for name in _NUMBERS if line.get(name)}
+    flags: dict[str, Any] = {name: line[name] == "True" for name in _FLAGS if line.get(name)}
     return Row(
         Key(line["dataset"], line["kernel"], degree, line["machine"], size),
         line["metric"],
@@ -226,8 +231,8 @@ def _row(line: Mapping[str, str]) -> Row:
         note.removesuffix("; "),
         mark + reason,
         n=int(line["n"]) if line["n"] else None,
-        in_band={"True": True, "False": False}.get(line["in_band"]),
         **numbers,
+        **flags,
     )
 
 

@@ -141,10 +141,7 @@ class Table:
 
     def near_by_printed_errors(self) -> int:
         """Count the accuracies that are near if the printed ± is the paper's standard error."""
-        rows = self.rows()
-        rows = rows[rows.in_band.notna()]
-        errors = (rows.se**2 + rows.published_spread.fillna(0.0) ** 2) ** 0.5
-        return int(((rows.measured - rows.published).abs() <= 2 * errors).sum())
+        return int(self.rows().in_band_published_se.astype("boolean").sum())
 
     def order(self) -> str:
         """Return how many published differences beyond noise have the same sign here."""

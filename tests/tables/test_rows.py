@@ -139,6 +139,32 @@ def test_the_band_of_partitions_counts_the_papers_partitions_too(results, one, i
     assert row.in_band == inside
 
 
+@pytest.mark.parametrize(
+    ("errors", "inside"), [([12, 14, 13, 15], False), ([17, 17, 17, 18], True)]
+)
+def test_a_printed_standard_error_has_a_band_beside_the_other(results, errors, inside) -> None:
+    # The published 77.9 (0.4): the paper's standard error replaces sd / sqrt(50).
+    experiment = results.experiment("mmrm_table1", layout="mmrm_table1")
+    holdouts(experiment, "svm", errors, kernel="linear")
+    row = cell(experiment, "svm", "accuracy_pct")
+    assert row.half_width_published_se == pytest.approx(2 * math.hypot(row.se, 0.4))
+    assert row.in_band_published_se == inside
+    assert inside == (abs(row.published - row.measured) <= row.half_width_published_se)
+    errors_row = cell(experiment, "svm", "errors_count")
+    assert (errors_row.half_width_published_se, errors_row.in_band_published_se) == (None, None)
+
+
+def test_a_printed_standard_deviation_has_no_second_band(results) -> None:
+    experiment = results.experiment("mamc_table2", layout="mamc_table2")
+    split = {"n_train": 170, "n_test": 100}
+    for repeat, errors in enumerate([17, 18, 19]):
+        job = experiment.job("ida_heart", "svm", repeat=repeat, rule="holdout")
+        experiment.add(job, errors, 100, split=split)
+    row = cell(experiment, "svm", "accuracy_pct")
+    assert (row.published_spread, row.in_band) == (3.37, True)
+    assert row.half_width_published_se is None
+
+
 def test_the_csv_has_half_width_and_z_of_a_comparison(usps) -> None:
     row = cell(usps, "svm", "errors_count")
     assert row.half_width == pytest.approx(2 * math.sqrt(91 * (1 - 91 / 2007)))
@@ -405,6 +431,8 @@ def test_the_csv_has_exactly_the_documented_columns(usps) -> None:
             "fingerprint",
             "status",
             "note",
+            "half_width_published_se",
+            "in_band_published_se",
         ),
     ) == COLUMNS
     assert not frame.duplicated(["dataset", "kernel", "degree", "machine", "metric"]).any()
