@@ -110,6 +110,14 @@ class SVM(WeightedClassifier):
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Dual variables u of each pair (``rbf``, ``poly``).
 
+    Notes
+    -----
+    In place of scikit-learn's SVC: with more than two classes, `coef_`, `intercept_`, `dual_coef_`
+    and decision values of pairs have the opposite sign, and `dual_coef_` has one row per pair.
+    Negative sample weights are refused, where SVC removes the rows. A linear machine does not store
+    its support vectors, which are ``X[support_]``. There is no ``probability=True``; use
+    scikit-learn's CalibratedClassifierCV.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

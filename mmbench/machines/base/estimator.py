@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from functools import wraps
+from importlib.metadata import PackageNotFoundError, metadata
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -119,11 +121,28 @@ if TYPE_CHECKING:
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
         def set_params(self, **params: Any) -> Self: ...
         def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float: ...
+        def set_callbacks(self, *callbacks: Any) -> Self: ...
+        def _init_callback_context(self, **task: Any) -> Any: ...
         def __sklearn_tags__(self) -> Tags: ...
 
-else:
+    with_callbacks: Any
 
-    class Estimator(ClassifierMixin, BaseEstimator):
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:  # scikit-learn has callbacks since version 1.9
+
+        class CallbackSupportMixin:
+            """Estimators without callbacks."""
+
+            def _init_callback_context(self, **task):
+                return None
+
+        def with_callbacks(method):
+            """Return a method that calls `method`, with the call stack of scikit-learn 1.9."""
+            return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
+
+    class Estimator(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Base class of scikit-learn's classifiers."""
 
 
@@ -243,6 +262,8 @@ class PairwiseClassifier(Declared, Estimator):
         "end of its time (see `status` and `gap` in `fits_`); closed forms have no time limit. If "
         "no time remains for a pair of classes, the larger class is predicted.",
     )
+
+    _doc_link_module: ClassVar[str] = "mmbench"
 
     #: Offset subtracted from the features before a linear machine is trained, to avoid cancellation
     #: if the data lie far from the origin. Shape (n_features,); None without an offset.
@@ -491,6 +512,17 @@ class PairwiseClassifier(Declared, Estimator):
         tags.input_tags.sparse = self.sparse_input and not tags.input_tags.pairwise
         return tags
 
+    @property
+    def _doc_link_template(self) -> str:
+        """Address of a machine's page; empty if the package's metadata have no "Documentation"."""
+        try:
+            addresses = metadata("mmbench").get_all("Project-URL") or []
+        except PackageNotFoundError:
+            return ""
+        site = dict(address.split(", ", 1) for address in addresses).get("Documentation")
+        page = "generated/mmbench.machines.{estimator_name}.html"
+        return f"{site.rstrip('/')}/{page}" if site else ""
+
     def _validated(self, X: Any, *y: ArrayLike, reset: bool = True) -> Any:
         """Return validated rows in float64 (dense, or CSR if allowed), and labels if given."""
         if reset:
@@ -518,6 +550,7 @@ class PairwiseClassifier(Declared, Estimator):
         elif self.kernel not in self.kernels:
             raise ValueError(f"{machine} has no kernel {self.kernel!r}, only {self.kernels}")
 
+    @with_callbacks
     def _fit(
         self,
         X: NDArray,
@@ -525,8 +558,30 @@ class PairwiseClassifier(Declared, Estimator):
         pair_params: Sequence[Mapping[str, Any]] | None = None,
         weights: NDArray | None = None,
     ) -> Self:
-        """Train all pairs of classes on validated rows with positive weights."""
+        """Train all pairs of classes on validated rows with positive weights.
+
+        The fit is a task of scikit-learn's callbacks, and each pair of classes is a subtask.
+        """
         self.classes_, labels = encode_labels(y)
+        n_pairs = len(class_pairs(len(self.classes_)))
+        task = self._init_callback_context(max_subtasks=n_pairs, sequential_subtasks=False)
+        data = {
+            "X": X,
+            "y": y,
+            "metadata": weights if weights is None else {"sample_weight": weights},
+        }
+        with _hooks_called(self, task, dict, data):
+            self._fit_pairs(X, labels, pair_params, weights, task)
+        return self
+
+    def _fit_pairs(
+        self,
+        X: NDArray,
+        labels: NDArray,
+        pair_params: Sequence[Mapping[str, Any]] | None,
+        weights: NDArray | None,
+        task: Any,
+    ) -> None:
         pairs = class_pairs(len(self.classes_))
         given = [clone(self).set_params(**params) for params in pair_params or [{}]]
         for machine in given:
@@ -537,6 +592,7 @@ class PairwiseClassifier(Declared, Estimator):
         machines = [machine.with_params({}) for machine in given * equal]
         moves = self.kernel == "linear" and self.translation_invariant
         self._origin = far_origin(X) if moves else None  # type: ignore[misc]
+        given_rows = X
         X, gram = around(X, self._origin), given_gram(self.kernel, X)
         parts = [pair_rows(labels, i, j) for i, j in pairs]
         rows = [index for index, _ in parts]
@@ -550,18 +606,23 @@ class PairwiseClassifier(Declared, Estimator):
             own = None if weights is None else weights[index]
             return BinaryProblem(data, parts[k][1], self.kernels_[k], part, classes, own)
 
+        def trained(k: int, share: tuple[Allowance, int] | None) -> BinaryModel:
+            low, high = self.classes_[list(pairs[k])]
+            subtask = task if task is None else task.subcontext(f"{low!s}/{high!s}", task_id=k)
+            data = {"X": lambda: given_rows[rows[k]], "y": lambda: self.classes_[labels[rows[k]]]}
+            with _hooks_called(self, subtask, None, data):
+                return _train_pair(machines[k], problem(k), share)
+
         time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
         with blas_threads_for(largest), self.failures_named(gram) as indefinite:
             models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_train_pair)(
-                    machines[k],
-                    problem(k),
+                delayed(trained)(
+                    k,
                     None if self.time_limit is None else (time, -(-(len(pairs) - k) // at_a_time)),
                 )
                 for k in range(len(pairs))
             )
         self._store(X, labels, rows, without_false_bounds(models, indefinite, rows))
-        return self
 
     def check_memory(self, n_rows: int, n_features: int, weighted: bool = False) -> None:
         """Raise NotEnoughMemory if the training of a pair needs more memory than is free."""
@@ -597,7 +658,7 @@ class PairwiseClassifier(Declared, Estimator):
             warnings.warn(
                 f"the {flaw}; {machine} solves no convex problem then, and has no bound in "
                 f"`fits_`; {remedy}",
-                stacklevel=5,  # the caller of `fit`
+                stacklevel=7,  # the caller of `fit`
             )
         try:
             with np.errstate(all="ignore" if nonconvex else None):
@@ -647,6 +708,21 @@ class PairwiseClassifier(Declared, Estimator):
         if self.kernel != "linear":
             given = self.kernel == PRECOMPUTED
             self.support_vectors_ = np.empty((0, 0)) if given else X[self.support_]
+
+
+@contextmanager
+def _hooks_called(
+    machine: PairwiseClassifier, task: Any, fitted: Any, data: Mapping[str, Any]
+) -> Iterator[None]:
+    """Call the hooks of scikit-learn's callbacks at the begin and the end of a task, if not None.
+
+    `fitted` is `dict` if the machine is fitted at the end of the task, else None.
+    """
+    if task is not None:
+        task.call_on_fit_task_begin(estimator=machine, **data)
+    yield
+    if task is not None:
+        task.call_on_fit_task_end(estimator=machine, reconstruction_attributes=fitted, **data)
 
 
 def _train_pair(

@@ -1,7 +1,7 @@
 """Base of machines that train all pairs of classes jointly, with model parameters in common."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from mmbench.machines.base.estimator import (
     without_false_bounds,
 )
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, out_of_time
-from mmbench.machines.base.voting import class_pairs, encode_labels, pair_rows
+from mmbench.machines.base.voting import class_pairs, pair_rows
 
 
 class JointClassifier(PairwiseClassifier):
@@ -42,13 +42,14 @@ class JointClassifier(PairwiseClassifier):
         joint = JointProblem(problem, (problem.y > 0).astype(int))
         return [models[0] for models in self.train_jointly(joint, points)]
 
-    def _fit(
+    def _fit_pairs(
         self,
         X: NDArray,
-        y: NDArray,
-        pair_params: Sequence[Mapping[str, Any]] | None = None,
-        weights: NDArray | None = None,
-    ) -> Self:
+        labels: NDArray,
+        pair_params: Sequence[Mapping[str, Any]] | None,
+        weights: NDArray | None,
+        task: Any,
+    ) -> None:
         params = pair_params[0] if pair_params else {}
         if any(other != params for other in pair_params or ()):
             raise ValueError(
@@ -57,7 +58,6 @@ class JointClassifier(PairwiseClassifier):
             )
         machine = self.with_params(params)
         machine._check_parameters()
-        self.classes_, labels = encode_labels(y)
         machine.check_memory(len(X), X.shape[1], weights is not None)
         kernel, gram = machine.kernel_for(X, weights), given_gram(self.kernel, X)
         rows = X if gram is None else gram
@@ -74,7 +74,6 @@ class JointClassifier(PairwiseClassifier):
         self.kernels_ = [kernel] * len(models)
         every = [np.arange(len(X))] * len(models)
         self._store(X, labels, every, without_false_bounds(models, indefinite, every))
-        return self
 
 
 class JointProblem(NamedTuple):

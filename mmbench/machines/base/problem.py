@@ -226,7 +226,7 @@ def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
         f"{machine} on classes {low!s}/{high!s} ended {fit.status}: relative gap {fit.gap:.1e}"
         f"{asked}, largest violation {fit.max_violation:.1e}{reason}",
         ConvergenceWarning,
-        stacklevel=5,  # the caller of `fit`
+        stacklevel=7,  # the caller of `fit`
     )
 
 
