@@ -1,4 +1,4 @@
-"""Numba's `njit`, imported after invalid environment variables of Numba are corrected.
+"""`compiled` is Numba's `njit`, imported after invalid variables of the environment are corrected.
 
 Numba reads its environment variables at import. The import fails if the number of threads is not
 positive, and compiled functions with a cache cannot be declared without a writable cache folder.
@@ -7,6 +7,7 @@ positive, and compiled functions with a cache cannot be declared without a writa
 import os
 import tempfile
 import warnings
+from functools import partial
 from pathlib import Path
 
 
@@ -61,4 +62,12 @@ _prepare()
 
 from numba import njit  # noqa: E402
 
-__all__ = ["njit"]
+#: Decorator of compiled functions. The fast-math flags assume that NaN does not occur (a Gram
+#: matrix with NaN is an error), but allow infinity.
+compiled = partial(
+    njit,
+    nogil=True,
+    cache=True,
+    error_model="numpy",
+    fastmath={"nnan", "nsz", "contract", "reassoc"},
+)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mmbench.compiled import njit  # isort: skip - before Numba
+from mmbench.compiled import compiled  # isort: skip - before Numba
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import LinAlgError, cholesky
 from scipy.sparse import issparse
@@ -30,7 +30,7 @@ from scipy.sparse import issparse
 from mmbench.kernels import Kernel, as_distances, row_squares
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def submatrix(matrix: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     """Return ``matrix[np.ix_(rows, columns)]``.
 
@@ -486,7 +486,7 @@ class _RowStore:
         return oldest
 
 
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"nnan", "nsz", "contract", "reassoc"})
+@compiled()
 def accumulate(values, rows, coefficients, out):
     """Add a linear combination of matrix rows to `out` in float64, four rows at a time."""
     whole = rows.shape[0] // 4 * 4

@@ -64,11 +64,11 @@ from mmbench.machines.base.estimator import (
     class_weight,
     kernel_scaling,
     row_weights,
+    slack_penalties,
 )
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
-from mmbench.machines.base.threshold import slack_penalties
 from mmbench.machines.svm import (
     GAP_TOLERANCE_FACTOR,
     SVM,

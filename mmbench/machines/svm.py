@@ -47,11 +47,15 @@ from scipy.sparse import issparse
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.base.estimator import WeightedClassifier, class_weight, kernel_scaling
+from mmbench.machines.base.estimator import (
+    WeightedClassifier,
+    class_weight,
+    kernel_scaling,
+    slack_penalties,
+)
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
-from mmbench.machines.base.threshold import slack_penalties
 from mmbench.solvers.features import solve_in_features
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.coordinates import solve_by_coordinates

@@ -10,7 +10,6 @@ from scipy import sparse
 
 from mmbench.allowance import time_is_up, time_left
 from mmbench.errors import Status, memory_of
-from mmbench.solvers.cones import ConeProgram, RawSolution
 from mmbench.solvers.result import Result, note_status
 
 STATUS = {
@@ -86,18 +85,28 @@ def solve_qp(
     )
 
 
-def solve(program: ConeProgram, tol: float, max_iter: int) -> RawSolution:
-    """Solve a cone program for `mmbench.solvers.cones.solve_socp`."""
-    n, m = len(program.c), len(program.b)
-    cones = [("ZeroConeT", m), ("NonnegativeConeT", program.n_linear)]
-    cones += [("SecondOrderConeT", size) for size in program.cones]
-    if program.matrix_order:
-        cones.append(("PSDTriangleConeT", program.matrix_order))
-    rows = sparse.vstack([program.A, program.G])
-    sides = np.concatenate([program.b, program.h])
+def solve_cones(
+    c: NDArray,
+    A: sparse.csc_array,
+    b: NDArray,
+    G: sparse.csc_array,
+    h: NDArray,
+    n_linear: int,
+    cones: Sequence[int],
+    matrix_order: int,
+    tol: float,
+    max_iter: int,
+) -> tuple[NDArray, NDArray, NDArray, int, Status]:
+    """Solve a `mmbench.solvers.cones.ConeProgram`; return x, y, z, iterations and status."""
+    n, m = len(c), len(b)
+    kinds = [("ZeroConeT", m), ("NonnegativeConeT", n_linear)]
+    kinds += [("SecondOrderConeT", size) for size in cones]
+    if matrix_order:
+        kinds.append(("PSDTriangleConeT", matrix_order))
+    rows, sides = sparse.vstack([A, G]), np.concatenate([b, h])
     nothing = sparse.csc_array((n, n))
-    x, z, iterations, status = _solve(nothing, program.c, rows, sides, cones, tol, max_iter)
-    return RawSolution(x, z[:m], z[m:], iterations, status)
+    x, z, iterations, status = _solve(nothing, c, rows, sides, kinds, tol, max_iter)
+    return x, z[:m], z[m:], iterations, status
 
 
 @memory_of("Clarabel")

@@ -8,23 +8,18 @@ triangle, with off-diagonal entries multiplied by sqrt(2).
 """
 
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.errors import Status
-from mmbench.solvers.highs_ import LpSolution
+from mmbench.solvers.clarabel_ import solve_cones as by_clarabel
+from mmbench.solvers.ecos_ import solve_cones as by_ecos
 from mmbench.solvers.result import Result
 
-#: For each solver name, the required package and the module of the adapter.
-SOLVERS = {
-    "clarabel": ("clarabel", "mmbench.solvers.clarabel_"),
-    "ecos": ("ecos", "mmbench.solvers.ecos_"),
-}
+#: Adapters by the name of the solver, which is the name of its package.
+SOLVERS = {"clarabel": by_clarabel, "ecos": by_ecos}
 
 
 @dataclass(frozen=True)
@@ -64,16 +59,6 @@ class ConeProgram:
         return worst
 
 
-class RawSolution(NamedTuple):
-    """Result of an adapter, before value, bound and violation are recomputed."""
-
-    x: NDArray
-    y: NDArray
-    z: NDArray
-    iterations: int
-    status: Status
-
-
 @dataclass(frozen=True)
 class ConeSolution(Result):
     """The solution of a cone program.
@@ -91,7 +76,7 @@ class ConeSolution(Result):
 
 def is_available(solver: str) -> bool:
     """Return whether the package of a solver is installed, without an import of the package."""
-    return find_spec(SOLVERS[solver][0]) is not None
+    return find_spec(solver) is not None
 
 
 def solve_socp(
@@ -113,57 +98,25 @@ def solve_socp(
     ModuleNotFoundError
         If the solver is not installed.
     """
-    package, module = SOLVERS[solver]
     if not is_available(solver):
         raise ModuleNotFoundError(
-            f"solver {solver!r} needs the package {package}: pip install 'mmbench[solvers]'"
+            f"solver {solver!r} needs the package {solver}: pip install 'mmbench[solvers]'"
         )
-    found: RawSolution = import_module(module).solve(program, tol, max_iter)
-    residual = program.c + program.A.T @ found.y + program.G.T @ found.z
+    x, y, z, iterations, status = SOLVERS[solver](**vars(program), tol=tol, max_iter=max_iter)
+    residual = program.c + program.A.T @ y + program.G.T @ z
     violation = max(
-        program.outside(program.h - program.G @ found.x),
-        program.outside(found.z),
-        float(np.abs(program.A @ found.x - program.b).max(initial=0.0)),
+        program.outside(program.h - program.G @ x),
+        program.outside(z),
+        float(np.abs(program.A @ x - program.b).max(initial=0.0)),
         float(np.abs(residual).max(initial=0.0)),
     )
     return ConeSolution(
-        found.x,
-        found.y,
-        found.z,
-        value=float(program.c @ found.x),
-        bound=float(-program.b @ found.y - program.h @ found.z),
+        x,
+        y,
+        z,
+        value=float(program.c @ x),
+        bound=float(-program.b @ y - program.h @ z),
         violation=violation,
-        iterations=found.iterations,
-        status=found.status,
-    )
-
-
-def solve_inequalities(
-    c: NDArray, A: sparse.csr_array, row_lower: NDArray, col_lower: NDArray, solver: str
-) -> LpSolution:
-    """Minimise ``c'x`` subject to ``A x >= row_lower`` and ``x >= col_lower`` as a cone program."""
-    bounded = np.flatnonzero(np.isfinite(col_lower))
-    eye = sparse.csr_array(sparse.eye_array(len(c)))
-    sides = np.concatenate([row_lower, col_lower[bounded]])
-    found = solve_socp(
-        ConeProgram(
-            c=c,
-            A=sparse.csc_array((0, len(c))),
-            b=np.zeros(0),
-            G=sparse.csc_array(-sparse.vstack([A, eye[bounded]])),
-            h=-sides,
-            n_linear=len(sides),
-            cones=(),
-        ),
-        solver,
-    )
-    return LpSolution(
-        status=found.status,
-        x=found.x,
-        row_dual=found.z[: len(row_lower)],
-        value=found.value,
-        bound=found.bound,
-        violation=found.violation,
-        iterations=found.iterations,
-        basic=None,
+        iterations=iterations,
+        status=status,
     )

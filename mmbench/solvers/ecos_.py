@@ -1,14 +1,16 @@
 """ECOS, an interior-point solver for cone programs, to check solutions of Clarabel.
 
 ECOS is licensed under the GPL and has no wheels for Python 3.13 and later. It is therefore an
-optional dependency, and no other module imports it.
+optional dependency.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from mmbench.errors import Status, memory_of
-from mmbench.solvers.cones import ConeProgram, RawSolution
 from mmbench.solvers.result import note_status
 
 #: Status for each ``info["exitFlag"]``; ECOS adds 10 if it stopped at a looser tolerance.
@@ -25,18 +27,30 @@ STATUS = {
 
 
 @memory_of("ECOS")
-def solve(program: ConeProgram, tol: float, max_iter: int) -> RawSolution:
-    """Solve a cone program for `mmbench.solvers.cones.solve_socp`, without a time limit."""
+def solve_cones(
+    c: NDArray,
+    A: sparse.csc_array,
+    b: NDArray,
+    G: sparse.csc_array,
+    h: NDArray,
+    n_linear: int,
+    cones: Sequence[int],
+    matrix_order: int,
+    tol: float,
+    max_iter: int,
+) -> tuple[NDArray, NDArray, NDArray, int, Status]:
+    """Solve a `mmbench.solvers.cones.ConeProgram` with ``matrix_order=0``, without a time limit.
+
+    Returns x, y, z, the iterations and the status.
+    """
     import ecos
 
-    equations = {}
-    if len(program.b):
-        equations = {"A": sparse.csc_matrix(program.A), "b": program.b}
+    equations = {"A": sparse.csc_matrix(A), "b": b} if len(b) else {}
     found = ecos.solve(
-        program.c,
-        sparse.csc_matrix(program.G),
-        program.h,
-        {"l": program.n_linear, "q": list(program.cones)},
+        c,
+        sparse.csc_matrix(G),
+        h,
+        {"l": n_linear, "q": list(cones)},
         **equations,
         verbose=False,
         feastol=tol,
@@ -44,12 +58,8 @@ def solve(program: ConeProgram, tol: float, max_iter: int) -> RawSolution:
         reltol=tol,
         max_iters=max_iter,
     )
-    status = STATUS.get(found["info"]["exitFlag"], Status.FAILED)
+    info = found["info"]
+    status = STATUS.get(info["exitFlag"], Status.FAILED)
     note_status(status)
-    return RawSolution(
-        np.asarray(found["x"]),
-        np.asarray(found["y"]) if len(program.b) else np.zeros(0),
-        np.asarray(found["z"]),
-        int(found["info"]["iter"]),
-        status,
-    )
+    y = np.asarray(found["y"]) if len(b) else np.zeros(0)
+    return np.asarray(found["x"]), y, np.asarray(found["z"]), int(info["iter"]), status

@@ -33,8 +33,13 @@ from numpy.typing import NDArray
 from mmbench.errors import Status
 from mmbench.solvers.interior_point import HingeInteriorPoint
 from mmbench.solvers.rows import Rows, weighted_product
-from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, free_part
-from mmbench.solvers.svm_dual.steps import gains, optimality
+from mmbench.solvers.svm_dual.qp import (
+    PiecewiseQP,
+    PiecewiseSolution,
+    free_part,
+    gains,
+    optimality,
+)
 
 #: Relative gaps of the interior point at which the active set method is tried.
 GAP_TOLERANCES = (1e-7, 1e-10)

@@ -57,7 +57,7 @@ def test_without_a_folder_for_a_cache_there_is_a_temporary_one(tmp_path: Path):
     code = (
         "import os; real = os.access\n"
         "os.access = lambda path, mode: 'mmbench-numba' in str(path) and real(path, mode)\n"
-        "from mmbench.compiled import njit; print(os.environ['NUMBA_CACHE_DIR'])\n"
+        "from mmbench.compiled import compiled; print(os.environ['NUMBA_CACHE_DIR'])\n"
     )
     (tmp_path / "code.py").write_text(code)
     known = {"TMPDIR": str(tmp_path), "HOME": "/"}

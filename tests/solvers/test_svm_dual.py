@@ -16,10 +16,9 @@ from mmbench.kernels import Kernel
 from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.clarabel_ import solve_qp
-from mmbench.solvers.svm_dual import steps as descent
+from mmbench.solvers.svm_dual import smo as descent
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
-from mmbench.solvers.svm_dual.smo import solve_smo
-from mmbench.solvers.svm_dual.steps import newton_steps
+from mmbench.solvers.svm_dual.smo import newton_steps, solve_smo
 
 
 def random_problem(n, rank, pieces, seed):

@@ -857,3 +857,12 @@ def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
     else:
         negative = positive = 1.0
     return s * np.where(y > 0, positive, np.where(y < 0, negative, 0.0))
+
+
+def slack_penalties(problem: BinaryProblem, C: float, class_weight: Any) -> float | NDArray:
+    """Return the slack penalties ``C s_i`` of the rows; the number C if all weights are 1.
+
+    The weights s are computed by `row_weights`.
+    """
+    s = row_weights(problem, class_weight)
+    return C if s is None else C * s

@@ -31,26 +31,13 @@ S. Abe: Improving generalization abilities of maximal average margin classifiers
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.machines.base.estimator import row_weights
-from mmbench.machines.base.problem import BinaryProblem
-
 #: Relative difference below which two sums of weights, and errors, slacks or margins of two
 #: candidates, are considered equal.
 TIE = 1e-12
-
-
-def slack_penalties(problem: BinaryProblem, C: float, class_weight: Any) -> float | NDArray:
-    """Return the slack penalties ``C s_i`` of the rows; the number C if all weights are 1.
-
-    The weights s are computed by `row_weights`.
-    """
-    s = row_weights(problem, class_weight)
-    return C if s is None else C * s
 
 
 def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> float:

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix
-from mmbench.machines.base.estimator import WeightedClassifier
+from mmbench.machines.base.estimator import WeightedClassifier, slack_penalties
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import (
@@ -56,7 +56,6 @@ from mmbench.machines.base.search_space import (
     allowed_bytes,
     available_bytes,
 )
-from mmbench.machines.base.threshold import slack_penalties
 from mmbench.machines.mmrm.certificate import (
     CONSTANT_DECISION_RANGE,
     CertifiedSolution,

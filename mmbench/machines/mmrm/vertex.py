@@ -18,8 +18,8 @@ from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import CertifiedSolution, best, certify, constant_solution
 from mmbench.machines.mmrm.interior import LpInteriorPoint
 from mmbench.machines.mmrm.program import Program
-from mmbench.solvers.cones import SOLVERS, solve_inequalities
-from mmbench.solvers.highs_ import solve_lp
+from mmbench.solvers.cones import SOLVERS, ConeProgram, solve_socp
+from mmbench.solvers.highs_ import LpSolution, solve_lp
 
 #: Tolerance for negative coefficients and multipliers of a vertex, relative to the largest
 #: coefficient or multiplier.
@@ -155,7 +155,7 @@ def solve_reference(
     lower[0 if not program.nonnegative else k : k + 1] = -np.inf
     costs = np.concatenate([program.c[columns], [0.0], program.cost[rows]])
     if solver in SOLVERS:
-        lp, route = solve_inequalities(costs, matrix, right, lower, solver), solver
+        lp, route = _solve_inequalities(costs, matrix, right, lower, solver), solver
     else:
         interior, route = solver == "highs_ipm", "highs"
         lp = solve_lp(
@@ -176,3 +176,34 @@ def solve_reference(
     basic, slack, active = lp.basic[0][:k], lp.basic[0][k + 1 :], ~lp.basic[1][:n]
     partition = Partition(columns[basic], rows[active & ~slack], rows[active & slack])
     return polished(program, found, partition, tol)
+
+
+def _solve_inequalities(
+    c: NDArray, A: sparse.csr_array, row_lower: NDArray, col_lower: NDArray, solver: str
+) -> LpSolution:
+    """Minimise ``c'x`` subject to ``A x >= row_lower`` and ``x >= col_lower`` as a cone program."""
+    bounded = np.flatnonzero(np.isfinite(col_lower))
+    eye = sparse.csr_array(sparse.eye_array(len(c)))
+    sides = np.concatenate([row_lower, col_lower[bounded]])
+    found = solve_socp(
+        ConeProgram(
+            c=c,
+            A=sparse.csc_array((0, len(c))),
+            b=np.zeros(0),
+            G=sparse.csc_array(-sparse.vstack([A, eye[bounded]])),
+            h=-sides,
+            n_linear=len(sides),
+            cones=(),
+        ),
+        solver,
+    )
+    return LpSolution(
+        status=found.status,
+        x=found.x,
+        row_dual=found.z[: len(row_lower)],
+        value=found.value,
+        bound=found.bound,
+        violation=found.violation,
+        iterations=found.iterations,
+        basic=None,
+    )

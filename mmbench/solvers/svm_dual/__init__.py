@@ -21,8 +21,8 @@ relaxed RMM            SVM's loss plus c max(0, |f| - t)      SVM's piece, and t
 SVM of the M4          SVM's loss, with K scaled              ``0 .. yC`` with slope -y
 =====================  =====================================  ================================
 
-`solve_smo` solves each problem by pairwise steps and Newton steps (`steps`), on the stored Gram
-matrix or on working sets of rows (`smo`). `solve_to_gap` tightens the tolerance of `solve_smo`
+`solve_smo` solves each problem by pairwise steps and Newton steps, on the stored Gram matrix or on
+working sets of rows. `solve_to_gap` tightens the tolerance of `solve_smo`
 until the duality gap is small. Problems with rows in place of a Gram matrix are solved by
 `mmbench.solvers.features`. The reference solvers are libsvm (`mmbench.solvers.libsvm_`) for the SVM
 and Clarabel on the printed dual (`mmbench.machines.rmm`) for the RMM.

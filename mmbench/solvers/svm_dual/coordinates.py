@@ -35,10 +35,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
+from mmbench.compiled import compiled
 from mmbench.errors import Status
 from mmbench.solvers.rows import MappedRows
-from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
-from mmbench.solvers.svm_dual.steps import compiled, gains, optimality
+from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, optimality
 
 #: Maximum numbers of passes for the first minimum, and in total.
 FIRST_PASSES, MOST_PASSES = 40, 400

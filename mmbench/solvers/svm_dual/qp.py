@@ -303,3 +303,30 @@ def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, 
     except np.linalg.LinAlgError:
         return None
     return (found[:-1], float(found[-1])) if np.isfinite(found).all() else None
+
+
+def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray]:
+    """Return minus the slope of each cost to the right of u, and minus the slope to the left.
+
+    If u is at a bound, the slope outside the bound is infinite.
+    """
+    rise, fall = np.full(len(u), -np.inf), np.full(len(u), np.inf)
+    for s in range(slopes.shape[1]):
+        low, high = knots[:, s], knots[:, s + 1]
+        np.negative(slopes[:, s], out=rise, where=(low <= u) & (u < high))
+        np.negative(slopes[:, s], out=fall, where=(low < u) & (u <= high))
+    return rise, fall
+
+
+def optimality(decision: NDArray, rise: NDArray, fall: NDArray) -> tuple[float, float]:
+    """Return b and the violation, which is the largest gain minus the smallest loss, or 0.
+
+    `gains` returns `rise` and `fall`. b is the mean of the gains of rows inside a piece. If there
+    are no rows inside a piece, b is the mean of the largest gain and the smallest loss.
+    """
+    gain, inside = rise - decision, rise == fall
+    top, low = float(gain.max()), float((fall - decision).min())
+    # if no u_i can increase, or no u_i can decrease, every b on one side is a valid multiplier
+    top, low = (top if top > -np.inf else low), (low if low < np.inf else top)
+    bias = float(gain[inside].mean()) if inside.any() else 0.5 * (top + low)
+    return bias, max(top - low, 0.0)
