@@ -62,6 +62,9 @@ html_theme = "pydata_sphinx_theme"
 html_title = "mmbench"
 html_static_path = ["_static"]
 html_css_files = ["mmbench.css"]
+html_js_files = ["mmbench.js"]
+# the theme logs a warning if it has to guess
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {"index": [], "start": [], "glossary": [], "benchmarks": [], "changes": []}

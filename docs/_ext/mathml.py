@@ -10,6 +10,8 @@ from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
+#: Between the parts of an equation that lie below each other if the page is narrow.
+PART = re.compile(r"\\q?quad\s*(?=\\text\{subject to)|(?<=,)\s*\\q?quad\b|\\qquad\b")
 TAG = re.compile(r"\\tag\{([^}]*)\}")
 
 
@@ -25,8 +27,12 @@ def display(self: Any, node: Any) -> None:
     number = "".join(f"({html.escape(tag)})" for tag in TAG.findall(text))
     # what is asked for stands below min and max, as in LaTeX
     text = re.sub(r"\\(min|max)_", r"\\\1\\limits_", TAG.sub("", text))
-    equation = convert(text.strip(), display="block")
-    self.body.append(f'<div class="math">{equation}<span class="number">{number}</span></div>')
+    whole = r"\begin" in text  # rows of an array are not split
+    parts = [text.strip()] if whole else PART.split(text.strip())
+    equation = "".join(convert(part, display="block") for part in parts)
+    self.body.append(
+        f'<div class="math"><div>{equation}</div><span class="number">{number}</span></div>'
+    )
     raise SkipNode
 
 

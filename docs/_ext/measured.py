@@ -18,6 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from mmbench.machines import alias_of
+from mmbench.tables.figures import title_of
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 UNITS = {"accuracy_pct": "%", "errors_count": "errors"}
@@ -156,9 +157,10 @@ def write_pages(app: Sphinx) -> None:
         text = (REFERENCE / name / "table.md").read_text(encoding="utf-8")
         title, _, body = re.sub(r"^## [\w-]+: ", "", text).partition("\n")
         pictures = []
-        for figure in sorted((REFERENCE / name).glob("*.png")):
+        for figure in sorted((REFERENCE / name).glob("*.[ps][nv]g")):
             shutil.copy(figure, target / f"{name}_{figure.name}")
-            pictures.append(f"![Figure of the experiment {name}]({name}_{figure.name})\n")
+            shown = title_of(name if figure.stem == "figure" else figure.stem).rstrip(".")
+            pictures.append(f"![{shown}]({name}_{figure.name})\n\n*{shown}.*\n")
         head = f"# {name}\n\n{title}. Run again with `mmbench run {name}`.\n\n"
         page = head + "\n".join(pictures) + body.replace("\n## ", "\n## More of ")
         (target / f"{name}.md").write_text(page, encoding="utf-8")

@@ -1,17 +1,23 @@
-"""The geometry of each family, drawn by the machines themselves when the pages are built."""
+"""The geometry of each family, drawn by the machines themselves when the pages are built.
+
+Each picture is drawn for a wide page and for a phone, where panels and legends are stacked.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from docutils import nodes
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
 
 from mmbench.machines import (
     KLDA,
@@ -31,7 +37,8 @@ from mmbench.machines import (
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 STYLE = {"font.size": 9, "axes.titlesize": 9, "legend.frameon": False, "legend.fontsize": 8}
 DASHES = ("-", "--", "-.", ":")
-WIDTH, HEIGHT = 7.2, 3.1
+#: Sizes in inches of a picture on a wide page, and width on a phone.
+WIDTH, HEIGHT, NARROW = 7.2, 3.1, 3.7
 
 Line = tuple[NDArray, float]
 
@@ -58,6 +65,20 @@ def strips() -> tuple[NDArray, NDArray]:
     along = np.r_[random.uniform(-5, -0.2, 60), random.uniform(0.2, 5, 60)]
     across = np.repeat([-0.9, 0.9], 60) + 0.35 * random.standard_normal(120)
     return np.column_stack([along, across]), np.repeat([-1, 1], 60)
+
+
+def panels(canvas: Figure, n: int, columns: int, narrow: int = 1) -> list[Axes]:
+    """Return n panels in rows of some columns; `narrow` is the number on a narrow canvas."""
+    columns = columns if canvas.get_figwidth() >= WIDTH else narrow
+    rows = n // columns
+    canvas.set_figheight(max(canvas.get_figheight(), rows * canvas.get_figwidth() / columns * 0.75))
+    return list(canvas.subplots(rows, columns, squeeze=False).ravel())
+
+
+def legend(axes: Axes) -> None:
+    """Write the legend below the panel, in one column on a narrow canvas."""
+    ncols = 1 if axes.figure.get_figwidth() < WIDTH else 3
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.03), ncols=ncols)
 
 
 def points(axes: Axes, X: NDArray, y: NDArray) -> None:
@@ -92,7 +113,7 @@ def band(axes: Axes, line: Line, values: tuple[float, ...], **style: Any) -> Non
 def svm(canvas: Figure) -> None:
     """A small and a large penalty on slack."""
     X, y = classes(((-1.6, 0), (1.6, 0)), ((0.9, 1.2), (0.9, 1.2)))
-    for axes, C in zip(canvas.subplots(1, 2), (0.02, 10.0), strict=True):
+    for axes, C in zip(panels(canvas, 2, 2), (0.02, 10.0), strict=True):
         machine = SVM(C=C, kernel="linear").fit(X, y)
         points(axes, X, y)
         band(axes, line_of(machine), (-1, 1))
@@ -105,7 +126,7 @@ def rmm(canvas: Figure) -> None:
     """The SVM, and the RMM whose decisions are bounded."""
     X, y = strips()
     machines = (SVM(C=100, kernel="linear"), RMM(C=100, kernel="linear", B_fraction=0.3))
-    for axes, machine in zip(canvas.subplots(1, 2), machines, strict=True):
+    for axes, machine in zip(panels(canvas, 2, 2), machines, strict=True):
         machine.fit(X, y)
         name = type(machine).__name__
         points(axes, X, y)
@@ -126,14 +147,14 @@ def sigma_svm(canvas: Figure) -> None:
         spread = machine.decision_function(X).std()
         name = f"D = {D:g}: f has deviation {spread:.2f}"
         level(axes, line_of(machine), ls=dashes, label=name)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.03), ncols=3)
+    legend(axes)
 
 
 def mmrm(canvas: Figure) -> None:
     """The gap between the classes against the distance of their means."""
     X, y = strips()
     machines = (SVM(C=100, kernel="linear"), MMRM(C=100, kernel="linear"))
-    for axes, machine in zip(canvas.subplots(1, 2), machines, strict=True):
+    for axes, machine in zip(panels(canvas, 2, 2), machines, strict=True):
         machine.fit(X, y)
         points(axes, X, y)
         w, b = line_of(machine)
@@ -164,7 +185,7 @@ def minimax(canvas: Figure) -> None:
     }
     for (name, machine), dashes in zip(machines.items(), (":", "--", "-", "-."), strict=True):
         level(axes, line_of(machine.fit(X, y)), ls=dashes, label=name)
-    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+    legend(axes)
 
 
 def ellipse(axes: Axes, rows: NDArray, colour: str) -> None:
@@ -189,7 +210,7 @@ def mamc(canvas: Figure) -> None:
         errors = int((machine.predict(X) != y).sum())
         name = f"b {'of (13)' if bias == 'prior' else 'optimized'}: {errors} errors"
         contour(axes, machine, dashes, name)
-    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+    legend(axes)
 
 
 def contour(axes: Axes, machine: Any, dashes: str, name: str, colour: str = "black") -> None:
@@ -218,7 +239,7 @@ def least_squares(canvas: Figure) -> None:
     }
     for (name, machine), dashes in zip(machines.items(), DASHES, strict=False):
         level(axes, line_of(machine.fit(X, y)), ls=dashes, label=name)
-    axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+    legend(axes)
 
 
 def fsvm(canvas: Figure) -> None:
@@ -227,7 +248,7 @@ def fsvm(canvas: Figure) -> None:
     values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
     centred = (X - X.mean(axis=0)) @ vectors[:, ::-1]
     titles = ("data", "semi-whitened", "whitened")
-    for axes, power, title in zip(canvas.subplots(1, 3), (0, -0.25, -0.5), titles, strict=True):
+    for axes, power, title in zip(panels(canvas, 3, 3), (0, -0.25, -0.5), titles, strict=True):
         Z = centred * values[::-1] ** power
         Z /= Z.std(axis=0)[0]
         points(axes, Z, y)
@@ -244,7 +265,7 @@ def radius(canvas: Figure) -> None:
         machine = RSVMPlus(C=10, lam=lam, kernel="linear").fit(X, y)
         w = line_of(machine)[0]
         level(axes, line_of(machine), ls=dashes, label=f"λ = {lam:g}: w = ({w[0]:.2f}, {w[1]:.2f})")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.03), ncols=3)
+    legend(axes)
 
 
 def six(canvas: Figure) -> None:
@@ -253,13 +274,12 @@ def six(canvas: Figure) -> None:
     machines = {
         "SVM\nlarge margin": SVM(C=10, gamma=0.3),
         "RMM\nbounded decisions": RMM(C=10, gamma=0.3, B_fraction=0.1),
-        "MMRM\ngap relative to the distance of means": MMRM(C=10, gamma=0.3),
-        "M4\nmargin in units of each class's spread": M4(C=10, gamma=0.3, ridge=1e-2),
+        "MMRM\ngap by distance of means": MMRM(C=10, gamma=0.3),
+        "M4\nmargin by spread of a class": M4(C=10, gamma=0.3, ridge=1e-2),
         "MAMC\nlarge average margin": MAMC(gamma=0.3),
         "LS-SVM\nsmall squared residuals": LSSVM(C=10, gamma=0.3),
     }
-    canvas.set_size_inches(WIDTH, 1.45 * HEIGHT)
-    for axes, (name, machine) in zip(canvas.subplots(2, 3).ravel(), machines.items(), strict=True):
+    for axes, (name, machine) in zip(panels(canvas, 6, 3, narrow=2), machines.items(), strict=True):
         points(axes, X, y)
         contour(axes, machine.fit(X, y), "-", name)
         (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
@@ -289,13 +309,32 @@ def draw_all(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "pictures"
     folder.mkdir(exist_ok=True)
     with rc_context(STYLE):
-        for name, draw in PICTURES.items():
-            canvas = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        for (name, draw), width in itertools.product(PICTURES.items(), (WIDTH, NARROW)):
+            canvas = Figure(figsize=(width, HEIGHT), layout="constrained")
             draw(canvas)
-            canvas.savefig(folder / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
+            file = folder / (f"{name}.svg" if width == WIDTH else f"{name}_narrow.svg")
+            canvas.savefig(file, bbox_inches="tight", metadata={"Date": None})
+
+
+class NarrowPictures(SphinxTransform):
+    """Show the narrow picture in place of the wide one on phones."""
+
+    default_priority = 100
+
+    def apply(self, **_: Any) -> None:
+        """Add the narrow pictures before images are collected."""
+        for image in list(self.document.findall(nodes.image)):
+            path = Path(image["uri"])
+            if path.parent.name == "pictures" and path.stem in PICTURES:
+                narrow = image.deepcopy()
+                narrow["uri"] = str(path.with_stem(f"{path.stem}_narrow"))
+                image["classes"].append("wide")
+                narrow["classes"].append("narrow")
+                image.parent.insert(image.parent.index(image) + 1, narrow)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Draw before the pages are read."""
     app.connect("builder-inited", draw_all)
+    app.add_transform(NarrowPictures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

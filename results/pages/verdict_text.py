@@ -120,7 +120,7 @@ class Verdict:
     @property
     def pictures(self) -> list[tuple[str, str]]:
         """The pictures beside the table, each with what it shows."""
-        files = sorted((REFERENCE / self.name).glob("*.png"))
+        files = sorted((REFERENCE / self.name).glob("*.svg"))
         return [(file.name, title_of(file.stem).rstrip(".")) for file in files]
 
     def machines(self, kernel: KernelKey) -> list[str]:
@@ -284,7 +284,7 @@ def renew(results: Path) -> None:
     (target / "table.csv").write_text(to_csv([sheet]), "utf-8")
     (target / "table.md").write_text(draw_tables([found]), "utf-8")
     for name in FIGURES:
-        draw_figure(name, found, target / f"{name}.png")
+        draw_figure(name, found, target / f"{name}.svg")
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ def test_tables_are_renewed_without_the_rows_that_no_page_reads(reference) -> No
     assert "n_ties" in (run / "table.csv").read_text()
     assert "n_ties" not in path.read_text()
     assert path.read_text().count("selected_C") == 32
-    assert "(../results/reference/verdict/time_and_accuracy.png)" in page()
+    assert "(../results/reference/verdict/time_and_accuracy.svg)" in page()
 
 
 @pytest.mark.parametrize("name", DRAWS)

@@ -59,8 +59,8 @@ def layout(sheet: Sheet) -> Table:
         sheet,
         "Solvers of the same problems",
         [grid for kernel in sheet.kernels for grid in _grids(sheet, kernel)],
-        "Objective above the lowest: relative difference to the lowest objective of all solvers of "
-        "the same machine on the same split.",
+        "Excess: relative difference between the objective and the lowest objective of all solvers "
+        "of the same machine on the same split.",
         "Gap: relative duality gap. Violation: largest violation of a constraint. Both are "
         "recomputed from the solution, and determine the recomputed status.",
         "Status of the solver: the worst status that the package returned in a training. libsvm "
@@ -90,8 +90,8 @@ def _grids(sheet: Sheet, kernel: KernelKey) -> list[Grid]:
         ms = own.groupby("dataset").ms.median().reindex(sheet.datasets)
         times.append([name, *(NOTHING if np.isnan(value) else f"{value:.3g}" for value in ms)])
     heads = (
-        *numbers("median", "largest", group="objective above the lowest"),
-        *numbers("largest gap", "largest violation", "support vectors"),
+        *numbers("median excess", "largest excess", "largest gap", "largest violation"),
+        *numbers("support vectors"),
         *words("status of the solver", "recomputed status"),
     )
     caption, first = kernel_caption(*kernel), words("solver")

@@ -73,7 +73,7 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
 
     names, drawn = figures_of(view.experiment), []
     copied = not (view.has_records or names)
-    for image in sorted(view.experiment.folder.glob("*.png")) if copied else []:
+    for image in sorted(view.experiment.folder.glob("*.[ps][nv]g")) if copied else []:
         file = f"figures/{image.name}"
         shutil.copyfile(image, site.path(f"{view.folder}/{file}"))
         drawn.append(drawing(view.name if image.stem == "figure" else image.stem, file))

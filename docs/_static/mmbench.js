@@ -1,0 +1,37 @@
+// On phones, tables of a few columns of words become cards; wider tables, code and equations that go on to the
+// right fade out there.
+document.addEventListener("DOMContentLoaded", () => {
+  const phone = window.matchMedia("(max-width: 600px)");
+  const tables = [...document.querySelectorAll(".bd-article .pst-scrollable-table-container > table")];
+  const boxes = [...document.querySelectorAll(
+    ".bd-article .pst-scrollable-table-container, .bd-article pre, .bd-article div.math, .bd-article p:has(> img)"
+  )];
+
+  for (const table of tables) {
+    const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
+    for (const row of table.querySelectorAll("tbody tr"))
+      [...row.children].forEach((cell, k) => {
+        cell.dataset.label = heads[k] || "";
+        cell.classList.toggle("nothing", ["", "–"].includes(cell.textContent.trim()));
+      });
+  }
+
+  const fade = (box) =>
+    box.classList.toggle("goes-on", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+
+  const lay = () => {
+    for (const table of tables) {
+      table.classList.remove("cards");
+      const columns = table.rows[0].cells.length;
+      const few = columns <= 7 && columns * table.rows.length <= 130;
+      const words = 2 * table.querySelectorAll("thead .text-right").length < columns;
+      const wide = table.scrollWidth > table.parentElement.clientWidth + 2;
+      table.classList.toggle("cards", phone.matches && few && words && wide);
+    }
+    boxes.forEach(fade);
+  };
+  for (const box of boxes) box.addEventListener("scroll", () => fade(box), { passive: true });
+  window.addEventListener("resize", lay);
+  window.addEventListener("load", lay);
+  lay();
+});
