@@ -124,3 +124,21 @@ def test_a_split_without_the_optimum_has_no_gap(rounds):
 def test_all_formats(fmt, accuracies, rounds):
     assert "heart" in table(rounds.folder, fmt)
     assert table(accuracies.folder, fmt)
+
+
+def test_lost_times_are_said_to_be_lost(accuracies):
+    text = table(accuracies.folder, layout="fsvm_table3")
+    assert cells_of(text, "Heart")[1:] == ["12.5 / lost", "12.5 / lost"]
+    # the text of table V ends before Thyroid
+    text = table(accuracies.folder, layout="fsvm_table5")
+    assert cells_of(text, "Heart")[1] == "12.5 / lost"
+    assert cells_of(text, "ida_thyroid")[1] == "12.5"
+
+
+def test_sizes_of_data_sets_stand_beside_those_of_the_paper(results):
+    experiment = results.experiment(
+        "fsvm_table2_uci", datasets=["solar_flare"], kernel="linear", machines=["svm"]
+    )
+    experiment.add(experiment.job("solar_flare", "svm", kernel="linear"))
+    text = table(experiment.folder, layout="fsvm_table1")
+    assert cells_of(text, "Solar Flare")[1:] == ["1066", "3", "23", "144", "3", "9"]
