@@ -397,13 +397,16 @@ def certify(
         "NUMBER", "Penalty on slack, if the file does not contain it.", "--C", min=0
     ),
     trusted: bool = flag("--trusted", "Read a .joblib file, which runs code stored in it."),
+    set: list[str] | None = option(
+        "KEY=VALUE", "Set a key of the table, as in 'datasets[0].drop=[id]'; repeatable.", "--set"
+    ),
     output: Path | None = OUTPUT,
 ) -> None:
     """Recompute the certificate of a stored support vector machine."""
     from mmbench.commands.certify import certify_file
     from mmbench.tables.render import csv_text
 
-    certificate = certify_file(model, data, target, C, trusted)
+    certificate = certify_file(model, data, target, C, trusted, set or ())
     if output is not None:
         output.write_text(csv_text(certificate), encoding="utf-8")
     echo(certificate.T.to_string(header=False))

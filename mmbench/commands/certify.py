@@ -29,9 +29,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
 from mmbench.errors import UserError, listed
+from mmbench.kernels.geometry import kernel_function, pair_coefficients
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from mmbench.datasets import Dataset
 
 #: Maximum number of rows of a kernel machine; the kernel matrix is stored in float64.
 MAX_KERNEL_ROWS = 20_000
@@ -49,9 +52,6 @@ OBJECTIVE_TOLERANCE = 1e-3
 
 #: Suffixes of files that joblib reads.
 PICKLES = (".joblib", ".pkl", ".pickle")
-
-#: Maximum number of Newton steps for squared losses.
-NEWTON_STEPS = 200
 
 
 class Binary(NamedTuple):
@@ -188,6 +188,12 @@ def _validated(
             check_is_fitted(model)
             X = model[:-1].transform(X) if len(model) > 1 else X
             model = model[-1]
+        words = X.select_dtypes(exclude=["number", "bool"]) if hasattr(X, "select_dtypes") else ()
+        for name in words:
+            raise ValueError(
+                f"column {name!r} holds categories, and the model is no pipeline that "
+                "encodes them; give the table with its categories encoded as in the training"
+            )
         rows = check_array(X, accept_sparse="csr", dtype=float)
         rows = csr_array(rows) if issparse(rows) else rows
         labels = column_or_1d(y)
@@ -225,17 +231,25 @@ def _check_objectives(fits: Sequence[Any], objectives: Iterable[float]) -> None:
 
 
 def certify_file(
-    path: Path, data: Path, target: str | int | None, C: float | None, trusted: bool
+    path: Path,
+    data: Path,
+    target: str | int | None,
+    C: float | None,
+    trusted: bool,
+    overrides: Iterable[str] = (),
 ) -> pd.DataFrame:
     """Return the certificate of a stored model: `certify` for files.
 
-    Files of joblib and pickle run code when they are read, so the caller has to trust them.
+    `overrides` are settings of the table, as of `mmbench easy`. Files of joblib and pickle run code
+    when they are read, so the caller has to trust them.
     """
-    from mmbench.datasets import DatasetRef, load_dataset
+    from mmbench.commands.easy import experiment_of
+    from mmbench.config.read import config_of
+    from mmbench.datasets import load_dataset
 
-    if not data.is_file():
-        raise UserError(f"{data}: no such file")
-    training = load_dataset(DatasetRef(data.stem, str(data.resolve()), target), store=Path())
+    config = config_of(experiment_of(data, target), Path(f"certify {data.name}"), overrides)
+    entry = config.datasets[0]
+    training = load_dataset(entry.ref(config.steps_of(entry)), store=Path())
     model: Any = path
     if path.suffix in PICKLES:
         if not trusted:
@@ -246,7 +260,20 @@ def certify_file(
             model = joblib.load(path)
         except Exception as error:  # a damaged pickle may raise anything
             raise UserError(f"{path}: cannot be read: {error!r}") from None
-    return certify(model, training.X, training.y, C=C)
+    X = _with_categories(training) if training.n_categorical else training.X
+    return certify(model, X, training.y, C=C)
+
+
+def _with_categories(data: Dataset) -> pd.DataFrame:
+    """Return the feature columns of a user's table, with the names of categories."""
+    import pandas as pd
+
+    ordered = sorted(data.columns, key=lambda name: data.columns[name] is not None)
+    frame = pd.DataFrame(data.X, columns=ordered)
+    for name, values in data.columns.items():
+        if values is not None:
+            frame[name] = frame[name].map(dict(enumerate(values)))
+    return frame[list(data.columns)]
 
 
 def _certificate(problem: Binary) -> dict[str, Any]:
@@ -305,7 +332,7 @@ def _optimum(problem: Binary) -> tuple[float, float, NDArray, str]:
     from mmbench.machines import SVM
 
     if problem.squared_loss:
-        return _newton(problem)
+        return _squared(problem)
     X, y, C = problem.X, problem.y, problem.C
     if not problem.free_intercept:
         # If each row is mirrored at the origin, and its penalty is halved, b = 0 is optimal.
@@ -319,38 +346,25 @@ def _optimum(problem: Binary) -> tuple[float, float, NDArray, str]:
     return fit.objective, fit.bound, f, str(fit.status)
 
 
-def _newton(problem: Binary) -> tuple[float, float, NDArray, str]:
-    """Minimise ``1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by Newton's method.
+def _squared(problem: Binary) -> tuple[float, float, NDArray, str]:
+    """Minimise ``1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by Newton's method of liblinear.
 
     The dual variables ``a_i = 2 C_i max(0, 1 - y_i w'x_i)`` give the lower bound
     ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``, whose last term is the sum
     of the losses.
     """
+    from sklearn.svm import LinearSVC
+
     X, y, C = problem.X, problem.y, problem.C
-
-    def value(w: NDArray) -> float:
-        return float(0.5 * w @ w + C @ np.maximum(0.0, 1.0 - y * (X @ w)) ** 2)
-
-    w = np.zeros(X.shape[1])
-    for _ in range(NEWTON_STEPS):
-        slack = np.maximum(0.0, 1.0 - y * (X @ w))
-        gradient = w - 2 * (X.T @ (C * y * slack))
-        active = X[slack > 0]
-        scaled = active.T * (2 * C[slack > 0])
-        product = scaled @ active
-        hessian = np.eye(len(w)) + (product.toarray() if issparse(product) else product)
-        step, size = np.linalg.solve(hessian, gradient), 1.0
-        while size > 1e-9 and value(w - size * step) > value(w) - 1e-4 * size * (gradient @ step):
-            size /= 2
-        if size <= 1e-9 or np.abs(step).max() <= 1e-12 * max(1.0, np.abs(w).max()):
-            break
-        w = w - size * step
+    newton = LinearSVC(dual=False, fit_intercept=False, C=C.max(), tol=1e-12, max_iter=1000)
+    w = newton.fit(X, y, sample_weight=C / C.max()).coef_[0]
     slack = np.maximum(0.0, 1.0 - y * (X @ w))
-    a = 2 * C * slack
+    a, losses = 2 * C * slack, float(C @ slack**2)
     v = X.T @ (a * y)
-    bound = float(a.sum() - 0.5 * v @ v - C @ slack**2)
-    solved = value(w) - bound <= 1e-6 * value(w)
-    return value(w), bound, X @ w, "optimal" if solved else "inaccurate"
+    objective = 0.5 * float(w @ w) + losses
+    bound = float(a.sum() - 0.5 * v @ v) - losses
+    solved = objective - bound <= 1e-6 * objective
+    return objective, bound, X @ w, "optimal" if solved else "inaccurate"
 
 
 def _signs(labels: NDArray, pair: tuple[Any, Any]) -> tuple[NDArray, NDArray]:
@@ -389,21 +403,14 @@ def _kernel_problems(
     if is_nu:  # class weights have no effect
         per_class = {}
     largest = 0.0 if is_nu else float((np.abs(dual_coef) / weights[support]).max(initial=0.0))
-    of_support = labels[support]
-    for k, (i, j) in enumerate(combinations(range(len(classes)), 2)):
-        pair = (classes[i], classes[j])
+    for k, (pair, coef, intercept) in enumerate(pair_coefficients(model)):
         rows, y = _signs(labels, pair)
         u = np.zeros(len(labels))
-        if ours or len(classes) == 2:
-            u[support] = dual_coef[k]
-        else:  # libsvm's layout; a positive decision is a vote for the first class of the pair
-            for row, label in ((j - 1, pair[0]), (i, pair[1])):
-                u[support] -= np.where(of_support == label, dual_coef[row], 0.0)
-        intercept = np.ravel(model.intercept_)[k] * (1 if ours or len(classes) == 2 else -1)
-        u = u[rows]
-        if (u * y < 0).any():
+        u[support] = coef
+        if not np.isin(labels[support[coef != 0]], pair).all() or (u[rows] * y < 0).any():
             raise UserError(f"the signs of dual_coef_ differ from the signs of y; {_TRAINING_DATA}")
-        gram = _gram(model, X, rows, k if ours else None)
+        u, part = u[rows], rows if kernel == "precomputed" else X[rows]
+        gram = np.asarray(kernel_function(model, X, k)(part, part), dtype=float)
         if not (kernel in ("linear", "rbf") or is_semidefinite(gram)):
             raise UserError(
                 f"the kernel matrix of {pair[0]} / {pair[1]} is not positive semidefinite; the "
@@ -416,7 +423,7 @@ def _kernel_problems(
         # C of a nu-SVM is 1 / rho of each pair
         penalties = penalties * (C or largest or float((np.abs(u) / weights[rows]).max()))
         values = gram @ u
-        f = values + float(intercept)
+        f = values + intercept
         names = (str(pair[0]), str(pair[1]))
         yield Binary(names, gram, "precomputed", y, penalties, f, float(u @ values), u)
 
@@ -432,28 +439,6 @@ def _differs(rows: Any, others: Any) -> bool:
     """Return whether two arrays of rows differ."""
     rows, others = _dense(rows), np.asarray(_dense(others), dtype=float)
     return rows.shape != others.shape or not np.allclose(rows, others, rtol=1e-6, atol=0)
-
-
-def _gram(model: Any, X: Any, rows: NDArray, pair: int | None) -> NDArray:
-    """Return the kernel matrix of some rows; `pair` is the index of the pair of classes in the fit
-    of a machine of mmbench.
-    """
-    from sklearn.metrics.pairwise import pairwise_kernels
-
-    kernel = getattr(model, "kernel", "rbf")
-    if kernel == "precomputed":
-        return X[np.ix_(rows, rows)]
-    part = X[rows]
-    if pair is not None:
-        return model.kernels_[pair](part, part)
-    if callable(kernel):
-        return np.asarray(kernel(part, part), dtype=float)
-    gamma = getattr(model, "_gamma", model.gamma)
-    if isinstance(gamma, str):
-        variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
-        gamma = 1 / X.shape[1] if gamma == "auto" else 1 / (X.shape[1] * variance)
-    options = {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
-    return pairwise_kernels(part, metric=kernel, filter_params=True, **options)
 
 
 def _linear_problems(
@@ -587,6 +572,8 @@ def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleName
 def _libsvm_model(
     head: dict[str, list[str]], lines: list[str], X: Any, labels: NDArray
 ) -> SimpleNamespace:
+    from mmbench.datasets.parsers.text import read_svmlight
+
     if head["svm_type"][0] not in ("c_svc", "nu_svc"):
         raise ValueError(f"svm_type {head['svm_type'][0]}")
     kernel = head["kernel_type"][0]
@@ -594,25 +581,23 @@ def _libsvm_model(
         raise UserError(f"a model file of libsvm with the kernel {kernel} is not certified")
     classes, sizes = np.array(head["label"], dtype=float), np.array(head["nr_sv"], dtype=int)
     binary, dense = len(classes) == 2, _dense(X)
-    free: dict[Any, list[int]] = {}
-    for row in reversed(range(len(labels))):
-        free.setdefault((labels[row], _digits(dense[row])), []).append(row)
-    support, coef = [], []
     if sizes.sum() != len(lines) or len(sizes) != len(classes):
         raise ValueError(f"{len(lines)} support vectors instead of {sizes.sum()}")
     if len(head["rho"]) != len(classes) * (len(classes) - 1) // 2:
         raise ValueError(f"{len(head['rho'])} values of rho for {len(classes)} classes")
-    for line, label in zip(lines, np.repeat(classes, sizes), strict=True):
-        words = line.split()
-        coef.append(words[: len(classes) - 1])
-        values = np.zeros(dense.shape[1])
-        for index, value in (word.split(":") for word in words[len(classes) - 1 :]):
-            if not 1 <= int(index) <= len(values):
-                raise UserError(
-                    f"a support vector has a feature {index}, and X {len(values)} columns"
-                )
-            values[int(index) - 1] = float(value)
-        if not (found := free.get((label, _digits(values)))):
+    free: dict[Any, list[int]] = {}
+    for row in reversed(range(len(labels))):
+        free.setdefault((labels[row], _digits(dense[row])), []).append(row)
+    support, n_coef = [], len(classes) - 1
+    words = [line.split() for line in lines]
+    text = "\n".join(" ".join(["0", *fields[n_coef:]]) for fields in words)
+    vectors = read_svmlight(text.encode(), zero_based=False)[0]
+    n, d = vectors.shape
+    if d > dense.shape[1]:
+        raise UserError(f"a support vector has a feature {d}, and X {dense.shape[1]} columns")
+    vectors.resize(n, dense.shape[1])
+    for vector, label in zip(vectors.toarray(), np.repeat(classes, sizes), strict=True):
+        if not (found := free.get((label, _digits(vector)))):
             raise UserError(f"a support vector is no row of X with the label {label:g}")
         support.append(found.pop())
     sign = -1.0 if binary else 1.0  # the sign that scikit-learn uses for two classes
@@ -621,9 +606,10 @@ def _libsvm_model(
     return SimpleNamespace(
         **nu,
         classes_=classes,
-        support_=np.array(support),
+        support_=np.array(support, dtype=int),
+        n_support_=sizes,
         support_vectors_=dense[support],
-        dual_coef_=sign * np.array(coef, dtype=float).T,
+        dual_coef_=sign * np.array([fields[:n_coef] for fields in words], dtype=float).T,
         intercept_=-sign * np.array(head["rho"], dtype=float),
         kernel="poly" if kernel == "polynomial" else kernel,
         gamma=option.get("gamma", 1.0),

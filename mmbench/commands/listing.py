@@ -5,6 +5,7 @@ Descriptions are read from source files, as importing the described modules take
 
 import ast
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,9 +30,10 @@ def machine_rows(aliases: bool = False) -> Rows:
 
 def dataset_rows() -> Rows:
     """Return the data sets with a card, and their titles."""
-    from mmbench.datasets import card_names, load_card
+    from mmbench.datasets import card_names
+    from mmbench.datasets.card_files import read_card
 
-    return [(name, load_card(name).title) for name in card_names()]
+    return [(name, read_card(name)[1].get("title", "")) for name in card_names()]
 
 
 def layout_rows() -> Rows:
@@ -78,15 +80,20 @@ def _first_line(path: str) -> str:
     A description is a docstring or, if a call is assigned to the name, its first argument.
     """
     name, _, attribute = path.partition(":")
-    module = ast.parse(_source(name))
-    found: dict[str, str | None] = {"": ast.get_docstring(module)}
-    for node in module.body:
+    return (_descriptions(name).get(attribute) or "").partition("\n")[0]
+
+
+@cache  # a module may describe several layouts
+def _descriptions(module: str) -> dict[str, str | None]:
+    tree = ast.parse(_source(module))
+    found: dict[str, str | None] = {"": ast.get_docstring(tree)}
+    for node in tree.body:
         match node:
             case ast.ClassDef(name=name):
                 found[name] = ast.get_docstring(node)
             case ast.Assign([ast.Name(name)], ast.Call(args=[ast.Constant(str(text)), *_])):
                 found[name] = text
-    return (found.get(attribute) or "").partition("\n")[0]
+    return found
 
 
 def _source(name: str) -> bytes:

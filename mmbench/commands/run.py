@@ -17,7 +17,6 @@ from mmbench.running.local import LocalExecutor
 if TYPE_CHECKING:
     from mmbench.commands.experiments import Finished, PlannedExperiment
     from mmbench.commands.options import Experiment
-    from mmbench.config.model import QueueJobs
     from mmbench.running.runner import Executor
 
 #: Modules that workers import at their start.
@@ -61,35 +60,41 @@ def run(
         from mmbench.running.runner import EXIT_INTERRUPTED
 
         planned, finished = plan_experiments(experiments, given, say), []
-        if queue := queue_of(planned, given):
-            executor.close()
-            executor = queue_executor(*queue, given, say)
+        if queue := queue_executor(planned, given, say):
+            if executor is not None:
+                executor.close()
+            executor = queue
+        assert executor is not None
         for experiment in planned:
             finished.append(run_planned(experiment, executor, given, say))
             if finished[-1].exit_code == EXIT_INTERRUPTED:
                 break
         return finished
     finally:
-        executor.close()
+        if executor is not None:
+            executor.close()
 
 
-def executor_for(options: Options, say: Say) -> Executor:
-    """Return an executor on this computer or on the Dask cluster of the options."""
+def executor_for(options: Options, say: Say) -> Executor | None:
+    """Return an executor on this computer or on a Dask cluster; None if `--scheduler` names a batch
+    system, whose settings are in the configurations.
+    """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES
         from mmbench.running.cluster import DaskExecutor
 
-        if options.scheduler not in QUEUES:
-            return DaskExecutor(options.scheduler, options.slots, WORKER_IMPORTS, say)
+        if options.scheduler in QUEUES:
+            return None
+        return DaskExecutor(options.scheduler, options.slots, WORKER_IMPORTS, say)
     executor = LocalExecutor(options.slots, WORKER_IMPORTS)
     executor.start()
     return executor
 
 
-def queue_of(
-    planned: Sequence[PlannedExperiment], options: Options
-) -> tuple[str, QueueJobs | None] | None:
-    """Return the batch system of a run and its settings; None without a batch system.
+def queue_executor(
+    planned: Sequence[PlannedExperiment], options: Options, say: Say
+) -> Executor | None:
+    """Return an executor on the batch system of a run; None without a batch system.
 
     `--scheduler` takes precedence over the configurations. Raises UserError if the configurations
     differ in their clusters.
@@ -100,13 +105,11 @@ def queue_of(
     if any(cluster != clusters[0] for cluster in clusters):
         raise UserError("cluster: differs between the configurations; run them one after the other")
     name = options.scheduler or next(iter(clusters[0]), "")
-    return (name, clusters[0].get(name)) if name in QUEUES else None
-
-
-def queue_executor(name: str, settings: QueueJobs | None, options: Options, say: Say) -> Executor:
-    """Return an executor on the batch system of a computing cluster."""
+    if name not in QUEUES:
+        return None
     from mmbench.running.cluster import DaskExecutor
 
+    settings = clusters[0].get(name)
     jobs = options.jobs or (settings.jobs if settings else 1)
     arguments = settings.arguments(name) if settings else {}
     return DaskExecutor(name, jobs, WORKER_IMPORTS, say, arguments)

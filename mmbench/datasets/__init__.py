@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mmbench.datasets.card import Card as Card
-    from mmbench.datasets.card import card_names as card_names
     from mmbench.datasets.card import load_card as load_card
+    from mmbench.datasets.card_files import card_names as card_names
     from mmbench.datasets.dataset import Dataset as Dataset
     from mmbench.datasets.dataset import DatasetRef as DatasetRef
     from mmbench.datasets.dataset import check_classes as check_classes
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 #: Names of the package, by the module that defines them.
 NAMES = {
-    "card": ("Card", "card_names", "load_card"),
+    "card": ("Card", "load_card"),
+    "card_files": ("card_names",),
     "dataset": ("Dataset", "DatasetRef", "check_classes", "keep_classes", "too_few_rows"),
     "load": ("dataset_hash", "load_dataset"),
     "preprocess": ("check_steps", "make_preprocess", "parse_steps"),

@@ -5,14 +5,9 @@ A card is one YAML file in ``cards/``. A new data set needs no other file.
 
 from __future__ import annotations
 
-import os
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -23,12 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from mmbench.errors import UserError, did_you_mean
-from mmbench.plugins import with_plugins
-
-#: YAML loader: the parser of libyaml if PyYAML includes it (it reads all cards in a seventh of the
-#: time).
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from mmbench.datasets.card_files import read_card
+from mmbench.errors import UserError
 
 Label = int | str
 #: Upper bound on the size of a download if the card states no size: the larger of MOST_UNKNOWN
@@ -249,47 +240,13 @@ class Card(_Strict):
         return parser
 
 
-#: Environment variable that lists the folders of the user's cards.
-FOLDERS = "MMBENCH_CARDS"
-
-
-def card_names() -> list[str]:
-    """Return the names of all cards, sorted."""
-    return sorted(_card_files(os.environ.get(FOLDERS, "")))
-
-
-@cache
-def _card_files(folders: str) -> dict[str, Traversable]:
-    """Return the file of each card, by name: cards of mmbench, plug-ins and the user's folders."""
-    found: dict[str, Traversable] = {}
-    sources: list[Traversable] = [files("mmbench.datasets") / "cards"]
-    for path in with_plugins("cards", {}).values():
-        try:
-            sources.append(files(path))
-        except ImportError as error:
-            raise UserError(f"the cards of {path} cannot be found: {error}") from None
-    for folder in (*sources, *map(Path, filter(None, folders.split(os.pathsep)))):
-        if not folder.is_dir():
-            raise UserError(f"{FOLDERS}: {folder}: no such folder")
-        for file in folder.iterdir():
-            name = file.name.removesuffix(".yaml")
-            if name != file.name and found.setdefault(name, file) is not file:
-                raise UserError(f"{file}: there is a card {name!r} already, {found[name]}")
-    return found
-
-
 @cache
 def load_card(name: str) -> Card:
     """Return the card of this name. UserError: if there is no such card or it is not valid."""
-    known = _card_files(os.environ.get(FOLDERS, ""))
-    if name not in known:
-        raise UserError(f"unknown data set {name!r}{did_you_mean(name, known)}")
+    file, content = read_card(name)
     try:
-        content = yaml.load(known[name].read_text("utf-8"), LOADER)
         return Card.model_validate({"name": name, **content})
-    except (ValidationError, yaml.YAMLError, TypeError, UnicodeDecodeError, OSError) as error:
-        reason = str(error)
-        if isinstance(error, ValidationError):
-            fault = error.errors()[0]
-            reason = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-        raise UserError(f"{known[name]}: not a valid card: {reason}") from None
+    except ValidationError as error:
+        fault = error.errors()[0]
+        reason = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        raise UserError(f"{file}: not a valid card: {reason}") from None

@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -42,7 +43,7 @@ from scipy.sparse import issparse
 
 from mmbench.errors import UserError
 from mmbench.kernels import Kernel
-from mmbench.kernels.matrix import PRECOMPUTED, is_given
+from mmbench.kernels.matrix import PRECOMPUTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +57,9 @@ LARGEST = 1e100
 
 #: Largest negative ||w||^2 due to rounding, relative to the sum of the sizes of its terms.
 ROUNDING = 1e-9
+
+#: Relative rounding error of kernel values in float32.
+FLOAT32 = 1e-6
 
 #: Number of rows that are added to the working set of the enclosing ball at a time.
 WORKING_ROWS = 300
@@ -217,8 +221,6 @@ def _hyperplanes(
     machine: Any, X: NDArray, rows: NDArray, y: NDArray, kernel: Any
 ) -> Iterator[Hyperplane]:
     """Yield the hyperplane of each pair of classes; positive decision values mean the second."""
-    given: Any = kernel if kernel is not None else getattr(machine, "kernel", None)
-    values = given if callable(given) else lambda rows, others: X[np.ix_(rows, others)]
     if isinstance(machine, tuple):
         normals, b = np.atleast_2d(machine[0]).astype(float), np.atleast_1d(machine[1])
         pairs = list(combinations(np.unique(y), 2))
@@ -230,19 +232,21 @@ def _hyperplanes(
             if kernel is None:
                 yield _linear(pair, normal, own)
             else:
+                values = kernel_function(SimpleNamespace(kernel=kernel), X)
                 yield Hyperplane(pair, values, rows, normal, float(own))
-    elif hasattr(machine, "fits_") and hasattr(machine, "kernels_"):
-        for k, fit in enumerate(machine.fits_):
-            if hasattr(machine, "coef_"):
-                yield _linear(fit.pair, machine.coef_[k], machine.intercept_[k])
-                continue
-            own = values if is_given(machine.kernel) else machine.kernels_[k]
-            known = machine.kernel != PRECOMPUTED
-            support = _dense(machine.support_vectors_) if known else machine.support_
-            bias = float(machine.intercept_[k])
-            yield Hyperplane(fit.pair, own, support, machine.dual_coef_[k], bias)
-    elif hasattr(machine, "n_support_") and hasattr(machine, "classes_"):
-        yield from _libsvm(machine, rows, values)
+    elif hasattr(machine, "fits_") and hasattr(machine, "coef_"):
+        for fit, w, own in zip(machine.fits_, machine.coef_, machine.intercept_, strict=True):
+            yield _linear(fit.pair, w, own)
+    elif hasattr(machine, "dual_coef_") and hasattr(machine, "classes_"):
+        if machine.kernel == PRECOMPUTED or (
+            callable(machine.kernel) and not hasattr(machine, "fits_")
+        ):
+            _check_support(machine, X, y)
+            support = rows[machine.support_]
+        else:
+            support = _dense(machine.support_vectors_)
+        for k, (pair, coef, own) in enumerate(pair_coefficients(machine)):
+            yield Hyperplane(pair, kernel_function(machine, X, k), support, coef, own)
     elif hasattr(machine, "coef_") and hasattr(machine, "classes_"):
         w = np.atleast_2d(machine.coef_)
         b = np.broadcast_to(machine.intercept_, len(w))
@@ -266,30 +270,73 @@ def _dense(rows: Any) -> NDArray:
     return rows.toarray() if issparse(rows) else np.asarray(rows)
 
 
-def _libsvm(machine: Any, rows: NDArray, values: Callable) -> Iterator[Hyperplane]:
-    """Yield the hyperplanes of scikit-learn's SVC.
+def pair_coefficients(model: Any) -> Iterator[tuple[tuple, NDArray, float]]:
+    """Yield each pair of classes with the coefficients of the support vectors and the intercept.
 
-    For more than two classes, row j - 1 of ``dual_coef_`` has the coefficients of the support
-    vectors of class i < j in the pair (i, j), and row i has the coefficients of class j; positive
-    decision values mean class i.
+    Positive decision values mean the second class. In scikit-learn's SVC for more than two classes,
+    row j - 1 of ``dual_coef_`` has the coefficients of the support vectors of class i < j in the
+    pair (i, j), row i has the coefficients of class j, and positive values mean class i.
+    """
+    classes, dual, b = np.asarray(model.classes_), _dense(model.dual_coef_), model.intercept_
+    by_pairs = hasattr(model, "fits_") or len(classes) == 2
+    owner = None if by_pairs else np.repeat(np.arange(len(classes)), model.n_support_)
+    for k, (i, j) in enumerate(combinations(range(len(classes)), 2)):
+        if owner is None:
+            yield tuple(classes[[i, j]]), dual[k], float(b[k])
+        else:
+            coef = np.where(owner == i, dual[j - 1], np.where(owner == j, dual[i], 0.0))
+            yield tuple(classes[[i, j]]), -coef, -float(b[k])
+
+
+def kernel_function(model: Any, X: Any, pair: int = 0) -> Callable[[Any, Any], NDArray]:
+    """Return the kernel function of a model for a pair of classes, given by its number.
+
+    `X` are the training rows. With a precomputed kernel, `X` is the kernel matrix, and the function
+    takes row numbers.
     """
     from sklearn.metrics.pairwise import pairwise_kernels
 
-    if is_given(machine.kernel):
-        support = rows[machine.support_]
-    else:
-        names = ("degree", "coef0")
-        settings = {"gamma": machine._gamma, **{name: getattr(machine, name) for name in names}}
-        values = partial(pairwise_kernels, metric=machine.kernel, filter_params=True, **settings)
-        support = _dense(machine.support_vectors_)
-    dual, b = _dense(machine.dual_coef_), machine.intercept_
-    if len(machine.classes_) == 2:
-        yield Hyperplane(tuple(machine.classes_), values, support, dual[0], float(b[0]))
-        return
-    owner = np.repeat(np.arange(len(machine.classes_)), machine.n_support_)
-    for k, (i, j) in enumerate(combinations(range(len(machine.classes_)), 2)):
-        coef = np.where(owner == i, dual[j - 1], np.where(owner == j, dual[i], 0.0))
-        yield Hyperplane(tuple(machine.classes_[[i, j]]), values, support, -coef, -float(b[k]))
+    kernel = getattr(model, "kernel", "rbf")
+    if kernel == PRECOMPUTED:
+        return lambda rows, others: X[np.ix_(rows, others)]
+    if callable(kernel):
+        return kernel
+    if hasattr(model, "kernels_"):
+        return model.kernels_[pair]
+    gamma = getattr(model, "_gamma", model.gamma)
+    if isinstance(gamma, str):
+        variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
+        gamma = 1 / X.shape[1] if gamma == "auto" else 1 / (X.shape[1] * variance)
+    options = {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
+    return partial(pairwise_kernels, metric=kernel, filter_params=True, **options)
+
+
+def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
+    """Raise UserError if `support_` of a model with a given kernel has no numbers of rows of X.
+
+    An SVC of scikit-learn numbers the rows of positive weight only; its decision function with a
+    given kernel then uses the kernel values of other rows. Support vectors have ``t f <= 1``.
+    """
+    n, support = len(X), np.asarray(model.support_)
+    wrong = (
+        n != model.shape_fit_[0] if hasattr(model, "shape_fit_") else n <= support.max(initial=0)
+    )
+    if not (wrong or hasattr(model, "fits_") or getattr(model, "fit_status_", 0)):
+        values = kernel_function(model, X)
+        rows = support if model.kernel == PRECOMPUTED else X[support]
+        K, labels = np.asarray(values(rows, rows)), y[support]
+        for pair, coef, b in pair_coefficients(model):
+            t, size = np.where(labels == pair[1], 1.0, -1.0), np.abs(K) @ np.abs(coef)
+            scale = 1.0 if getattr(model, "C", 0) else np.abs(coef).max()  # of a NuSVC: 1 / rho
+            allowed = 2 * model.tol * scale + FLOAT32 * size  # libsvm stores K in float32
+            above = t * (K @ coef + b) - 1 > allowed
+            wrong |= bool((coef * t < 0).any() or (above & (coef != 0)).any())
+    if wrong:
+        raise UserError(
+            f"the rows of X at support_ of {type(model).__name__} are not its support vectors; "
+            "give the training rows, and train without rows of weight 0: with a given kernel, "
+            "scikit-learn numbers the other rows only"
+        )
 
 
 # -- quantities --------------------------------------------------------------------------------

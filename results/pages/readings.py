@@ -28,7 +28,7 @@ import yaml
 
 from mmbench.config.plan import plan_of, replan
 from mmbench.config.read import config_of, set_value
-from mmbench.datasets.card import LOADER
+from mmbench.datasets.card_files import LOADER
 from mmbench.tables.build import comparable, published_table, sheet_of
 from mmbench.tables.render import to_csv
 from mmbench.tables.results import read_results

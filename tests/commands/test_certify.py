@@ -7,17 +7,19 @@ from itertools import combinations
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine, make_blobs
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.metrics.pairwise import linear_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler, scale
+from sklearn.preprocessing import OneHotEncoder, StandardScaler, scale
 from sklearn.svm import SVC, LinearSVC, NuSVC, OneClassSVM
 from typer.testing import CliRunner
 
@@ -361,3 +363,35 @@ def test_blank_lines_and_probabilities_in_a_file_are_skipped(wine, tmp_path):
     (tmp_path / "m.model").write_text(text)
     back = mmbench.certify(tmp_path / "m.model", X, y)
     assert_allclose(back.objective, mmbench.certify(model, X, y).objective)
+
+
+@pytest.fixture
+def table(wine, tmp_path):
+    """A table with a column of categories and a column of dates, in a file."""
+    X, y = wine
+    frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"]).assign(
+        colour=np.where(X[:, 3] > 0, "red", "blue"), day="2024-01-31", label=y
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    return frame
+
+
+def test_the_advice_about_a_table_is_an_option_of_the_command(table, tmp_path):
+    columns = ["a", "b", "c", "colour"]
+    encoder = ColumnTransformer([("words", OneHotEncoder(), ["colour"])], remainder="passthrough")
+    rows, y = table[columns], table["label"]
+    model = make_pipeline(encoder, SVC()).fit(rows, y)
+    joblib.dump(model, tmp_path / "m.joblib")
+    call = [str(tmp_path / "m.joblib"), str(tmp_path / "t.csv"), "--target", "label", "--trusted"]
+    refused = CliRunner().invoke(app, ["certify", *call])
+    assert refused.exit_code == 2
+    (key,) = re.findall(r"--set '?([^')]+)", refused.output)[:1]
+    call += ["--output", str(tmp_path / "c.csv"), "--set", key]
+    answer = CliRunner().invoke(app, ["certify", *call])
+    assert answer.exit_code == 0, answer.output
+    found = pd.read_csv(tmp_path / "c.csv")
+    assert_allclose(found.objective, mmbench.certify(model, rows, y).objective, rtol=1e-5)
+    joblib.dump(SVC().fit(encoder.fit_transform(rows), y), tmp_path / "m.joblib")
+    bare = CliRunner().invoke(app, ["certify", *call])
+    assert (bare.exit_code, "'colour' holds categories" in bare.output) == (2, True)
+    assert "--set" not in bare.output

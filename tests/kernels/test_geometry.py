@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR, LinearSVC
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 
 import mmbench
 from mmbench import FSVM, LDA, M4, MAMC, MEMPM, MMRM, MPM, RMM, SVM, SigmaSVM
@@ -216,6 +217,18 @@ def test_a_given_kernel_has_the_geometry_of_the_kernel_by_name(wine, given, cls)
     rows = K if given == "precomputed" else X
     found = mmbench.geometry(cls(kernel=given).fit(rows, y), rows, y)
     np.testing.assert_allclose(found.to_numpy(float), expected.to_numpy(float), rtol=1e-4)
+
+
+@pytest.mark.parametrize("given", ["precomputed", lambda X, Z: X @ Z.T], ids=["matrix", "callable"])
+@pytest.mark.parametrize("model", [SVC(), NuSVC(nu=0.1)], ids=["SVC", "NuSVC"])
+def test_rows_of_weight_zero_make_the_support_of_a_given_kernel_unknown(wine, model, given):
+    X, y = wine
+    rows = X @ X.T if given == "precomputed" else X
+    model = clone(model).set_params(kernel=given)
+    weights = np.where(np.arange(len(y)) % 7 == 3, 0.0, 1.0)
+    with pytest.raises(UserError, match="without rows of weight 0"):
+        mmbench.geometry(model.fit(rows, y, sample_weight=weights), rows, y)
+    assert len(mmbench.geometry(model.fit(rows, y, sample_weight=1 + weights), rows, y)) == 3
 
 
 def test_weights_and_coefficients_are_hyperplanes_too(pair):

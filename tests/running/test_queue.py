@@ -12,6 +12,7 @@ import pytest
 import mmbench
 from mmbench.config.read import load_configs
 from mmbench.errors import UserError
+from mmbench.running.local import LocalExecutor
 
 pytest.importorskip("dask_jobqueue", reason="needs the extra mmbench[dask]")
 
@@ -82,6 +83,12 @@ def test_a_refused_job_is_one_line(slurm, tmp_path):
     (slurm / "sbatch").write_text("#!/bin/bash\necho 'invalid partition: short' >&2; exit 1\n")
     with pytest.raises(UserError, match=r"^cluster slurm: .*invalid partition: short"):
         mmbench.run(CONFIG, tmp_path / "results", say=lambda line: None)
+
+
+def test_no_worker_starts_on_this_computer_beside_a_batch_system(monkeypatch, tmp_path):
+    monkeypatch.setattr(LocalExecutor, "start", lambda self: pytest.fail("a local worker starts"))
+    with pytest.raises(UserError, match="cluster slurm: this computer has no command sbatch"):
+        mmbench.run(CONFIG, tmp_path / "results", scheduler="slurm", say=lambda line: None)
 
 
 def test_a_computer_without_the_commands_is_one_line(tmp_path):

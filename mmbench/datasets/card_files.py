@@ -1,0 +1,62 @@
+"""The YAML files of data set cards: of mmbench, of plug-ins and in the user's folders.
+
+The models of `mmbench.datasets.card` are not needed here, so that ``mmbench list datasets`` answers
+at once.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mmbench.errors import UserError, did_you_mean
+from mmbench.plugins import with_plugins
+
+#: YAML loader: the parser of libyaml if PyYAML includes it (it reads all cards in a seventh of the
+#: time).
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+#: Environment variable that lists the folders of the user's cards.
+FOLDERS = "MMBENCH_CARDS"
+
+
+def card_names() -> list[str]:
+    """Return the names of all cards, sorted."""
+    return sorted(_card_files(os.environ.get(FOLDERS, "")))
+
+
+@cache
+def _card_files(folders: str) -> dict[str, Traversable]:
+    """Return the file of each card, by name."""
+    found: dict[str, Traversable] = {}
+    sources: list[Traversable] = [files("mmbench.datasets") / "cards"]
+    for path in with_plugins("cards", {}).values():
+        try:
+            sources.append(files(path))
+        except ImportError as error:
+            raise UserError(f"the cards of {path} cannot be found: {error}") from None
+    for folder in (*sources, *map(Path, filter(None, folders.split(os.pathsep)))):
+        if not folder.is_dir():
+            raise UserError(f"{FOLDERS}: {folder}: no such folder")
+        for file in folder.iterdir():
+            name = file.name.removesuffix(".yaml")
+            if name != file.name and found.setdefault(name, file) is not file:
+                raise UserError(f"{file}: there is a card {name!r} already, {found[name]}")
+    return found
+
+
+def read_card(name: str) -> tuple[Traversable, dict[str, Any]]:
+    """Return the file of a card and its content. UserError: if there is no card or no mapping."""
+    known = _card_files(os.environ.get(FOLDERS, ""))
+    if name not in known:
+        raise UserError(f"unknown data set {name!r}{did_you_mean(name, known)}")
+    try:
+        return known[name], dict(yaml.load(known[name].read_text("utf-8"), LOADER))
+    except (yaml.YAMLError, ValueError, TypeError, OSError) as error:
+        raise UserError(f"{known[name]}: not a valid card: {error}") from None
