@@ -52,8 +52,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "download_all_examples": False,
     "show_memory": False,
-    # what a script prints, not what its last line happens to return
-    "capture_repr": (),
+    # besides the printed text, last expressions that notebooks show as HTML
+    "capture_repr": ("_repr_html_",),
     "remove_config_comments": True,
     "within_subsection_order": "FileNameSortKey",
 }

@@ -478,7 +478,7 @@ def _linear_problems(
     if one_vs_rest:
         pairs = [("rest", c) for c in classes]
     # "balanced" refers to the weights of the rows in LinearSVC, to their numbers in SGDClassifier
-    balanced = {"sample_weight": weights} if hasattr(model, "C") and not ours else {}
+    balanced = {} if ours or hasattr(model, "alpha") else {"sample_weight": weights}
     of_class = np.ones(len(classes))
     if not ours:
         kinds = getattr(model, "class_weight", None)

@@ -17,6 +17,7 @@ from mmbench.jobs.store import CONFIG, write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
+    from mmbench.commands.outputs import TableText
     from mmbench.config.model import Config
 
 _USE = {"use": "svm"}
@@ -75,11 +76,18 @@ FIGURE = "machines"
 
 
 class Comparison(NamedTuple):
-    """The result of `easy`: the table as text, the results folder, and the exit code."""
+    """The result of `easy`: the table as text, the results folder, and the exit code.
 
-    text: str
+    A notebook shows the table as HTML.
+    """
+
+    text: TableText
     folder: Path
     exit_code: int
+
+    def _repr_html_(self) -> str:
+        """Return the table as HTML."""
+        return self.text._repr_html_()
 
 
 def easy(
@@ -118,7 +126,7 @@ def easy(
     UserError
         If the data or an option is not valid; no job has run in this case.
     """
-    from mmbench.commands.outputs import figure, table
+    from mmbench.commands.outputs import TableText, figure, table
 
     if not isinstance(data, str | Path):
         frame, data = data, Path(results) / "frame.csv"  # a file that workers can read
@@ -128,7 +136,7 @@ def easy(
     (finished,) = run(config, results, say=say, by_machine=True, **options)
     folder = finished.folder
     if not any((folder / "records").glob("*.npz")):  # no job has a result
-        return Comparison("", folder, finished.exit_code)
+        return Comparison(TableText(), folder, finished.exit_code)
     text = table(folder, say=say)
     try:
         figure(FIGURE, folder, say=say)

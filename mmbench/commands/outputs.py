@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import gzip
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from mmbench.commands.options import Say
 from mmbench.config.plan import replan
 from mmbench.errors import UserError, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_atomically
-from mmbench.tables.build import check_names, draw_tables
+from mmbench.tables.build import arranged, check_names, draw_tables
 from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.frame import SPLIT_COLUMNS
 from mmbench.tables.render import csv_text
 from mmbench.tables.results import (
     PREDICTION_COLUMNS,
+    Experiment,
+    each,
     folders_in,
     prediction_rows,
     read_results,
@@ -40,6 +42,30 @@ def silent(line: str) -> None:
     """Discard a message."""
 
 
+class TableText(str):
+    """Tables as text in one of the formats; in a notebook, they are shown as HTML."""
+
+    _experiments: Sequence[Experiment] = ()
+    _options: tuple = ()
+
+    def __new__(
+        cls, text: str = "", experiments: Sequence[Experiment] = (), *options: Any
+    ) -> TableText:
+        """Return the text of `experiments`; `options` are layout, metrics and bold."""
+        found = super().__new__(cls, text)
+        found._experiments, found._options = experiments, options
+        return found
+
+    def _repr_html_(self) -> str:
+        """Return the tables as HTML."""
+        from mmbench.tables.report import tables_as_html
+
+        found = self._experiments
+        return tables_as_html(
+            each(lambda one: arranged(one, *self._options), found, silent) if found else ()
+        )
+
+
 def table(
     results: Folders,
     fmt: str | None = None,
@@ -50,7 +76,7 @@ def table(
     metrics: Iterable[str] = (),
     include_failed: bool = False,
     bold: bool = True,
-) -> str:
+) -> TableText:
     """Return the tables of results folders, with measured and published values.
 
     Parameters
@@ -76,6 +102,11 @@ def table(
         Whether the best machine and all machines that a paired test does not distinguish from it
         are printed in bold.
 
+    Returns
+    -------
+    TableText
+        A string that notebooks show as HTML.
+
     Raises
     ------
     UserError
@@ -91,7 +122,7 @@ def table(
     text = draw_tables(read, fmt, layout, say, metrics, bold)
     if output is not None:
         _write(output, lambda file: file.write(text.encode()), "cannot write the table")
-    return text
+    return TableText(text, read, layout, metrics, bold)
 
 
 def figure(name: str, results: Folders, output: str | Path | None = None, say: Say = silent) -> str:

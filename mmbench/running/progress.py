@@ -1,4 +1,4 @@
-"""The progress of a run on the standard error stream: a bar on terminals, else a line per job."""
+"""The progress of a run: a bar on terminals and in notebooks, else a line per job."""
 
 import sys
 from collections import Counter
@@ -36,12 +36,12 @@ class Lines:
 
 
 class Bar(Lines):
-    """Progress bar on a terminal; failures are printed above the bar."""
+    """Progress bar on a terminal or in a notebook; failures are printed above the bar."""
 
     _FORMAT = "{desc}{n_fmt}/{total_fmt} jobs |{bar}| {elapsed}{postfix}"
 
     def __init__(self, total: int, stream: TextIO):
-        from tqdm import tqdm
+        from tqdm.auto import tqdm
 
         self._bar = tqdm(total=total, file=stream, bar_format=self._FORMAT, dynamic_ncols=True)
 
@@ -67,9 +67,10 @@ class Bar(Lines):
 
 
 def progress_for(total: int, stream: TextIO | None = None) -> Lines:
-    """Return a progress bar if the stream is a terminal, else a display with a line per job."""
+    """Return a progress bar on a terminal and in a notebook, else a display with a line per job."""
+    notebook = stream is None and "ipykernel" in sys.modules
     stream = stream or sys.stderr
-    if stream.isatty() and total:
+    if total and (notebook or stream.isatty()):
         return Bar(total, stream)
     lines = Lines(total, stream)
     if total:  # the first result may take a minute, as workers compile first

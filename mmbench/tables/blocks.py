@@ -390,7 +390,7 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
 
 def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:
     """Return p-value (NaN if it is unknown) and name of a paired test of two machines."""
-    if key not in sheet.cells or sheet.cells[key].records[0].job.split.rule != "official":
+    if not sheet.has_official_test(key):
         gaps = split_gaps(sheet, key, key.machine, best.machine, metric)
         return paired_p(gaps, size_ratio(sheet, key)), RESAMPLED
     first, second = (sheet.hits(name, FIRST) for name in (key, best))

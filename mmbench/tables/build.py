@@ -51,12 +51,19 @@ def draw_tables(
     def draw(experiment: Experiment) -> str:
         ready = experiment.text
         if ready is None or fmt != "markdown" or layout is not None or metrics:
-            name = _layout_of(experiment, layout, metrics)
-            table = arrange(sheet_of(experiment, layout, metrics), name, bold)
+            table = arranged(experiment, layout, metrics, bold)
             ready = to_latex(table) if fmt == "latex" else to_markdown(table)
         return ready
 
     return "\n".join(each(draw, experiments, say))
+
+
+def arranged(
+    experiment: Experiment, layout: str | None, metrics: Sequence[str], bold: bool
+) -> Table:
+    """Return the table of an experiment, see `draw_tables`."""
+    name = _layout_of(experiment, layout, metrics)
+    return arrange(sheet_of(experiment, layout, metrics), name, bold)
 
 
 def sheet_of(

@@ -1,6 +1,7 @@
 """Results folders, which hold experiments or reference tables, the tables of earlier full runs."""
 
 import csv
+import gzip
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +12,7 @@ from mmbench import resources
 from mmbench.errors import UserError
 from mmbench.jobs.record import BadRecord, Record
 from mmbench.jobs.store import CONFIG, Arrays, Key, Plan, RecordStore, key_of
-from mmbench.tables.frame import NO_TARGET, PLACE, Cell, Row, with_marks
+from mmbench.tables.frame import NO_TARGET, PLACE, Cell, Row, grouped, with_marks
 
 CSV = "table.csv"
 MARKDOWN = "table.md"
@@ -100,6 +101,14 @@ class Experiment:
         """File of `mmbench export` with one row per split; None if it is missing."""
         path = self.folder / SPLITS
         return path if path.is_file() else None
+
+    @cached_property
+    def stored_splits(self) -> dict[Key, list[dict[str, str]]]:
+        """Rows of the file `splits` of a reference table, by table cell."""
+        if self.has_records or self.splits is None:
+            return {}
+        with gzip.open(self.splits, "rt", encoding="utf-8", newline="") as file:
+            return grouped((_key(line), line) for line in csv.DictReader(file))
 
 
 def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
@@ -219,13 +228,17 @@ def _notes(line: Mapping[str, str]) -> tuple[str, str]:
     return own.removesuffix("; "), deviation
 
 
-def _row(line: Mapping[str, str]) -> Row:
+def _key(line: Mapping[str, str]) -> Key:
     degree, size = (int(line[name]) if line.get(name) else None for name in ("degree", "size"))
+    return Key(line["dataset"], line["kernel"], degree, line["machine"], size)
+
+
+def _row(line: Mapping[str, str]) -> Row:
     note, mark, reason = _notes(line)[0].partition(NO_TARGET)
     numbers: dict[str, Any] = {name: float(line[name]) for name in _NUMBERS if line.get(name)}
     flags: dict[str, Any] = {name: line[name] == "True" for name in _FLAGS if line.get(name)}
     return Row(
-        Key(line["dataset"], line["kernel"], degree, line["machine"], size),
+        _key(line),
         line["metric"],
         line["status"],
         note.removesuffix("; "),

@@ -6,11 +6,12 @@ training size, stored as a `Key` with an empty machine.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import UserError
+from mmbench.errors import Status, UserError
 from mmbench.jobs.identity import fingerprint
 from mmbench.jobs.store import Key
 from mmbench.tables.frame import METRIC, MISSING, Cell, Published, Row, Split, grouped
@@ -83,8 +84,21 @@ class Sheet:
 
     def by_split(self, key: Key, metric: str = METRIC) -> dict[Split, float]:
         """Return the values of a metric on the averaged splits of a table cell."""
-        values = self.cells[key].values(metric) if key in self.cells else []
-        return {at: value for at, value in values if not isinstance(value, str)}
+        if key in self.cells:
+            values = self.cells[key].values(metric)
+            return {at: value for at, value in values if not isinstance(value, str)}
+        return {
+            (int(row["repeat"]), int(row["fold"]), int(row["seed"])): float(row[metric])
+            for row in self.experiment.stored_splits.get(key, [])
+            if row.get(metric) and Status.FAILED not in json.loads(row["fits"])
+        }
+
+    def has_official_test(self, key: Key) -> bool:
+        """Whether all runs of a table cell have the same test rows."""
+        if key in self.cells:
+            return self.cells[key].records[0].job.split.rule == "official"
+        hashes = {row["split_hash"] for row in self.experiment.stored_splits.get(key, [])}
+        return len(hashes) == 1
 
     def per_pair(self, key: Key) -> dict[Split, list[Mapping[str, Any]]]:
         """Return the certificates of all pairs of classes on the finished splits of a cell."""
@@ -134,6 +148,10 @@ class Sheet:
                 # A classifier of another package without one-vs-one fits may name fewer classes.
                 classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
                 sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
+        for key, rows in self.experiment.stored_splits.items():
+            for row in rows:
+                counts = {part: int(row[part]) for part in ("n_train", "n_test") if row[part]}
+                found.setdefault(key.dataset, {}).update(counts)
         for name in found.keys() & card_names():
             found[name]["n_features"] = load_card(name).expect.shape[1]
         return found

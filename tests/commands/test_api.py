@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from sklearn.datasets import load_iris
 
 import mmbench
 from mmbench.commands.dry_run import dry_run
 from mmbench.errors import UserError
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.usefixtures("one_process")
 
@@ -31,11 +36,33 @@ def test_an_experiment_is_a_mapping_and_its_results_a_frame_a_table_and_a_file(t
     )
     assert said[-1].startswith("small: 2 jobs done")
     assert set(mmbench.load(finished.folder).machine) == {"lda"}
-    assert "iris" in mmbench.table(finished.folder)
+    table = mmbench.table(finished.folder)
+    assert "| iris" in table
+    shown = table._repr_html_()  # for notebooks
+    assert "LDA</th>" in shown
+    assert shown.count("<table") == table.count("|\n| -")
+    assert "<ol" not in shown
     mmbench.export(finished.folder, output=tmp_path / "rows.csv")
     assert (tmp_path / "rows.csv").read_text().count("\n") == 3
     (again,) = mmbench.run([EXPERIMENT], tmp_path, say=said.append)
     assert (again.done, again.reused) == (0, 2)
+
+
+def test_a_notebook_shows_tables_as_html_and_progress_as_a_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    iris = load_iris(as_frame=True).frame.rename(columns={"target": "<kind>"})
+    machines = ["machines={lda: {kernel: linear}}"]
+    comparison = mmbench.easy(iris, target="<kind>", results=tmp_path, set=machines, jobs=1)
+    assert "5/5 jobs" in capsys.readouterr().err
+    assert "<td" in comparison._repr_html_()
+    assert comparison._repr_html_() == comparison.text._repr_html_()
+    reference = ROOT / "results" / "reference" / "quickstart"
+    text = mmbench.table(reference)
+    assert text == (reference / "table.md").read_text(encoding="utf-8")
+    assert "<strong>" in text._repr_html_()
+    assert "<strong>" not in mmbench.table(reference, layout="machines", bold=False)._repr_html_()
 
 
 def test_jobs_of_other_sources_run_again_on_request(

@@ -7,11 +7,13 @@ script from `assets`, and the script of plotly, which draws the interactive pict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mmbench.errors import visible
 from mmbench.jobs.record import timestamp
+from mmbench.tables.model import Table
 from mmbench.tables.report.cell import write_cells
 from mmbench.tables.report.comparison import runs_to_compare, write_comparison
 from mmbench.tables.report.experiment import write_experiment
-from mmbench.tables.report.site import INDEX, Site
+from mmbench.tables.report.site import INDEX, Site, environment
 from mmbench.tables.report.view import View, summarize, unique_names
 from mmbench.tables.results import Experiment, each
 
@@ -38,3 +40,8 @@ def write_report(
     lines = [{"view": view, **summarize(view)} for view in views]
     values = {"lines": lines, "comparisons": comparisons, "written": timestamp()}
     return site.page(INDEX, "overview.html", **values)
+
+
+def tables_as_html(tables: Sequence[Table]) -> str:
+    """Return tables as HTML for a notebook, without a style sheet, scripts and pages of cells."""
+    return visible(environment().get_template("tables.html").render(tables=tables))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,7 @@ class Site:
 
     def page(self, path: str, template: str, **values: Any) -> Path:
         """Render a template to a page; its variable `root` is the relative path to the report."""
-        page = self._environment.get_template(template)
+        page = environment().get_template(template)
         return self.text(path, visible(page.render(root="../" * path.count("/"), **values)))
 
     def table(self, path: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Path:
@@ -80,30 +80,32 @@ class Site:
             raise UserError(f"{target.parent}: cannot be written: {error.strerror}") from None
         return target
 
-    @cached_property
-    def _environment(self) -> Environment:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
 
-        environment = Environment(
-            loader=PackageLoader("mmbench.tables.report"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        environment.globals["version"] = __version__
-        own = (
-            emphasized,
-            footnotes,
-            groupwise,
-            kernel_text,
-            metric_name,
-            most_confused,
-            small_text,
-        )
-        filters = (*own, number, optional, published, signed)
-        environment.filters |= {function.__name__: function for function in filters}
-        return environment
+@cache
+def environment() -> Environment:
+    """Return the templates with their filters."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("mmbench.tables.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["version"] = __version__
+    own = (
+        emphasized,
+        footnotes,
+        groupwise,
+        kernel_text,
+        metric_name,
+        most_confused,
+        small_text,
+    )
+    filters = (*own, number, optional, published, signed)
+    environment.filters |= {function.__name__: function for function in filters}
+    return environment
 
 
 def optional(value: float | None, form: str = "", nothing: str = "") -> Any:
