@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 
+import pandas as pd
 import pytest
 from helpers.planned import config_names, full_plan
 
@@ -16,7 +17,7 @@ from mmbench.resources import CONFIGS, REFERENCE
 from mmbench.running.memory import estimate_bytes
 
 LINE = re.compile(r"\| `(\w+)` \| (\d+) \| (\d+) (min|s) \| ([\d.]+) GiB \|")
-SETS = re.compile(r"The nightly set takes ([\d.]+) hours?, the weekly one ([\d.]+)")
+SETS = re.compile(r"(nightly|weekly|monthly) set takes ([\d.]+) CPU hours")
 COSTS = {name: rest for name, *rest in LINE.findall((CONFIGS / "README.md").read_text())}
 
 
@@ -40,11 +41,14 @@ def test_lines_are_what_a_dry_run_estimates(name: str, monkeypatch):
         assert 0.5 * stated < minutes < 1.6 * stated + 0.1
 
 
-@pytest.mark.parametrize("options", [[], ["--weekly"]], ids=["nightly", "weekly"])
-def test_the_sets_that_run_by_themselves_take_what_is_said(options: list[str]):
+@pytest.mark.parametrize(("name", "most"), [("nightly", 4), ("weekly", 14), ("monthly", 48)])
+def test_the_sets_that_run_by_themselves_take_what_is_said(name: str, most: float):
     reproduce = CONFIGS.parent / "scripts" / "reproduce"
-    listed = json.loads(subprocess.check_output([reproduce, "--list", *options]))
-    hours = sum(int(COSTS[n][1]) / {"min": 60, "s": 3600}[COSTS[n][2]] for n in listed)
-    stated = SETS.search((CONFIGS / "README.md").read_text())
-    assert hours == pytest.approx(float(stated[2 if options else 1]), abs=0.1)
-    assert hours < 4 or options
+    hours = 0.0
+    for listed in json.loads(subprocess.check_output([reproduce, "--list", f"--{name}"])):
+        table = pd.read_csv(REFERENCE / listed / "table.csv")
+        times = table[table.metric.str.startswith("seconds_")]
+        hours += (times.measured * times.n).sum() / 3600
+    stated = dict(SETS.findall((CONFIGS / "README.md").read_text()))
+    assert hours == pytest.approx(float(stated[name]), rel=0.1)
+    assert hours < most

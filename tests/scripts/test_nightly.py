@@ -33,17 +33,33 @@ def run(script: str, folder: Path, values: dict[str, str], **variables: str) -> 
     subprocess.run(command, cwd=folder, env={**os.environ, **variables}, check=True)
 
 
-@pytest.mark.parametrize("option", ["", "--weekly"])
-def test_the_matrix_has_a_part_for_each_experiment(option, tmp_path):
+SETS = ["nightly", "weekly", "monthly"]
+
+
+def listed(chosen: str, folder: Path) -> list[str]:
+    """Return the experiments of a set, by the step that makes the matrix."""
+    [expression] = re.findall(r"\$\{\{ *(.*?) *\}\}", step("list", "list experiments"))
+    output = folder / f"output-{chosen}"
+    run(step("list", "list"), ROOT, {expression: chosen}, GITHUB_OUTPUT=str(output))
+    return json.loads(output.read_text().removeprefix("names="))
+
+
+def test_a_set_is_chosen_by_the_schedule_or_by_hand():
     [expression] = re.findall(r"\$\{\{ *(.*?) *\}\}", step("list", "list experiments"))
     triggers = WORKFLOW[True]  # "on", as YAML reads it
-    assert triggers["schedule"][1]["cron"] in expression and "inputs.weekly" in expression
-    assert triggers["workflow_dispatch"]["inputs"]["weekly"]["type"] == "boolean"
-    output = tmp_path / "output"
-    run(step("list", "list"), ROOT, {expression: option}, GITHUB_OUTPUT=str(output))
-    names = json.loads(output.read_text().removeprefix("names="))
-    assert all((ROOT / "configs" / f"{name}.yaml").exists() for name in names)
-    assert ("quickstart" in names, "mmrm_table2" in names) == (True, option == "--weekly")
+    assert triggers["workflow_dispatch"]["inputs"]["set"]["options"] == SETS
+    assert expression.startswith("inputs.set || ") and expression.endswith(f" || {SETS[0]!r}")
+    named = dict(re.findall(r"github.event.schedule == '(.*?)' && '(\w+)'", expression))
+    others = [trigger["cron"] for trigger in triggers["schedule"] if trigger["cron"] in named]
+    assert [named[cron] for cron in others] == SETS[1:]
+    assert len(others) == len(triggers["schedule"]) - 1
+
+
+def test_the_matrix_has_a_part_for_each_experiment(tmp_path):
+    nightly, weekly, monthly = (listed(chosen, tmp_path) for chosen in SETS)
+    assert set(nightly) < set(weekly) < set(monthly)
+    assert sorted(monthly) == sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
+    assert ("quickstart" in nightly, "mmrm_table2" in weekly) == (True, True)
     assert (
         JOBS["reproduce"]["strategy"]["matrix"]["name"]
         == "${{ fromJSON(needs.list.outputs.names) }}"
@@ -171,3 +187,27 @@ def test_the_site_is_published_after_it_was_built():
 def test_every_job_has_a_time_limit(path: Path):
     jobs = yaml.safe_load(path.read_text())["jobs"]
     assert [name for name, job in jobs.items() if "timeout-minutes" not in job] == []
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob(".github/workflows/*.yml")), ids=lambda p: p.stem)
+def test_every_expression_names_what_exists(path: Path):
+    workflow = yaml.safe_load(path.read_text())
+    triggers = workflow[True]  # "on", as YAML reads it
+    dispatch = triggers.get("workflow_dispatch") if isinstance(triggers, dict) else None
+    inputs = (dispatch or {}).get("inputs", {})
+    for job in workflow["jobs"].values():
+        needs = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
+        known = {f"inputs.{name}" for name in inputs}
+        known |= {f"matrix.{name}" for name in job.get("strategy", {}).get("matrix", {})}
+        known |= {f"steps.{s['id']}" for s in job["steps"] if "id" in s}
+        for name in needs:
+            outputs = workflow["jobs"][name].get("outputs", {})
+            known |= {f"needs.{name}.outputs.{output}" for output in outputs}
+        for step in job["steps"]:
+            assert ("run" in step) != ("uses" in step), step
+            assert "@" in step.get("uses", "@")
+        conditions = [job.get("if", ""), *(step.get("if", "") for step in job["steps"])]
+        found = re.findall(r"\$\{\{(.*?)\}\}", json.dumps(job)) + conditions
+        names = re.findall(r"\b(?:inputs|matrix|steps|needs)\.[\w.]*", " ".join(found))
+        for name in names:
+            assert any(name == k or name.startswith(f"{k}.") for k in known), name
