@@ -40,6 +40,9 @@ from mmbench.solvers.result import Result
 #: are twice the spreads of the solution.
 RESIDUAL_SHARE = 0.2
 
+#: Least tolerance that is passed to the solver of the cone programs.
+LEAST_SOLVER_TOL = 1e-13
+
 #: Maximum number of values of rho, each twice the value before, that are tried as the upper end of
 #: the search.
 MAX_ENDS = 30
@@ -84,16 +87,24 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     "reference" each point has a separate cone, as in the paper.
     """
     search = _RhoSearch(problem, solver, tol)
-    ends = [search.evaluate(0.0), search.evaluate(search.kappa)]
-    while ends[-1].weight * problem.C < search.kappa and len(ends) < MAX_ENDS and not time_is_up():
+    ends, C = [search.evaluate(0.0), search.evaluate(1.0)], search.problem.C
+    while ends[-1].weight * C < 1.0 and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
     # In intervals narrower than 0.1 * tol the accuracy of the multipliers limits the lower bound.
     # If the optimal rho is nearly zero, the search stops at an interval of this width.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
     # if C is near `least_penalty`, no upper bound on rho is found
-    if ends[-1].weight * problem.C < search.kappa:
+    if ends[-1].weight * C < 1.0:
         bound = -np.inf
-    return replace(best, bound=bound, iterations=search.iterations)
+    kappa = search.kappa
+    return replace(
+        best,
+        w=best.w / kappa,
+        rho=kappa * best.rho,
+        value=kappa * best.value,
+        bound=kappa * bound,
+        iterations=search.iterations,
+    )
 
 
 def least_penalty(problem: MarginProblem) -> float:
@@ -103,27 +114,40 @@ def least_penalty(problem: MarginProblem) -> float:
 
 
 class _RhoSearch:
-    """Solutions of "fixed rho", and lower bounds on the objective at other values of rho."""
+    """Solutions of "fixed rho", and lower bounds on the objective at other values of rho.
+
+    The rows, C and rho are divided by kappa, so that the spreads of the MPM sum to 1. In the units
+    of the problem the solver's errors in the spreads are multiplied by rho in the slacks of all
+    rows; with a ridge of 1e-8 kappa is above 1000, and the gap stays above 1e-6.
+    """
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
-        self.problem, self.solver, self.tol = problem, solver, tol
+        self.solver, self.tol = solver, tol
         self.mpm = minimax_direction(problem.delta, problem.var_x, problem.var_y)
-        self.kappa, self.iterations = 1.0 / self.mpm.value, 0
+        self.kappa = kappa = 1.0 / self.mpm.value
+        rows, delta = np.asarray(problem.rows) / kappa, problem.delta / kappa
+        self.problem = replace(problem, rows=rows, delta=delta, C=problem.C / kappa)
+        self.iterations, self.lowest = 0, 1.0
 
     def evaluate(self, at: float) -> MeanSolution:
         """Solve the program "fixed rho"."""
         problem, (n, k) = self.problem, self.problem.rows.shape
         program = fixed_program(problem, at)
         a_row = self.solver == "reference" and at > 0
-        found = solve_spread(program, self.solver, min(1e-9, 1e-3 * self.tol), cone_a_row=a_row)
+        # the errors of the solver are absolute, and the gap is relative to the objective
+        tol = max(LEAST_SOLVER_TOL, min(1e-9, 1e-3 * self.tol) * min(1.0, abs(self.lowest)))
+        found = solve_spread(program, self.solver, tol, cone_a_row=a_row)
         self.iterations += found.iterations
         w, b = found.x[:k], float(found.x[k])
         scale = float(problem.delta @ w)
         if not scale > 0:  # the solver has failed
-            w, b, scale = self.mpm.w, best_bias(problem.rows @ self.mpm.w, problem.y), 1.0
+            w, scale = self.kappa * self.mpm.w, 1.0
+            b = best_bias(problem.rows @ w, problem.y)
         w, b = w / scale, b / scale
         rho, slack = self._best_rho(w, b)
-        uncertainty = RESIDUAL_SHARE * self.tol * abs(problem.C * slack - rho)
+        value = problem.C * slack - rho
+        self.lowest = min(self.lowest, value)
+        uncertainty = RESIDUAL_SHARE * self.tol * abs(value)
         a = balanced(found.multipliers[:n], problem.y, problem.weights)
         c = float(np.clip(found.multipliers[n:].sum(), 0.0, problem.removed))
         return MeanSolution(
@@ -138,7 +162,7 @@ class _RhoSearch:
             gamma=found.equation_multiplier,
             residual=0.5 * uncertainty / (problem.C * float(problem.spreads(w).sum())),
             uncertainty=uncertainty,
-            value=problem.C * slack - rho,
+            value=value,
             bound=-np.inf,
             violation=abs(float(problem.delta @ w) - 1.0),
             iterations=found.iterations,

@@ -18,6 +18,8 @@ from helpers.minimax_family import (
     twins,
 )
 from scipy.optimize import linprog
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from mmbench.errors import Status
@@ -229,6 +231,23 @@ def test_mean_is_certified_where_rho_is_a_small_share_of_kappa(factor):
     fit = machine.train(problem(*gaussians(shift=0.3), wide)).fit
     assert fit.status is Status.OPTIMAL
     assert fit.extra["rho"] < 0.01 * fit.extra["kappa"]
+
+
+@pytest.mark.parametrize("factor", [20.0, 1000.0])
+def test_mean_is_certified_with_a_small_ridge(factor):
+    """kappa is 1715: without units in which it is 1 the gaps are 2e-6 and 3e-6."""
+    X, y = load_wine(return_X_y=True)
+    index = np.random.default_rng(0).permutation(np.flatnonzero(y < 2))[:80]
+    X, y = StandardScaler().fit_transform(X[index]), np.where(y[index] == 1, 1.0, -1.0)
+    data = problem(X, y, Kernel("rbf", 0.1))
+    model = m4(data.kernel, ridge=1e-8, normalization="mean", C_factor=factor).train(data)
+    fit, f = model.fit, data.gram @ model.coef + model.intercept
+    spreads = [spread(model.coef, form) for form in kernel_forms(data.gram, y, 1e-8)]
+    slack = np.maximum(0, fit.extra["rho"] * np.where(y > 0, *spreads) - y * f).sum()
+    assert f[y > 0].mean() - f[y < 0].mean() == pytest.approx(1, rel=1e-9)
+    assert fit.objective == pytest.approx(fit.extra["C"] * slack - fit.extra["rho"], rel=1e-6)
+    assert fit.status is Status.OPTIMAL
+    assert fit.gap < 1e-6
 
 
 def test_mean_looks_as_far_as_there_may_be_a_better_rho():
