@@ -146,8 +146,12 @@ def certify(
             f"the objective of {type(model).__name__} is not known; known are SVC, NuSVC, "
             "LinearSVC, SGDClassifier and the machines of mmbench"
         )
-    if set(labels.tolist()) != set(np.asarray(model.classes_).tolist()):
-        raise UserError(f"{_label_difference(model.classes_, labels)}; {_TRAINING_DATA}")
+    known, found = set(np.asarray(model.classes_).tolist()), set(labels.tolist())
+    if unknown := sorted({repr(label) for label in found - known}):
+        problem = f"y has labels that the model does not know: {listed(unknown)}"
+        raise UserError(f"{problem}; {_TRAINING_DATA}")
+    if lacking := sorted(map(repr, known - found)):
+        raise UserError(f"y has no row of the model's classes {listed(lacking)}; {_TRAINING_DATA}")
     stored = getattr(model, "C", None)  # C is 0 for a NuSVC, and model files contain no C
     if C is not None and (not C > 0 or (stored and stored != C)):
         raise UserError(f"C={C:g}: the model stores C={stored:g}" if stored else "C must be > 0")
@@ -211,14 +215,6 @@ def _validated(
     return model, rows, labels, weights
 
 
-def _label_difference(classes: ArrayLike, labels: NDArray) -> str:
-    """Return a description of the labels that only a model or only its data have."""
-    known, found = set(np.asarray(classes).tolist()), set(labels.tolist())
-    if unknown := sorted({repr(label) for label in found - known}):
-        return f"y has labels that the model does not know: {listed(unknown)}"
-    return f"y has no row of the model's classes {listed(sorted(map(repr, known - found)))}"
-
-
 def _check_objectives(fits: Sequence[Any], objectives: Iterable[float]) -> None:
     """Raise UserError unless a machine of mmbench has the objectives of its training."""
     for fit, objective in zip(fits, objectives, strict=True):
@@ -278,75 +274,63 @@ def _with_categories(data: Dataset) -> pd.DataFrame:
 
 def _certificate(problem: Binary) -> dict[str, Any]:
     """Return a row of the result of `certify`."""
-    y, C, u = problem.y, problem.C, problem.u
-    slack = np.maximum(0.0, 1.0 - y * problem.f)
-    losses = slack**2 if problem.squared_loss else slack
-    objective = 0.5 * problem.square + float(C @ losses)
-    dual, violation, n_support = np.nan, np.nan, int(np.count_nonzero(slack > 0))
-    if u is not None:
-        a = u * y
-        dual = float(a.sum()) - 0.5 * problem.square
-        sum_u = abs(float(u.sum())) if problem.free_intercept else 0.0
-        violation = max(0.0, float((-a).max()), float((a - C).max()), sum_u)
-        n_support = int(np.count_nonzero(u))
-    optimum, bound, f, status = _optimum(problem)
-    own = dual if u is not None and violation <= DUAL_TOLERANCE * float(C.max()) else -np.inf
-    ours, theirs = (objective, dual, violation, own), (optimum, bound, status)
-    return _row(problem.pair, ours, theirs, problem.f, f, n_support)
-
-
-def _row(
-    pair: tuple[Any, Any],
-    ours: tuple[float, float, float, float],
-    theirs: tuple[float, float, Any],
-    f: NDArray,
-    optimal_f: NDArray,
-    n_support: int,
-) -> dict[str, Any]:
-    """Return a row of the result: a model beside the solution of mmbench.
-
-    `ours` are objective, dual, violation and lower bound of the model; `theirs` are objective,
-    bound and status of the solution of mmbench. `f` and `optimal_f` are the decisions of the model
-    and of this solution.
-    """
-    from mmbench.solvers.result import relative_gap
-
-    (objective, dual, violation, own), (optimum, bound, status) = ours, theirs
-    return {
-        "pair": f"{pair[0]} / {pair[1]}",
-        "objective": objective,
-        "dual": dual,
-        "violation": violation,
-        "optimum": optimum,
-        "bound": bound,
-        "gap": max(0.0, relative_gap(objective, max(own, bound))),
-        "decision_change": float(np.abs(optimal_f - f).max()),
-        "labels_changed": int(np.count_nonzero((optimal_f > 0) != (f > 0))),
-        "n_support": n_support,
-        "status": str(status),
-    }
-
-
-def _optimum(problem: Binary) -> tuple[float, float, NDArray, str]:
-    """Return objective, lower bound, decisions and status of a solution by mmbench."""
     from mmbench.machines import SVM
 
+    X, y, C, u = problem.X, problem.y, problem.C, problem.u
+    slack = np.maximum(0.0, 1.0 - y * problem.f)
+    losses = slack**2 if problem.squared_loss else slack
+    model = {"objective": 0.5 * problem.square + float(C @ losses), "dual": np.nan}
+    model |= {"violation": np.nan, "n_support": int(np.count_nonzero(slack > 0))}
+    own = -np.inf
+    if u is not None:
+        a = u * y
+        sum_u = abs(float(u.sum())) if problem.free_intercept else 0.0
+        violation = max(0.0, float((-a).max()), float((a - C).max()), sum_u)
+        model |= {"dual": float(a.sum()) - 0.5 * problem.square, "violation": violation}
+        model["n_support"] = int(np.count_nonzero(u))
+        own = model["dual"] if violation <= DUAL_TOLERANCE * float(C.max()) else own
     if problem.squared_loss:
-        return _squared(problem)
-    X, y, C = problem.X, problem.y, problem.C
+        return _row(problem.pair, model, own, problem.f, *_squared(problem))
     if not problem.free_intercept:
         # If each row is mirrored at the origin, and its penalty is halved, b = 0 is optimal.
         X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
         y, C = np.append(y, -y), np.append(C, C) / 2
     machine = SVM(kernel=problem.kernel, C=float(C.max()), tol=1e-6)
     fit = machine.fit(X, y, sample_weight=C / C.max()).fits_[0]
-    f = machine.decision_function(X)[: len(problem.y)]
-    if not problem.free_intercept:
-        f = f - machine.intercept_[0]
-    return fit.objective, fit.bound, f, str(fit.status)
+    b = 0.0 if problem.free_intercept else machine.intercept_[0]
+    f = machine.decision_function(X)[: len(problem.y)] - b
+    return _row(problem.pair, model, own, problem.f, f, fit.objective, fit.bound, fit.status)
 
 
-def _squared(problem: Binary) -> tuple[float, float, NDArray, str]:
+def _row(
+    pair: tuple[Any, Any],
+    model: dict[str, Any],
+    own: float,
+    f: NDArray,
+    optimal_f: NDArray,
+    optimum: float,
+    bound: float,
+    status: str,
+) -> dict[str, Any]:
+    """Return a row of the result: a model with its lower bound `own` and its decisions `f` beside
+    decisions, objective, bound and status of the solution of mmbench.
+    """
+    from mmbench.solvers.result import relative_gap
+
+    return {
+        "pair": f"{pair[0]} / {pair[1]}",
+        **{name: model[name] for name in ("objective", "dual", "violation")},
+        "optimum": optimum,
+        "bound": bound,
+        "gap": max(0.0, relative_gap(model["objective"], max(own, bound))),
+        "decision_change": float(np.abs(optimal_f - f).max()),
+        "labels_changed": int(np.count_nonzero((optimal_f > 0) != (f > 0))),
+        "n_support": model["n_support"],
+        "status": str(status),
+    }
+
+
+def _squared(problem: Binary) -> tuple[NDArray, float, float, str]:
     """Minimise ``1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by Newton's method of liblinear.
 
     The dual variables ``a_i = 2 C_i max(0, 1 - y_i w'x_i)`` give the lower bound
@@ -364,7 +348,7 @@ def _squared(problem: Binary) -> tuple[float, float, NDArray, str]:
     objective = 0.5 * float(w @ w) + losses
     bound = float(a.sum() - 0.5 * v @ v) - losses
     solved = objective - bound <= 1e-6 * objective
-    return objective, bound, X @ w, "optimal" if solved else "inaccurate"
+    return X @ w, objective, bound, "optimal" if solved else "inaccurate"
 
 
 def _signs(labels: NDArray, pair: tuple[Any, Any]) -> tuple[NDArray, NDArray]:
@@ -377,7 +361,7 @@ def _kernel_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
     """Yield the problems of a model with dual variables, one per pair of classes."""
-    from mmbench.kernels.matrix import is_semidefinite
+    from mmbench.kernels.matrix import is_given, is_semidefinite
 
     classes, ours = np.asarray(model.classes_), hasattr(model, "fits_")
     kernel = getattr(model, "kernel", "rbf")
@@ -389,19 +373,19 @@ def _kernel_problems(
         X = X[np.ix_(counted, counted)] if kernel == "precomputed" else X[counted]
         labels, weights = labels[counted], weights[counted]
     support, dual_coef = np.asarray(model.support_), np.asarray(_dense(model.dual_coef_))
-    has_vectors = kernel != "precomputed" and not callable(kernel)
-    if support.max(initial=-1) >= X.shape[0] or (
-        has_vectors and _differs(X[support], model.support_vectors_)
-    ):
+    wrong = support.max(initial=-1) >= X.shape[0]
+    if not wrong and not is_given(kernel):
+        near, vectors = _dense(X[support]), np.asarray(_dense(model.support_vectors_), dtype=float)
+        wrong = near.shape != vectors.shape or not np.allclose(near, vectors, rtol=1e-6, atol=0)
+    if wrong:
         raise UserError(
             "the rows of X at the indices support_ are not the support vectors of the model; give "
             "the training rows in the order of the training"
         )
     if X.shape[0] > MAX_KERNEL_ROWS:
         raise UserError(f"X has {X.shape[0]} rows, and at most {MAX_KERNEL_ROWS} are certified")
-    per_class = dict(zip(classes.tolist(), getattr(model, "class_weight_", ()), strict=False))
-    if is_nu:  # class weights have no effect
-        per_class = {}
+    factors = () if is_nu else getattr(model, "class_weight_", ())  # no effect in a NuSVC
+    per_class = dict(zip(classes.tolist(), factors, strict=False))
     largest = 0.0 if is_nu else float((np.abs(dual_coef) / weights[support]).max(initial=0.0))
     for k, (pair, coef, intercept) in enumerate(pair_coefficients(model)):
         rows, y = _signs(labels, pair)
@@ -433,12 +417,6 @@ _TRAINING_DATA = "give the rows and labels of the training"
 
 def _dense(values: Any) -> Any:
     return values.toarray() if issparse(values) else values
-
-
-def _differs(rows: Any, others: Any) -> bool:
-    """Return whether two arrays of rows differ."""
-    rows, others = _dense(rows), np.asarray(_dense(others), dtype=float)
-    return rows.shape != others.shape or not np.allclose(rows, others, rtol=1e-6, atol=0)
 
 
 def _linear_problems(
@@ -473,29 +451,26 @@ def _linear_problems(
         column = np.full((X.shape[0], 1), float(scaling))
         X = csr_array(hstack([X, csr_array(column)])) if issparse(X) else np.hstack([X, column])
         coef, intercepts = np.column_stack([coef, intercepts / scaling]), np.zeros(len(coef))
-    ours, one_vs_rest = hasattr(model, "fits_"), len(classes) > 2 and not hasattr(model, "fits_")
-    pairs: list[tuple[Any, Any]] = list(combinations(classes, 2))
-    if one_vs_rest:
-        pairs = [("rest", c) for c in classes]
-    # "balanced" refers to the weights of the rows in LinearSVC, to their numbers in SGDClassifier
-    balanced = {} if ours or hasattr(model, "alpha") else {"sample_weight": weights}
-    of_class = np.ones(len(classes))
+    ours = hasattr(model, "fits_")
+    one_vs_rest = len(classes) > 2 and not ours
+    pairs = [("rest", c) for c in classes] if one_vs_rest else list(combinations(classes, 2))
+    of_class: Any = None
     if not ours:
+        # "balanced" refers to the weights of rows in LinearSVC, to their number in SGDClassifier
+        balanced = {} if hasattr(model, "alpha") else {"sample_weight": weights}
         kinds = getattr(model, "class_weight", None)
         of_class = compute_class_weight(kinds, classes=classes, y=labels, **balanced)
     for (low, high), w, b in zip(pairs, coef, intercepts, strict=True):
+        rows, y = _signs(labels, (low, high))
         if one_vs_rest:
             rows, y = np.arange(len(labels)), np.where(labels == high, 1.0, -1.0)
-        else:
-            rows, y = _signs(labels, (low, high))
         part = X[rows]
         if ours:
             penalties = _pair_weights(model, (low, high), y, weights[rows])
         else:
             # against the rest, only the positive class has a class weight
             negative = 1.0 if one_vs_rest else of_class[0]
-            positive = of_class[np.flatnonzero(classes == high)[0]]
-            penalties = weights[rows] * np.where(y > 0, positive, negative)
+            penalties = weights[rows] * np.where(y > 0, of_class[classes == high], negative)
         names = (str(low), str(high))
         f, square = part @ w + b, float(w @ w)
         squared = loss == "squared_hinge"
@@ -525,9 +500,10 @@ def _by_reference(
     f, g = model.pairwise_decision_function(X), reference.pairwise_decision_function(X)
     for k, (fit, other) in enumerate(zip(model.fits_, reference.fits_, strict=True)):
         rows, _ = _signs(labels, fit.pair)
-        ours = fit.objective, fit.bound, fit.max_violation, fit.bound
+        own = {"objective": fit.objective, "dual": fit.bound, "violation": fit.max_violation}
+        own["n_support"] = fit.n_support
         theirs = other.objective, other.bound, other.status
-        yield _row(fit.pair, ours, theirs, f[rows, k], g[rows, k], fit.n_support)
+        yield _row(fit.pair, own, fit.bound, f[rows, k], g[rows, k], *theirs)
 
 
 def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:

@@ -25,7 +25,7 @@ from mmbench.machines import alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.resources import REFERENCE
 from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
-from mmbench.running.progress import duration, readable
+from mmbench.running.progress import duration, readable, seconds_of
 from mmbench.running.runner import has_other_sources
 from mmbench.tables.results import CSV, read_reference
 from mmbench.tables.statistics import LEVEL, detectable_difference
@@ -145,7 +145,7 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
     seconds: dict[Key, list[float]] = defaultdict(list)
     done = {record.key: record for record in store.records()[0] if record.done}
     for record in done.values():
-        seconds[key_of(record.job)].append(sum(record.wall_seconds.values()))
+        seconds[key_of(record.job)].append(seconds_of(record.wall_seconds))
     jobs = [job for job in experiment.jobs if job.key in done]
     keys = {j.key for j in jobs if not (rerun and has_other_sources(j, done[j.key].code))}
     return keys, {key: fmean(values) for key, values in seconds.items()}

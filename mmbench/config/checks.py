@@ -146,18 +146,20 @@ def _check_machines(config: Config) -> list[MachineColumn]:
             _check_settings(column)
             with at("use"):
                 _check_parent(config, column, list(config.machines)[:k])
-            with at("calibrate"):
-                _check_calibration(config, column)
+            if column.entry.calibrate and (config.source or config).select.scope == "pair":
+                message = "probabilities need one parameter set for all pairs; use scope: global"
+                raise Fault(message, "calibrate")
+            if column.entry.calibrate and config.protocol.test.rule == "time_series":
+                raise Fault("needs folds of all training rows, not time_series", "calibrate")
         joint = column.foreign or issubclass(column.cls, JointClassifier)
         if config.select.scope == "pair" and joint:
             message = f"{column.name} has one parameter set for all class pairs"
             raise Fault(f"{message}; use scope: global", "select", "scope")
     declared = {p: d for column in columns for p, d in column.cls.parameters.items()}
     known = {p for p, d in declared.items() if d.numeric and p not in EXPERIMENT_KEYS}
-    for parameter in config.select.prefer:
-        check_known(
-            parameter, known, "no machine here has parameter", "select", "prefer", parameter
-        )
+    with at("select", "prefer"):
+        for parameter in config.select.prefer:
+            check_known(parameter, known, "no machine here has parameter", parameter)
     return columns
 
 
@@ -167,11 +169,9 @@ def _check_name(name: str, machine: str) -> None:
     if machine == name and name not in known:
         stated = "a column of another name states its machine: {machine: NAME}"
         raise ValueError(f"unknown machine {name!r}{did_you_mean(name, known)} ({stated})")
-    if machine == name:
-        return
-    if name in known:
+    if machine != name and name in known:
         raise ValueError(f"{name!r} is the name of another machine; give this column another name")
-    if not re.fullmatch(NAME_PATTERN, name):
+    if machine != name and not re.fullmatch(NAME_PATTERN, name):
         raise ValueError(f"{name!r} cannot name a column of a table")
 
 
@@ -212,13 +212,6 @@ def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> N
         raise ValueError(f"{parent} does not run with kernel {min(lacking)}")
 
 
-def _check_calibration(config: Config, column: MachineColumn) -> None:
-    if column.entry.calibrate and (config.source or config).select.scope == "pair":
-        raise ValueError("probabilities need one parameter set for all pairs; use scope: global")
-    if column.entry.calibrate and config.protocol.test.rule == "time_series":
-        raise ValueError("needs folds of all training rows, not time_series")
-
-
 def _check_grid_points(config: Config, columns: list[MachineColumn]) -> None:
     for column in columns:
         grid = column.entry.grid
@@ -232,22 +225,19 @@ def _check_grid_points(config: Config, columns: list[MachineColumn]) -> None:
 
 def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> None:
     kernels = sorted({k for column in columns for k in column.kernels})
-    for key in ("gamma_scaling", "kernel_scaling"):
-        if getattr(config, key) == "none":
+    for key in ("gamma_scaling", "kernel_scaling", "degree"):
+        if getattr(config, key) in ("none", None):
             continue
         with at(key):
             check_relevant(key, kernels)
             for column in columns:  # without this parameter the key would have no effect
-                if not column.foreign and key not in column.cls.parameters:
+                if key != "degree" and not column.foreign and key not in column.cls.parameters:
                     raise ValueError(f"{column.machine} has no parameter {key!r}")
-    if config.degree is not None:
-        with at("degree"):
-            check_relevant("degree", kernels)
         for name, entry in config.machines.items():
             for part in ("params", "grid"):
-                if "degree" in getattr(entry, part):
-                    message = "degree is also a key of the experiment"
-                    raise Fault(message, "machines", name, part, "degree")
+                if key in getattr(entry, part):
+                    message = f"{key} is also a key of the experiment"
+                    raise Fault(message, "machines", name, part, key)
 
 
 # -- other experiments and published tables ----------------------------------------------------
@@ -262,9 +252,8 @@ def check_source(config: Config, source: Config) -> None:
     for problem in _source_problems(config, source):
         raise Fault(f"{source.name} {problem}", "parameters_from")
     if len(source.protocol.seeds) > 1 or len(config.protocol.seeds) > 1:
-        raise Fault(
-            "parameters can be inherited for one seed, not for a list of seeds", "parameters_from"
-        )
+        message = "parameters can be inherited for one seed, not for a list of seeds"
+        raise Fault(message, "parameters_from")
 
 
 def _source_problems(config: Config, source: Config) -> Iterator[str]:

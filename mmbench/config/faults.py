@@ -1,7 +1,7 @@
 """One-line messages about faults of a configuration: key path, problem and nearest valid name."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -107,7 +107,12 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
 def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
     """Return a message with the section where an unknown key is valid, or the nearest valid key."""
     key = keys[-1]
-    if keys[0] == "machines" and _is_parameter(key, keys[1], content):
+    parameters: Iterable[str] = ()
+    if keys[0] == "machines":
+        machine = content["machines"][keys[1]].get("machine") or keys[1]
+        with suppress(UserError):
+            parameters = machine_class(machine).parameters if isinstance(machine, str) else ()
+    if key in parameters:
         both = f"params: {{{key}: {shown(value)}}} or grid: {{{key}: [{shown(value)}, ...]}}"
         return f"{key!r} is a parameter: write {both}"
     if keys == ("protocol", key) and key in RULES:
@@ -119,14 +124,6 @@ def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
         if key in SECTIONS[section].model_fields and section != keys[0]:
             return f"{key!r} is a key of {section}{'.NAME' * (section == 'machines')}.{key}"
     return f"unknown key {key!r}{did_you_mean(key, known)}"
-
-
-def _is_parameter(key: Any, column: Any, content: Mapping[str, Any]) -> bool:
-    machine = content["machines"][column].get("machine") or column
-    try:
-        return isinstance(machine, str) and key in machine_class(machine).parameters
-    except UserError:
-        return False
 
 
 def _plain(fault: Any) -> str:

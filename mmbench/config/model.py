@@ -109,7 +109,7 @@ def _parse_test(value: Any) -> SplitRule:
         test = parse_rule(value)
     except (UserError, OverflowError) as error:
         raise ValueError(str(error)) from None
-    if test.arg is not None and test.arg > MAX_SPLITS:
+    if (test.arg or 0) > MAX_SPLITS:
         raise ValueError(f"{test.rule} of more than {MAX_SPLITS} parts, got {test.arg!r}")
     return test
 

@@ -26,7 +26,7 @@ from mmbench.datasets import (
 from mmbench.errors import UserError
 from mmbench.jobs.identity import parameters_of
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef
-from mmbench.jobs.store import CONFIG, Key, Plan, PlannedCell, group_by_cell
+from mmbench.jobs.store import CONFIG, Key, Plan, PlannedCell, group_by_cell, key_of
 from mmbench.machines import alias_of, machine_class, make_machine
 from mmbench.machines.base.foreign import ForeignClassifier
 
@@ -78,15 +78,12 @@ def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int |
     the source's jobs of the first `splits` splits.
     """
 
-    def cell(job: Job) -> tuple[str, str, int | None, str]:
-        return job.dataset.name, job.kernel, job.degree, job.column
-
-    keys: dict[tuple[str, str, int | None, str], dict[tuple[int, ...], str]] = {}
+    keys: dict[tuple, dict[tuple[int, ...], str]] = {}
     for job in theirs:
-        keys.setdefault(cell(job), {})[job.split.at[:2]] = job.key
+        keys.setdefault(key_of(job)[:4], {})[job.split.at[:2]] = job.key
     used: list[Job] = []
     for job in jobs:
-        known, at = keys[cell(job)], job.split.at[:2]
+        known, at = keys[key_of(job)[:4]], job.split.at[:2]
         if (splits is None and at not in known) or len(known) < (splits or 0):
             found = f"{source} has too few splits of {job.dataset.name!r}: {len(known)}"
             raise UserError(f"parameters_from: {found}")
@@ -143,10 +140,9 @@ def split_refs(config: Config, dataset: DatasetRef | Dataset) -> list[SplitRef]:
     The list is empty if the number of splits depends on data that have not been read.
     """
     protocol = config.protocol
-    rule, arg = protocol.test.rule, protocol.test.arg
-    args = () if arg is None else (arg,)
+    rule, *args = (part for part in protocol.test if part is not None)
     return [
-        SplitRef(rule, args, repeat, fold, seed, subset)
+        SplitRef(rule, tuple(args), repeat, fold, seed, subset)
         for subset in protocol.subsets
         for seed in protocol.seeds
         for repeat, fold in split_slots(protocol.test.spec, dataset, protocol.repeats)
@@ -183,15 +179,12 @@ def settings(
     }
     params |= {n: v for n, v in shared.items() if v not in (None, "none") and n in cls.parameters}
     params = {name: value for name, value in params.items() if name not in grid}
-    grid = {name: _ordered(values) for name, values in grid.items()}
+    for name, values in grid.items():  # so that the order in a file does not change a job's key
+        order = sorted(values, key=lambda value: (isinstance(value, str), value is None, value))
+        grid[name] = tuple(order)
     if issubclass(cls, ForeignClassifier):
         return params, grid
     return for_kernel(params, kernel), for_kernel(grid, kernel)
-
-
-def _ordered(values: tuple) -> tuple:
-    """Return an axis sorted, so that the order in a file does not change a job's key."""
-    return tuple(sorted(values, key=lambda value: (isinstance(value, str), value is None, value)))
 
 
 # -- cells of tables ---------------------------------------------------------------------------

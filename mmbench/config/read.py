@@ -52,10 +52,8 @@ def load_configs(
         path = Path("experiment") if isinstance(name, Mapping) else find_config(name)
         content = name if isinstance(name, Mapping) else parse_yaml(read_text(path), str(path))
         config = config_of(content, path, overrides)
-        if config.name in seen:
-            other = seen[config.name]
+        if (other := seen.setdefault(config.name, path)) is not path:
             raise UserError(f"{path}: name: {config.name!r} is also the name of {other}")
-        seen[config.name] = path
         configs.append(config)
     return configs
 

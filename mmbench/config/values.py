@@ -58,12 +58,10 @@ def _file_of_experiment(name: str, info: ValidationInfo) -> str:
     """
     if name.endswith(".yaml"):
         return resolve(name, info)
-    try:
-        return resolve(f"{name}.yaml", info)
-    except ValueError:
-        if name not in config_files():
-            raise
+    path = Path((info.context or {}).get("folder", "."), f"{name}.yaml")
+    if not path.is_file() and name in config_files():
         return str(config_files()[name].resolve())
+    return resolve(f"{name}.yaml", info)
 
 
 def _parse_max_train(value: Any) -> MaxTrain:

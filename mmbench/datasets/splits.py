@@ -1,4 +1,4 @@
-"""Splits of a data set into training rows and test rows. `RULES` lists all split rules.
+"""Splits of a data set into training rows and test rows.
 
 Every split can be computed independently of the others: it depends on the data, the rule, the seed
 and the numbers of repeat and fold. Random numbers come from ``SeedSequence(seed,
@@ -12,7 +12,7 @@ cell is empty, the row is always a training row. A first line of column names is
 
 import csv
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -40,33 +40,31 @@ MaxTrain = int | tuple[str, int] | None
 SUBSET_STREAM = 1
 
 
-# The functions ``_..._cut`` return the training and test rows of one split, and raise ValueError
-# if the data do not allow the split.
+#: Type of the argument of each rule: "none", "count" (integer) or "share" (fraction of 1).
+RULES = {
+    "official": "none",
+    "predefined": "none",
+    "kfold": "count",
+    "holdout": "share",
+    "leave_one_out": "none",
+    "time_series": "count",
+}
+#: Rules with a single partition, so that repeats are not allowed.
+FIXED = ("leave_one_out", "time_series")
 
 
-# official: the split that all publications use. All repeats use the same split and differ in other
-# random choices, such as the subset for `max_train`.
+def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
+    """Return the number of partitions; 0 if a file of folds is not read yet.
 
-
-def _official_repeats(data: Described, repeats: int | None) -> int:
-    split = data.split if isinstance(data, Dataset) else data.card and data.card.expect.official
-    if split is None:
-        raise UserError(f"data set {data.name!r} has no official split; use kfold or holdout")
-    return repeats or 1
-
-
-def _official_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
-    _official_repeats(data, repeat)
-    return cast(Rows, data.split)
-
-
-# predefined: the splits of the card or of a file of folds. If the source does not contain all
-# splits of the card, random splits of the same sizes are added; like the official splits, the
-# random splits are not stratified.
-
-
-def _predefined_repeats(data: Described, repeats: int | None) -> int:
-    """Return the requested number of splits (default all); 0 if a file of folds is not read yet."""
+    All repeats of the official split use the same rows and differ in other random choices, such as
+    the subset for `max_train`.
+    """
+    if rule == "official":
+        split = data.split if isinstance(data, Dataset) else data.card and data.card.expect.official
+        if split is None:
+            raise UserError(f"data set {data.name!r} has no official split; use kfold or holdout")
+    if rule != "predefined":
+        return repeats or 1
     if data.folds is None:
         plan = _plan(data, repeats or 0)
         return plan.count if repeats is None else repeats
@@ -74,14 +72,6 @@ def _predefined_repeats(data: Described, repeats: int | None) -> int:
     if repeats and given and repeats > given:
         raise UserError(f"{data.folds}: gives {given} splits, not protocol.repeats {repeats}")
     return min(given, repeats or given)
-
-
-def _predefined_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
-    if _is_official("predefined", data, repeat):
-        return (data.predefined or [])[repeat]
-    plan = _plan(data, repeat + 1)
-    order, n_train = random_stream(seed, repeat).permutation(len(data.y)), plan.train or 0
-    return np.sort(order[:n_train]), np.sort(order[n_train : n_train + (plan.test or 0)])
 
 
 def _is_official(rule: str, data: Dataset, repeat: int) -> bool:
@@ -101,12 +91,46 @@ def _plan(data: Described, wanted: int) -> PredefinedSplits:
     return plan
 
 
-# kfold: stratified cross-validation with a new permutation of the rows in each repeat; all rows of
-# a group are in the same fold.
+def _units(data: Dataset) -> NDArray:
+    """Return the group of each row; if the data have no groups, each row is a group."""
+    return np.arange(len(data.y)) if data.groups is None else data.groups
 
 
-def _kfold_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
-    folds, random = int(arg or 0), random_stream(seed, repeat)
+def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
+    """Return the training and test rows of one split. ValueError: if the data do not allow it.
+
+    If the source does not contain all predefined splits of the card, random splits of the same
+    sizes are added; like the official splits, the random splits are not stratified. In
+    ``leave_one_out``, each test set is one row or one group. In ``time_series``, the rows are
+    divided into successive blocks of time, and the training rows of a block are all rows before it.
+    """
+    random = random_stream(seed, repeat)
+    if rule == "kfold":
+        return _kfold(int(arg or 0), data, fold, random)
+    if rule == "holdout":
+        return _holdout(float(arg or 0), data, random)
+    if rule == "leave_one_out":
+        held = _units(data) == np.unique(_units(data))[fold]
+        return np.flatnonzero(~held), np.flatnonzero(held)
+    if rule == "time_series":
+        from sklearn.model_selection import TimeSeriesSplit
+
+        time = np.arange(len(data.y)) if data.time is None else data.time
+        order = np.argsort(time, kind="stable")
+        train, test = list(TimeSeriesSplit(int(arg or 0)).split(order))[fold]
+        return order[train], order[test]
+    if rule == "official":
+        _n_repeats(rule, data, None)
+        return cast(Rows, data.split)
+    if _is_official(rule, data, repeat):
+        return (data.predefined or [])[repeat]
+    plan = _plan(data, repeat + 1)
+    order, n_train = random.permutation(len(data.y)), plan.train or 0
+    return np.sort(order[:n_train]), np.sort(order[n_train : n_train + (plan.test or 0)])
+
+
+def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) -> Rows:
+    """Return a fold of a stratified cross-validation, which keeps the rows of a group together."""
     if data.groups is not None:
         from sklearn.model_selection import StratifiedGroupKFold
 
@@ -125,12 +149,8 @@ def _kfold_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Ro
     return np.setdiff1d(dealt, test), test
 
 
-# holdout: repeated stratified random splits; a fraction of the rows (or groups) is the test set.
-
-
-def _holdout_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
-    """Return a split with round(arg * n) stratified test rows, or with a fraction of the groups."""
-    share, random = float(arg or 0), random_stream(seed, repeat)
+def _holdout(share: float, data: Dataset, random: np.random.RandomState) -> Rows:
+    """Return a split with round(share * n) stratified test rows, or with a share of the groups."""
     if data.groups is None:
         codes, counts = codes_and_counts(data.y)
         test = pick_stratified(codes, allocate(counts, round(share * len(codes))), random)
@@ -142,70 +162,8 @@ def _holdout_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> 
         train, test = next(cutter.split(data.y, data.y, data.groups))
     lacking = np.setdiff1d(data.classes, data.y[train])
     if len(lacking):
-        raise ValueError(f"holdout {arg:g} leaves no training row of class {lacking[0]!s}")
+        raise ValueError(f"holdout {share:g} leaves no training row of class {lacking[0]!s}")
     return train, test
-
-
-# leave_one_out: each test set is one row or, if there are groups, one group.
-
-
-def _units(data: Dataset) -> NDArray:
-    """Return the group of each row; if the data have no groups, each row is a group."""
-    return np.arange(len(data.y)) if data.groups is None else data.groups
-
-
-def _n_units(arg: Arg, data: Described) -> int:
-    """Return the number of rows or groups; 0 if the data are not loaded yet."""
-    return len(np.unique(_units(data))) if isinstance(data, Dataset) else 0
-
-
-def _leave_one_out_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
-    held = _units(data) == np.unique(_units(data))[fold]
-    return np.flatnonzero(~held), np.flatnonzero(held)
-
-
-# time_series: the rows are divided into successive blocks of time; the training rows of a block are
-# all rows before this block.
-
-
-def _time_series_cut(arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
-    """Return one split; rows are ordered by time, or as in the file if there is no time column."""
-    from sklearn.model_selection import TimeSeriesSplit
-
-    time = np.arange(len(data.y)) if data.time is None else data.time
-    order = np.argsort(time, kind="stable")
-    train, test = list(TimeSeriesSplit(int(arg or 0)).split(order))[fold]
-    return order[train], order[test]
-
-
-class Rule(NamedTuple):
-    """A split rule; by default there is one fold per repeat, and one repeat."""
-
-    #: Type of the argument: "none", "count" (integer) or "share" (fraction between 0 and 1).
-    argument: str
-    #: Function (argument, data, repeat, fold, seed) -> training and test rows of one split.
-    cut: Callable[[Arg, Dataset, int, int, int], Rows]
-    #: Function (argument, data) -> number of folds.
-    n_folds: Callable[[Arg, Described], int] = lambda arg, data: 1
-    #: Function (data, requested number of repeats or None) -> number of repeats.
-    n_repeats: Callable[[Described, int | None], int] = lambda data, repeats: repeats or 1
-    #: Whether the rule has only one partition, so that repeats are not allowed.
-    fixed: bool = False
-
-
-def _stated(arg: Arg, data: Described) -> int:
-    return int(arg or 0)
-
-
-#: Split rules by their names in configurations.
-RULES = {
-    "official": Rule("none", _official_cut, n_repeats=_official_repeats),
-    "predefined": Rule("none", _predefined_cut, n_repeats=_predefined_repeats),
-    "kfold": Rule("count", _kfold_cut, _stated),
-    "holdout": Rule("share", _holdout_cut),
-    "leave_one_out": Rule("none", _leave_one_out_cut, _n_units, fixed=True),
-    "time_series": Rule("count", _time_series_cut, _stated, fixed=True),
-}
 
 
 @dataclass(frozen=True)
@@ -259,7 +217,7 @@ def parse_rule(spec: RuleSpec) -> SplitRule:
         "none": (arg is None, "takes no number"),
         "count": (number and arg >= 2 and arg % 1 == 0, "must be a whole number of at least 2"),
         "share": (number and 0 < arg < 1, "must be a share of the rows between 0 and 1"),
-    }[RULES[name].argument]
+    }[RULES[name]]
     if not fits:
         raise UserError(f"{name} {needs}, got {arg!r}")
     return SplitRule(name, arg)
@@ -283,12 +241,14 @@ def split_slots(
     The list is empty if the number of splits depends on data that are not loaded yet. If `repeats`
     is None, the rule ``predefined`` returns all splits, and other rules one repeat.
     """
-    name, arg = parse_rule(spec)
-    rule = RULES[name]
-    if rule.fixed and repeats not in (None, 1):
-        raise UserError(f"{name} has one partition; leave out repeats {repeats}")
-    folds = range(rule.n_folds(arg, data))
-    return [(repeat, fold) for repeat in range(rule.n_repeats(data, repeats)) for fold in folds]
+    rule, arg = parse_rule(spec)
+    if rule in FIXED and repeats not in (None, 1):
+        raise UserError(f"{rule} has one partition; leave out repeats {repeats}")
+    folds = int(arg or 1) if RULES[rule] == "count" else 1
+    if rule == "leave_one_out":
+        folds = len(np.unique(_units(data))) if isinstance(data, Dataset) else 0
+    repeats = _n_repeats(rule, data, repeats)
+    return [(repeat, fold) for repeat in range(repeats) for fold in range(folds)]
 
 
 def split_at(
@@ -324,7 +284,7 @@ def split_at(
     """
     name, arg = parse_rule({spec: args[0]} if isinstance(spec, str) and args else spec)
     try:
-        whole, test = RULES[name].cut(arg, dataset, repeat, fold, seed)
+        whole, test = _cut(name, arg, dataset, repeat, fold, seed)
         if not len(whole) or not len(test):
             rule, part = f"{name} {arg or ''}".strip(), "test" if len(whole) else "training"
             raise ValueError(f"{rule} of {len(dataset.y)} rows leaves no {part} row")

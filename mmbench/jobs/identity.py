@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import subprocess
 import sys
 from functools import cache
 from importlib.util import find_spec
@@ -105,21 +106,13 @@ def _is_module(name: str) -> bool:
 @cache
 def commit() -> str | None:
     """Return the Git commit of the checkout that mmbench runs from; None without a checkout."""
-    git = Path(mmbench.__file__).resolve().parents[1] / ".git"
+    root = Path(mmbench.__file__).resolve().parents[1]
+    if not (root / ".git").exists():  # an installed package may lie in the checkout of other code
+        return None
     try:
-        if git.is_file():  # a worktree
-            git = Path(git.read_text().partition(":")[2].strip())
-        head = (git / "HEAD").read_text().strip()
-        if (name := head.removeprefix("ref: ")) == head:
-            return head
-        common = git / "commondir"
-        shared = (git / common.read_text().strip()).resolve() if common.exists() else git
-        for file in (git / name, shared / name):
-            if file.exists():
-                return file.read_text().strip()
-        packed = (shared / "packed-refs").read_text().splitlines()
-        return next((line.split()[0] for line in packed if line.endswith(name)), None)
-    except OSError:
+        call = ["git", "-c", "safe.directory=*", "-C", str(root), "rev-parse", "HEAD"]
+        return subprocess.run(call, capture_output=True, text=True).stdout.strip() or None
+    except OSError:  # git is not installed
         return None
 
 

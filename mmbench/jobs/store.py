@@ -31,6 +31,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from mmbench.datasets.fetch.sources import create
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import BadRecord, Content, Record, is_done, parse, sealed, unseal
@@ -58,8 +59,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     temporary = path.with_name(path.name + TEMPORARY)
     temporary.unlink(missing_ok=True)
     try:
-        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW
-        with open(os.open(temporary, new, 0o666), "wb") as file:
+        with create(temporary) as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -390,7 +390,13 @@ class RecordStore:
             If the record is damaged.
         """
         record = parse(read_regular(self.path_of(key)), key)
-        if record["arrays"] is not None and self._digest_of_arrays(key) != record["arrays"]:
+        if record["arrays"] is not None:
+            with suppress(FileNotFoundError):
+                if (
+                    _sha256(read_regular(self.path_of(key, ".npz"), ARRAYS_BYTES))
+                    == record["arrays"]
+                ):
+                    return record
             raise BadRecord("its arrays are missing or damaged")
         return record
 
@@ -414,11 +420,9 @@ class RecordStore:
         except BadRecord as error:
             return [f"{PLAN} is damaged ({error})"]
         known = plan.config_sha256 if plan else ""
-        try:
+        with suppress(BadRecord, FileNotFoundError):
             if known in ("", _sha256(read_regular(self.folder / CONFIG))):
                 return []
-        except (BadRecord, FileNotFoundError):
-            pass
         return [f"{CONFIG} is damaged or was changed: it is not what was run"]
 
     def find(self, key: str) -> Content | None:
@@ -463,9 +467,10 @@ class RecordStore:
         list of Path or None
             None if there is no intact plan, as current records cannot be identified without it.
         """
-        plan = None
-        with suppress(BadRecord):
+        try:
             plan = self.plan()
+        except BadRecord:
+            return None
         if plan is None:
             return None
         files = (path for path in self._records.iterdir() if path.suffix in (".json", ".npz"))
@@ -504,12 +509,6 @@ class RecordStore:
         sync_folder(target)
         sync_folder(self._records)
         return target
-
-    def _digest_of_arrays(self, key: str) -> str | None:
-        try:
-            return _sha256(read_regular(self.path_of(key, ".npz"), ARRAYS_BYTES))
-        except FileNotFoundError:
-            return None
 
 
 def _sha256(data: bytes) -> str:

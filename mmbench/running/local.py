@@ -306,7 +306,7 @@ class _Worker:
 
     def _check_limits(self) -> Future | None:
         """Kill the process if its task exceeds a limit; return the task's future in this case."""
-        limits, now = self.limits, time.monotonic()
+        limits, now, status = self.limits, time.monotonic(), None
         reached: dict[str, Any] = {"stage": self.note, "seconds": now - self.since}
         if limits.memory is not None and now >= self.next_look:
             from mmbench.machines.base.search_space import private_bytes
@@ -316,14 +316,13 @@ class _Worker:
             end = time.monotonic()
             self.next_look = end + (end - now) / MEMORY_LOOK_SHARE
             if reached["bytes"] > limits.memory:
-                return self._stop(Status.MEMORY_LIMIT, reached)
+                status = Status.MEMORY_LIMIT
         if limits.time is not None and self.begun:
             grace = max(GRACE_SECONDS, GRACE_SHARE * limits.time)
             if reached["seconds"] > limits.time + grace:
-                return self._stop(Status.TIME_LIMIT, reached)
-        return None
-
-    def _stop(self, status: Status, reached: dict[str, Any]) -> Future:
+                status = status or Status.TIME_LIMIT
+        if status is None:
+            return None
         self._release()
         return self._end(LimitReached(status, reached))
 

@@ -1,7 +1,7 @@
 """The progress of a run: a bar on terminals and in notebooks, else a line per job."""
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
@@ -95,9 +95,14 @@ def outcome(record: Content) -> str:
     """Return a short description of the result of a job."""
     if not is_done(record):
         return f"{record['status']}: {record['reason']}"
-    metrics, seconds = record["metrics"], sum(record["wall_seconds"].values())
+    metrics, seconds = record["metrics"], seconds_of(record["wall_seconds"])
     status = "" if record["status"] in FINISHED else f" ({record['reason'] or record['status']})"
     return f"{metrics['accuracy_pct']:.2f} % correct{status}, {duration(seconds)}"
+
+
+def seconds_of(stages: Mapping[str, float]) -> float:
+    """Return the seconds of a job without its warm-up, which takes seconds once per process."""
+    return sum(stages.values()) - stages.get("warm_up", 0.0)
 
 
 def duration(seconds: float) -> str:
@@ -138,13 +143,13 @@ class TimeLeft:
     def __init__(self, jobs: Iterable[Job]):
         self._open = Counter(map(kind_of, jobs))
         self._count: Counter[tuple] = Counter()
-        self._seconds: Counter[tuple] = Counter()
+        self._seconds: defaultdict[tuple, float] = defaultdict(float)
 
     def learn(self, record: Mapping[str, Any]) -> None:
         """Add the time of a finished job to the means."""
         kind = kind_of(Job.from_dict(record["job"]))
         self._count[kind] += 1
-        self._seconds[kind] += sum(record["wall_seconds"].values())
+        self._seconds[kind] += seconds_of(record["wall_seconds"])
 
     def end(self, job: Job) -> None:
         """Remove a job from the jobs that remain, with or without a result."""
@@ -162,7 +167,7 @@ class TimeLeft:
         """
         if not self._count:
             return None
-        mean = self._seconds.total() / self._count.total()
+        mean = sum(self._seconds.values()) / self._count.total()
         means = {kind: self._seconds[kind] / self._count[kind] for kind in self._count}
         return sum(n * means.get(kind, mean) for kind, n in self._open.items()) / max(1, slots)
 

@@ -281,20 +281,18 @@ class Search:
             arrived = [scratch / str(k) for k in range(len(urls))]
             for file, path, alternatives in zip(source.files, arrived, urls, strict=True):
                 most = file.size or self.card.max_bytes(source)
-                if not any(self._fetch_file(file, path, url, most) for url in alternatives):
+                for url in alternatives:
+                    path.unlink(missing_ok=True)  # a failed download from another URL has left it
+                    with self._noting_failure():
+                        download(url, path, self.places.progress, most)
+                        _check_hash(path, file, url)
+                        break
+                else:
                     return None
             paths = tuple(self.store.root / file.path for file in source.files)
             for temporary, path in zip(arrived, paths, strict=True):
                 self.store.admit(temporary, path)
         return SourceFiles(self.card, source, paths)
-
-    def _fetch_file(self, file: CardFile, path: Path, url: str, most: int) -> bool:
-        path.unlink(missing_ok=True)  # a failed download from another URL has left this file
-        with self._noting_failure():
-            download(url, path, self.places.progress, most)
-            _check_hash(path, file, url)
-            return True
-        return False
 
     def _fetch_arrays(self, source: Source) -> SourceFiles | None:
         """Download and parse a source, and store the parsed arrays if they agree with the card."""

@@ -15,14 +15,13 @@ import os
 import socket
 import threading
 import urllib.request
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
@@ -34,9 +33,6 @@ from mmbench.datasets.generators import generate
 from mmbench.datasets.parsers import parse
 from mmbench.datasets.parsers.images import describe, fold_splits
 from mmbench.errors import UserError
-
-if TYPE_CHECKING:
-    from requests import Response
 
 #: Environment variables of two time limits, in seconds: the time without data from the server, and
 #: the time of a whole download.
@@ -132,6 +128,7 @@ def _within_limit(url: str, stop: threading.Event, function: Callable[[], Any]) 
 
 def _download(url: str, path: Path, progress: bool, most: int, stop: threading.Event) -> None:
     import requests
+    from requests.exceptions import ChunkedEncodingError, ConnectionError
     from tqdm import tqdm
 
     silence = seconds(SILENCE)
@@ -147,39 +144,20 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
             stated = answer.headers.get("Content-Length", "")
             total = int(stated) if stated.isdecimal() else None
             with tqdm(total=total, unit="B", unit_scale=True, disable=not progress) as bar:
-                for chunk in _decoded_chunks(answer):
+                for chunk in answer.iter_content(CHUNK):
                     if max(file.tell() + len(chunk), total or 0) > most:
                         raise SourceError(f"{url}: more than the {most} bytes that were expected")
                     if stop.is_set():
                         return
                     file.write(chunk)
                     bar.update(len(chunk))
-    except (requests.exceptions.RequestException, OSError, zlib.error) as error:
+    except (requests.exceptions.RequestException, OSError) as error:
         reason = one_line(error)
         if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error):
             reason = f"no answer within {silence:g} s"
-        elif isinstance(error, requests.exceptions.ConnectionError):
+        elif isinstance(error, ConnectionError | ChunkedEncodingError):
             reason = "the server cannot be reached or broke off"
         raise SourceError(f"{url}: {reason}") from error
-
-
-def _decoded_chunks(answer: Response) -> Iterator[bytes]:
-    """Yield the body in chunks of bounded size, decompressed if the server compressed the body."""
-    import requests
-    import urllib3
-
-    packed = answer.headers.get("Content-Encoding", "identity") != "identity"
-    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)
-    try:
-        for chunk in answer.raw.stream(CHUNK, decode_content=False):
-            while packed and chunk:
-                yield unpack.decompress(chunk, CHUNK)
-                chunk = unpack.unconsumed_tail
-            if not packed:
-                yield chunk
-        yield unpack.flush()
-    except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise requests.exceptions.ConnectionError(error) from error
 
 
 def create(path: Path) -> IO[bytes]:
@@ -220,8 +198,7 @@ class Description(NamedTuple):
 
 
 def _from_openml(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    most = card.max_bytes(source)
-    path, facts = download_arff(int(source.id or 0), folder, progress, most)
+    path, facts = download_arff(int(source.id or 0), folder, progress, card.max_bytes(source))
     return parse_files(card, source, [path], target=facts.target)
 
 
