@@ -462,6 +462,21 @@ def test_bytes_as_classes_of_numpy_are_words(tmp_path: Path):
     assert data.y.tolist() == ["u", "v"]
 
 
+def test_arrays_of_the_other_byte_order_are_read(tmp_path: Path):
+    np.savez(tmp_path / "a.npz", X=np.eye(2, dtype=">f4"), y=np.array([1, 2], ">i2"))
+    data = load_dataset(DatasetRef("a", str(tmp_path / "a.npz")), store=tmp_path)
+    assert np.array_equal(data.X, np.eye(2))
+    assert data.y.tolist() == [1, 2]
+
+
+def test_a_first_row_taken_for_a_header_is_reported(tmp_path: Path):
+    data = load(tmp_path, "1,2,x\n3,4,y\n5,6,x\n", target=3)
+    assert data.warnings == (
+        "the first line names a column 'x', which is a class: if it holds data, say header: false",
+    )
+    assert load(tmp_path, "1,2,x\n3,4,y\n5,6,x\n", target=3, header=False).warnings == ()
+
+
 # Columns that hardly are features
 
 

@@ -245,7 +245,7 @@ ROWS = "".join(f"{k}.5,{'xy'[k % 2]}\n" for k in range(20))
             "a,kind\n" + ROWS.replace(".5", " May"),
             "20 rows, such as '0 May'; to leave it out, say drop: [a]",
         ),
-        ("8.5,kind\n" + ROWS, "the first line names columns 8.5: if it holds data, say header"),
+        ("8.5,kind\n" + ROWS, "names a column '8.5', which is a number: if it holds data"),
         (
             "id,kind\n" + ROWS.replace(".5", ""),
             "'id' numbers the rows; to leave it out, say",

@@ -84,8 +84,11 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     remarks += dropped + more
     if options.categorical == "auto":
         remarks += [remark for name in nominal for remark in _doubtful(frame[name], options)]
-    if row_of_data := [name for name in chosen if is_number(name) and not name.isdigit()]:
-        first = f"the first line names columns {row_of_data[0]}"
+    fractions = [name for name in chosen if is_number(name) and not name.isdigit()]
+    a_class = [label] if options.header and label in set(map(str, y)) else []
+    if row_of_data := fractions + a_class:
+        kind = "a number" if fractions else "a class"
+        first = f"the first line names a column {row_of_data[0]!r}, which is {kind}"
         remarks.append(f"{first}: if it holds data, say header: false")
     names = numbers + words
     remarks += [*_row_names(X, frame[numbers], names, options), *_useless(X, y, names)]

@@ -378,6 +378,7 @@ def of_arrays(X: NDArray, y: NDArray) -> Table:
     if X.ndim != 2 or y.shape != (len(X),):
         shapes = f"{X.shape}, {y.shape}"
         raise ValueError(f"needs X of shape (rows, columns) and y (rows,), not {shapes}")
+    X, y = (a.astype(a.dtype.newbyteorder("="), copy=False) for a in (X, y))
     if y.dtype.kind == "S":
         y = np.char.decode(y, "utf-8")
     if X.dtype.kind not in "buif":
