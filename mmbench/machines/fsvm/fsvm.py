@@ -69,7 +69,13 @@ from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.voting import pair_rows
 from mmbench.machines.fsvm.alternation import alternate
 from mmbench.machines.fsvm.optimum import solve_pair, solve_pairs
-from mmbench.machines.fsvm.pair_svms import SEARCH_TOL, JointRows, JointSolution, PairRows
+from mmbench.machines.fsvm.pair_svms import (
+    SEARCH_TOL,
+    JointRows,
+    JointSolution,
+    PairRows,
+    constant_if_unresolved,
+)
 from mmbench.machines.kernel_pca import Spectrum, spectrum
 from mmbench.machines.svm import FEW_ROWS, SVM
 
@@ -131,7 +137,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         # with float32 kernel values, small components consist of rounding errors
         single_precision=False,
     )
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     #: Version 1: another algorithm computes the components if few of them are needed for many rows.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 
@@ -269,6 +275,8 @@ class FSVM(WeightedClassifier, JointClassifier):
             tol *= FEW_ROWS_FACTOR
         try:
             found = self._alternation(space, tol) if by_rule else self._optimum(space, tol)
+            eps = (self.eps if self.variant == "eps" else 0.0) if by_rule else None
+            found = constant_if_unresolved(space.rows, found, self._ratio, self.tol, eps)
         except np.linalg.LinAlgError as error:
             raise ValueError(
                 f"{type(self).__name__}: the transformation of the data leaves the range of double "
@@ -365,7 +373,7 @@ class ComponentSpace:
                 max_violation=scale * found.violation,
                 iterations=found.pair_iterations[p],
                 seconds=seconds / len(found.b),
-                n_support=int(np.count_nonzero(found.u[p])),
+                n_support=int(np.count_nonzero(found.u[p])) if found.W[:, p].any() else 0,
                 route=found.route,
                 extra=extra,
             )

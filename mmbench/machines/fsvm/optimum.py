@@ -251,7 +251,7 @@ def solve_pairs(
     return JointSolution(
         W=W,
         b=b,
-        u=planes.u,
+        u=[at.penalty * u for u in planes.u],
         root=infimum_root(W, rows.s),
         value=value,
         bound=bound,

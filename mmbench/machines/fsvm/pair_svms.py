@@ -24,10 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status, worst
-from mmbench.machines.svm import svm_dual
+from mmbench.kernels import row_squares
+from mmbench.machines.svm import GAP_TOLERANCE_FACTOR, svm_dual
 from mmbench.solvers.features import solve_in_features, solve_near
 from mmbench.solvers.result import Result
-from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
+from mmbench.solvers.svm_dual.qp import (
+    UNRESOLVED_TOLERANCES,
+    PiecewiseQP,
+    PiecewiseSolution,
+)
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
 #: Tolerance from which SVMs are solved to few digits, as in a search.
@@ -256,6 +261,38 @@ def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
     scaled = Q / np.sqrt(s)[:, None]
     size = np.linalg.norm(scaled, 2 if scaled.shape[1] > 1 else None)  # no SVD for one column
     return total * min(1.0, np.sqrt(2.0) / max(float(size), 1e-300))
+
+
+def constant_if_unresolved(
+    rows: JointRows, found: JointSolution, C: float, tol: float, eps: float | None
+) -> JointSolution:
+    """Return w = 0 for each pair whose decisions vary by less than the tolerance.
+
+    As in `PiecewiseQP.constant_if_unresolved`, the multipliers of such a pair cancel, and the
+    direction of w is arbitrary. The objective may increase by the tolerance for the gap. `eps` is
+    None if `found.value` is F*.
+    """
+    W, b, slack = found.W.copy(), found.b.copy(), 0.0
+    for p, ((index, y), weights) in enumerate(zip(rows.pairs, rows.weights, strict=True)):
+        decision, range_limit = rows.Z[index] @ W[:, p], UNRESOLVED_TOLERANCES * tol
+        if W[:, p].any() and np.ptp(decision) <= range_limit:
+            lengths = np.sqrt(row_squares(rows.Z[index] @ found.root))
+            size = float(np.abs(found.u[p]) @ lengths * lengths.max())
+            if np.ptp(decision) <= range_limit * min(1.0, size):
+                decision, W[:, p], b[p] = 0.0, 0.0, np.clip(b[p], -1, 1)
+        slack += float(np.sum(weights * np.maximum(0.0, 1.0 - y * (decision + b[p]))))
+    if np.array_equal(W, found.W):
+        return found
+    if eps is None:
+        value = np.sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s)[:, None] * W, "nuc"))
+    else:
+        inverse = np.linalg.inv(found.root)
+        value = 0.5 * float(np.sum((inverse @ W) ** 2) + eps * np.sum(inverse**2))
+        value += float(rows.s @ np.sum(found.root**2, axis=1))
+    value += C * slack
+    if value > (1.0 + GAP_TOLERANCE_FACTOR * tol) * found.value:
+        return found
+    return replace(found, W=W, b=b, value=value, values=[*found.values[:-1], value])
 
 
 def infimum_root(W: NDArray, s: NDArray) -> NDArray:

@@ -164,6 +164,37 @@ def test_equal_rows_get_the_larger_class(variant):
     assert (machine.predict(np.eye(3)) == 1).all()
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_decisions_below_the_tolerance_are_constant(variant, classes):
+    """Without the rule noise is ranked: decisions range over 1e-16 to 1e-5."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(300) < 0.2).astype(int)
+    X = rng.normal(160, 6, (300, 2))
+    y[200:] = 2 if classes == 3 else y[200:]
+    X[y == 2] += 30
+    machine = FSVM(C=0.01, variant=variant).fit(X, y)
+    fit, decisions = machine.fits_[0], X @ machine.coef_.T + machine.intercept_
+    assert np.ptp(decisions[:, 0]) == 0 and fit.n_support == 0
+    assert np.all(np.ptp(decisions, axis=0)[1:] > 1)
+    if variant == "opt":
+        S = np.cov(X.T, bias=True)
+        S += 1e-8 * np.trace(S) / 2 * np.eye(2)
+        roots = np.linalg.norm(np.linalg.cholesky(S).T @ machine.coef_.T, "nuc")
+        pairs = class_pairs(classes)
+        slack = sum(
+            np.maximum(0, 1 - np.where(y == j, 1, -1) * f)[(y == i) | (y == j)].sum()
+            for (i, j), f in zip(pairs, decisions.T, strict=True)
+        )
+        assert fit.objective == pytest.approx(sqrt(2) * roots + 0.01 * slack, rel=1e-9)
+
+
+def test_short_weights_without_cancellation_are_kept():
+    X, y = random_problem(0)
+    machine = FSVM(C=1e-9, variant="semi").fit(X, y)
+    assert 0 < np.ptp(machine.decision_function(X)) < 1e-5
+
+
 @pytest.mark.parametrize("variant", ["pg", "opt"])
 def test_pairs_that_share_a_transformation_have_weights(variant):
     """Weights of rows are in the scatter too, those of classes in the slacks alone."""
