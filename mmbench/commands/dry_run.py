@@ -27,6 +27,7 @@ from mmbench.resources import REFERENCE
 from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
 from mmbench.running.progress import duration, readable, seconds_of
 from mmbench.running.runner import has_other_sources
+from mmbench.tables.frame import grouped
 from mmbench.tables.results import CSV, read_reference
 from mmbench.tables.statistics import LEVEL, detectable_difference
 
@@ -153,12 +154,12 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 
 def reference_seconds(folder: Path) -> dict[Key, float]:
     """Return the seconds per job, by table cell, from a reference table."""
-    seconds: dict[Key, float] = defaultdict(float)
-    rows = read_reference(folder, None).rows if (folder / CSV).is_file() else None
-    for row in rows or ():
-        if row.metric.startswith("seconds_") and row.measured is not None:
-            seconds[row.key] += row.measured
-    return dict(seconds)
+    frame = read_reference(folder, None).frame if (folder / CSV).is_file() else None
+    if frame is None:
+        return {}
+    timed = frame[frame.metric.str.startswith("seconds_")].dropna(subset="measured")
+    found = grouped(zip(timed.key, timed.measured, strict=True))
+    return {key: sum(seconds) for key, seconds in found.items()}
 
 
 # -- the size of a job -------------------------------------------------------------------------

@@ -191,7 +191,7 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
     parts = []
     for item in read_results(paths, replan, say=say):
         if item.has_records:
-            parts.append(pd.DataFrame(make([item]), columns=list(columns)))
+            parts.append(pd.DataFrame(make(item), columns=list(columns)))
             for remark in item.remarks:
                 say(f"{item.folder}: {remark}")
         elif item.splits and not predictions:

@@ -3,11 +3,13 @@
 A place is the row of a table with one column per machine, see `mmbench.tables.sheet`.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import SEVERITY
 from mmbench.jobs.store import Key
@@ -43,7 +45,6 @@ from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import (
     LEVEL,
     Ranks,
-    Sample,
     holm,
     mcnemar_p,
     paired_p,
@@ -51,8 +52,11 @@ from mmbench.tables.statistics import (
     wins_and_losses,
 )
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 #: Function that returns the text of a table cell, given its row of the long table.
-Write = Callable[[Row | None], str]
+Write = Callable[[Row], str]
 #: The first columns of a block, each with a function that returns its text for a place.
 Heads = Mapping[Column, Callable[[Key], object]]
 
@@ -126,6 +130,27 @@ def results(
     return by_machine(sheet, cell, caption, heads=heads, group=group)
 
 
+def stacked(
+    sheet: Sheet,
+    places: Sequence[Key],
+    texts: Mapping[str, Callable[[Key], str]],
+    caption: str = "",
+) -> Grid:
+    """Return a block with one row per place and entry of `texts`, and one column per machine.
+
+    The second column has the names of the entries. With a caption, the rows do not name the kernel,
+    which is part of the caption.
+    """
+    rows = []
+    for place in places:
+        head = sheet.head(place, kernel=not caption)
+        for name, text in texts.items():
+            cells = (text(place._replace(machine=machine)) for machine in sheet.machines)
+            rows.append([head, name, *cells])
+            head = ""
+    return Grid(sheet.columns("data", ""), rows, caption)
+
+
 def paired(
     sheet: Sheet,
     places: Sequence[Key],
@@ -138,23 +163,20 @@ def paired(
     """Return a block with two rows per place: measured accuracies, and published accuracies.
 
     `change` is applied to the rows of the long table, and the results are formatted by
-    `measured_text` with the arguments `decimals` and `sd`. With a caption, the rows do not name the
-    kernel, which is part of the caption.
+    `measured_text` with the arguments `decimals` and `sd`.
     """
-    rows: list[list[str]] = []
-    for place in places:
-        head, ours, theirs = sheet.head(place, kernel=not caption), [], []
-        found = [row and change(row) for row in sheet.line(place, METRIC)]
-        for row in found:
-            text = measured_text(row, decimals, sd)
-            alone = row is not None and row.status == PUBLISHED_ONLY
-            ours.append(text if alone else sheet.marked(text, row))
-        for row in found:
-            alone = row is not None and row.status == PUBLISHED_ONLY
-            cited = sheet.cite(row) if alone else ""
-            theirs.append(join(published_text(row, decimals, sd), cited))
-        rows += [[head, "measured", *ours], ["", "published", *theirs]]
-    return Grid(sheet.columns("data", ""), rows, caption)
+
+    def measured(key: Key) -> str:
+        row = change(sheet.row(key, METRIC))
+        text = measured_text(row, decimals, sd)
+        return text if row.status == PUBLISHED_ONLY else sheet.marked(text, row)
+
+    def published(key: Key) -> str:
+        row = change(sheet.row(key, METRIC))
+        cited = sheet.cite(row) if row.status == PUBLISHED_ONLY else ""
+        return join(published_text(row, decimals, sd), cited)
+
+    return stacked(sheet, places, {"measured": measured, "published": published}, caption)
 
 
 # -- CPU seconds -------------------------------------------------------------------------------
@@ -221,34 +243,45 @@ def by_stage(sheet: Sheet) -> Grid:
     return grid if measured else replace(grid, rows=[])
 
 
-# -- averages, and counts by the papers' rules ---------------------------------------------------
+# -- counts by the papers' rules -----------------------------------------------------------------
 
-#: Results on one data set (mean, standard deviation, number of splits), by machine.
-Line = dict[str, Sample]
-
-
-def measured_lines(sheet: Sheet, places: Iterable[Key], metric: str = METRIC) -> list[Line]:
-    """Return the measured results of each place; machines without a result are left out."""
-    return [
-        {
-            row.key.machine: Sample(row.measured, row.sd or 0.0, row.n or 0)
-            for row in sheet.line(place, metric)
-            if row is not None and row.measured is not None
-        }
-        for place in places
-    ]
+#: Means, standard deviations (``sd``) and numbers of splits (``n``) on some data sets: one data
+#: frame each, with one row per data set and one column per machine.
+Side = Mapping[str, Any]
 
 
-def both(sheet: Sheet, places: Sequence[Key]) -> dict[str, list[Line]]:
-    """Return the measured results and the published results of each place."""
-    rows = [row for row in sheet.published if row["metric"] == METRIC]
-    rows = [row for row in rows if row["machine"] in sheet.machines]
-    published: list[Line] = [{} for _ in places]
-    for place, line in zip(places, published, strict=True):
-        for row in rows:
-            if (row["dataset"], row["kernel"]) == (place.dataset, place.kernel):
-                line[row["machine"]] = Sample(row["value"], row["std"], row["n_splits"])
-    return {"measured": measured_lines(sheet, places), "published": published}
+def both(sheet: Sheet, places: Sequence[Key]) -> dict[str, Side]:
+    """Return the measured and the published results, one row per place."""
+    import pandas as pd
+
+    rows = (row for row in sheet.published if row["metric"] == METRIC)
+    printed = {(row["dataset"], row["kernel"], row["machine"]): row for row in rows}
+    known = [[printed.get((*p[:2], m), {}) for m in sheet.machines] for p in places]
+
+    def published(column: str) -> pd.DataFrame:
+        values = [[row.get(column) for row in line] for line in known]
+        return pd.DataFrame(values, columns=sheet.machines, dtype=float)
+
+    mean, sd, n = (sheet.wide(places, METRIC, name) for name in ("measured", "sd", "n"))
+    return {
+        "measured": {"mean": mean, "sd": sd.fillna(0.0), "n": n},
+        "published": {
+            "mean": published("value"),
+            "sd": published("std"),
+            "n": published("n_splits"),
+        },
+    }
+
+
+def with_counts(
+    sheet: Sheet, grid: Grid, places: Sequence[Key], count: Callable[[Side], dict[str, list[str]]]
+) -> Grid:
+    """Add two rows per count to a block: the count of measured, and of published results."""
+    found = {name: count(side) for name, side in both(sheet, places).items()}
+    for head in found["measured"]:
+        grid.rows.append([head, "measured", *found["measured"][head]])
+        grid.rows.append(["", "published", *found["published"][head]])
+    return grid
 
 
 # -- metrics of the configuration -----------------------------------------------------------------
@@ -284,9 +317,9 @@ def definitions(sheet: Sheet) -> list[str]:
     return [f"{metric.label}: {metric.about}." for metric in shown if metric.about]
 
 
-def metric_text(row: Row | None, name: str) -> str:
+def metric_text(row: Row, name: str) -> str:
     """Return the value of a metric as text, without footnotes; a dash if there is no value."""
-    if row is not None and row.measured is None and row.metric != METRIC:
+    if row.measured is None and row.metric != METRIC:
         return NOTHING
     return measured_text(row, 1 if name == ACCURACY else 3)
 
@@ -323,8 +356,8 @@ BETTER, WORSE = "+", "−"
 
 def with_results(sheet: Sheet, metric: str = ACCURACY) -> list[str]:
     """Return the machines with a result on at least one data set."""
-    lines = measured_lines(sheet, sheet.places, row_name(metric))
-    return [machine for machine in sheet.machines if any(machine in line for line in lines)]
+    known = sheet.wide(sheet.places, row_name(metric)).notna().any()
+    return [machine for machine in sheet.machines if known[machine]]
 
 
 def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = ACCURACY) -> Ranks:
@@ -334,11 +367,8 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = ACCURACY) -> Ranks:
     because results on one data set with two kernels are not independent. Raises ValueError if there
     are too few machines or data sets.
     """
-    lines = measured_lines(sheet, sheet.places_of(kernel), row_name(metric))
-    machines = [machine for machine in sheet.machines if any(machine in line for line in lines)]
-    whole = [line for line in lines if len(line) == len(machines)]
-    sign, decimals = sign_of(metric), 2 if metric == ACCURACY else 4
-    return rank_machines([{m: sign * line[m].mean for m in machines} for line in whole], decimals)
+    values = sheet.wide(sheet.places_of(kernel), row_name(metric)).dropna(axis=1, how="all")
+    return rank_machines(sign_of(metric) * values.dropna(), 2 if metric == ACCURACY else 4)
 
 
 def split_gaps(
@@ -403,9 +433,8 @@ def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = ACCURACY
 ) -> list[float]:
     """Return the differences of means from a reference machine per data set; positive is better."""
-    lines = measured_lines(sheet, sheet.places_of(kernel), row_name(metric))
-    common = [line for line in lines if machine in line and reference in line]
-    return [sign_of(metric) * (line[machine].mean - line[reference].mean) for line in common]
+    values = sheet.wide(sheet.places_of(kernel), row_name(metric))
+    return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
 
 
 def size_ratio(sheet: Sheet, place: Key) -> float:
@@ -440,13 +469,8 @@ def parameters(sheet: Sheet) -> Grid:
     """Return the parameters that each machine has selected by grid search."""
     choosers = {key.machine for key, cell in sheet.cells.items() if cell.selected}
     machines = [machine for machine in sheet.machines if machine in choosers]
-    return by_machine(
-        sheet,
-        lambda key: sheet.chosen(key) or NOTHING,
-        f"Selected parameters: {CHOICES}",
-        places=sheet.places if machines else (),
-        machines=machines,
-    )
+    places, caption = sheet.places if machines else (), f"Selected parameters: {CHOICES}"
+    return by_machine(sheet, sheet.chosen, caption, places=places, machines=machines)
 
 
 def fits_grid(sheet: Sheet) -> Grid:
@@ -456,21 +480,17 @@ def fits_grid(sheet: Sheet) -> Grid:
     found = {m: certificates(records[m]) for m in sheet.configured if m in records}
     routes = any(fits["routes"] for fits in found.values())
     rows = []
+    names = ("gap_tolerance", "median_gap", "worst_gap", "worst_violation")
     for machine, fits in found.items():
         statuses = sorted(fits["statuses"].items(), key=lambda item: -SEVERITY.index(item[0]))
         ended = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in statuses)
         limited = f"({fits['n_limited']} at the coefficient limit)" if fits["n_limited"] else ""
-        texts = [
-            small_text(fits[name])
-            for name in ("gap_tolerance", "median_gap", "worst_gap", "worst_violation")
-        ]
-        above = fits["gaps_above_tolerance"]
+        texts, above = [small_text(fits[name]) for name in names], fits["gaps_above_tolerance"]
         texts.insert(3, NOTHING if above is None else f"{above} of {fits['n_gaps']}")
         route = [fits["routes"] or NOTHING][:routes]
         rows.append([sheet.label(machine), join(ended, limited), *route, *texts])
     heads = words("machine", "fits", *["route"][:routes])
-    gaps = numbers(
-        "tolerance", "median gap", "largest gap", "gaps above tolerance", "largest violation"
-    )
+    ends = ("median gap", "largest gap", "gaps above tolerance", "largest violation")
+    gaps = numbers("tolerance", *ends)
     caption = "Certificates of all fits: relative duality gaps and constraint violations"
     return Grid((*heads, *gaps), rows, caption)

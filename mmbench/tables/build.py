@@ -75,10 +75,10 @@ def sheet_of(
         check_sized(layout)
     table = published_table(experiment.name, layout)
     published = comparable(table, plan.published_as) if table else []
-    if experiment.rows is not None:
+    if experiment.frame is not None:
         if metrics:
             raise UserError(f"{experiment.folder}: a table without records has no other metrics")
-        return Sheet(experiment, experiment.rows, published)
+        return Sheet(experiment, experiment.frame, published)
     metrics = metrics or (plan.metrics if find_layout(layout).any_metric else ())
     cells = experiment.cells
     return Sheet(

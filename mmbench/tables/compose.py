@@ -1,9 +1,12 @@
 """Composition of a table: blocks, details below them, legend, notes, protocol and remarks."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from mmbench.tables.blocks import fits_grid, parameters, search_space
 from mmbench.tables.frame import (
@@ -11,11 +14,13 @@ from mmbench.tables.frame import (
     IN_BAND,
     OUT_OF_BAND,
     PUBLISHED_ONLY,
-    Row,
     differences,
 )
 from mmbench.tables.model import NOTHING, Grid, Table
 from mmbench.tables.sheet import Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Names of the runs of a table cell in the legend, by the rule of the train/test splits.
 RUNS = {
@@ -80,7 +85,7 @@ def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
     """
     rows = [row for row in sheet.rows if row.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
-    lines = _marks(sheet, [row for row in rows if row.in_band is not None], runs)
+    lines = _marks(sheet, sheet.frame[sheet.frame.metric == metric], runs)
     counts = sorted({row.n for row in rows if row.sd is not None and row.n})
     if counts:
         lines.append(spread.format(f"{' or '.join(map(str, counts))} {runs}"))
@@ -91,22 +96,22 @@ def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
     return lines
 
 
-def _marks(sheet: Sheet, rows: Sequence[Row], runs: str) -> list[str]:
+def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
     """Return the meaning of the marks, their counts, and the standard error of the difference."""
-    if not rows:
+    compared = frame[frame.in_band.notna()]
+    if compared.empty:
         return []
-    same = sheet.rule == "official"
-    errors = {_standard_error(row.n or 1, same, runs): None for row in rows}
-    marks = [row.mark for row in rows]
+    same, marks = sheet.rule == "official", list(compared.mark)
+    errors = {_standard_error(n, same, runs): None for n in compared.n.fillna(1)}
     counts = ", ".join(f"{marks.count(m)} {m}" for m in (IN_BAND, ALL_IN_BAND, OUT_OF_BAND))
-    published, same_sign, beyond_noise = differences(rows)
+    published, same_sign, beyond_noise = differences(frame)
     return [
         f"{IN_BAND} The published value is within 2 standard errors of the difference, and the "
         "published value of another machine on the data set is not.",
         f"{ALL_IN_BAND} The published values of all machines on the data set are within 2 standard "
         "errors: the comparison does not distinguish the machines.",
         f"{OUT_OF_BAND} The published value is outside 2 standard errors. No mark: not compared.",
-        f"Compared cells: {len(rows)}, of these {counts}.",
+        f"Compared cells: {len(compared)}, of these {counts}.",
         f"Published differences between machines above noise: {published}, of these {same_sign} "
         f"with the same sign here, {beyond_noise} also above noise here. Noise: 2 standard errors "
         "of the difference of two means measured here.",
@@ -150,7 +155,7 @@ class Layout:
     function: Callable[[Sheet], Table] | None = None
 
     @classmethod
-    def of_module(cls, module: ModuleType) -> "Layout":
+    def of_module(cls, module: ModuleType) -> Layout:
         """Return the layout of a module with a function `layout`."""
         names = [n for n in ("PUBLISHED", "SIZED", "ANY_METRIC") if hasattr(module, n)]
         options = {name.lower(): getattr(module, name) for name in names}

@@ -7,15 +7,16 @@ each comparison: the measured value ± two standard errors of its difference fro
 A table cell is one combination of data set, kernel, degree, machine and training size.
 """
 
+from __future__ import annotations
+
 import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cache, cached_property
 from statistics import fmean, median, median_low, stdev
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from mmbench.machines import alias_of
 from mmbench.tables.margin_ratios import fit_line, pair_points
 from mmbench.tables.published import STANDARD_ERROR
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Statuses of table cells without a run; all other statuses are statuses of fits and jobs.
 MISSING = "missing"
@@ -47,6 +51,8 @@ LINE = "regression_"
 #: Stages of a job with CPU times; calibration is a stage of machines with calibrated probabilities.
 STAGES, CALIBRATION = ("selection", "training", "test"), "calibration"
 SECONDS = tuple(f"seconds_{stage}" for stage in (*STAGES, CALIBRATION))
+#: Identity of the code of a machine.
+CODE = ("version", "fingerprint")
 _METRICS = (METRIC, "errors_count", "errors_expected", "n_ties")
 _CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
 #: Columns of a record in each of the two tables of records.
@@ -54,8 +60,22 @@ PLACE = ("experiment", "dataset", "kernel", "degree", "size", "machine", "repeat
 SPLIT_COLUMNS = (
     *(*PLACE, "seed", "data_hash", "split_hash", "status", "reason", *_METRICS),
     *("n_train", "n_test", "parameters", *SECONDS, "n_fits", "fits", "routes", *_CERTIFICATES),
-    *("version", "fingerprint", "record"),
+    *(*CODE, "record"),
 )
+#: Columns of the CSV of the long table; `SIZE` follows the degree if there are several sizes.
+COLUMNS = (
+    *("experiment", "dataset", "kernel", "degree", "machine", "metric"),
+    *("measured", "sd", "se", "n", "published", "published_spread"),
+    *("half_width", "z", "in_band", "mark", *CODE, "status", "note"),
+    *("half_width_published_se", "in_band_published_se"),
+)
+#: Types of the columns of the long table; all others hold text.
+TYPES = {
+    **dict.fromkeys(("measured", "sd", "se", "published", "published_spread", "z"), "float64"),
+    **dict.fromkeys(("half_width", "half_width_published_se"), "float64"),
+    **dict.fromkeys(("in_band", "in_band_published_se"), "boolean"),
+    "n": "Int64",
+}
 #: Columns of the split table that are averaged over splits.
 AVERAGED = (*_METRICS, *SECONDS, "n_support")
 #: Metrics based on error counts, for which a single run has a binomial standard error.
@@ -72,8 +92,9 @@ MIN_VALUES = 3
 
 #: Key of a split: (repeat, fold, seed).
 Split = tuple[int, int, int]
-#: A row of a published table.
+#: A row of a published table, and a row of the long table (see `rows_of`).
 Published = Mapping[str, Any]
+Row = Any
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -119,7 +140,7 @@ def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
         "fits": json.dumps(fits.get("statuses", {})),
         "routes": json.dumps(fits.get("routes", {})),
         **{name: fits.get(name) for name in _CERTIFICATES},
-        **{name: record.code.get(name) for name in ("version", "fingerprint")},
+        **{name: record.code.get(name) for name in CODE},
         "record": record.key,
         "source": record,
     }
@@ -133,12 +154,7 @@ class Cell:
     planned : PlannedCell
     records : sequence of Record
         One record per split, including failed jobs.
-    experiment : str
-        Name of the experiment.
-    include_failed : bool
-        Whether splits with a failed fit are averaged too.
-    arrays : callable
-        Function that returns the stored arrays of a record.
+    experiment : Experiment
 
     Attributes
     ----------
@@ -152,28 +168,21 @@ class Cell:
         Records of finished jobs, and of failed jobs.
     fits : dict
         Summary of the certificates, see `certificates`.
-    selected : list of Selected
+    selected : list of dict
+        Rows of the selected parameters, see `selected`.
     status : str
         Most severe status of the failed jobs or, if there are none, of the fits.
     """
 
-    def __init__(
-        self,
-        planned: PlannedCell,
-        records: Sequence[Record],
-        experiment: str,
-        include_failed: bool,
-        arrays: Callable[[Record], Arrays],
-    ):
+    def __init__(self, planned: PlannedCell, records: Sequence[Record], experiment: Any):
         self.planned, self.key, self.records = planned, planned.key, records
-        self.include_failed, self.arrays = include_failed, arrays
-        self.splits = [split_row(experiment, self.key, record) for record in records]
+        self.include_failed, self.arrays = experiment.include_failed, experiment.arrays
+        self.splits = [split_row(experiment.name, self.key, record) for record in records]
         self.done = [record for record in records if record.done]
         self.failed = [record for record in records if not record.done]
+        failed = () if self.include_failed else [r for r in self.done if _has_failed_fit(r)]
         self.counted = [
-            row
-            for row in self.splits
-            if row["source"].done and (include_failed or not _has_failed_fit(row["source"]))
+            row for row in self.splits if row["source"].done and row["source"] not in failed
         ]
         self.fits, self.selected = certificates(self.done), selected(self.done)
         self._values: dict[str, list[tuple[Split, float | str]]] = {}
@@ -216,8 +225,13 @@ class Cell:
         parts += [f"of {statuses.total()} fits {', '.join(texts)}"] if texts else []
         return "; ".join(parts)
 
+    def row(self, metric: str, **values: Any) -> dict[str, Any]:
+        """Return a row of the long table."""
+        row = {"key": self.key, "metric": metric, "status": self.status, "note": self.note}
+        return row | {part: self.code(part) for part in CODE} | values
+
     def code(self, name: str) -> str:
-        """Return the distinct values of "version" or "fingerprint" of the machine's code."""
+        """Return the distinct values of an element of `CODE` in finished records."""
         values = (record.code.get(name, "") for record in self.done)
         return " ".join(dict.fromkeys(map(str, values))).strip()
 
@@ -229,11 +243,9 @@ class Cell:
         if metric not in self._values:
             self._values[metric] = found = []
             for row in self.counted:
-                record = row["source"]
-                stored = metric in row
+                record, stored = row["source"], metric in row
                 value = row[metric] if stored else value_of(metric, record, self.arrays(record))
-                if value is not None:
-                    found.append((record.at, value))
+                found += [] if value is None else [(record.at, value)]
         return self._values[metric]
 
     @cached_property
@@ -361,31 +373,18 @@ def routes_text(fits: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(f"{route} {count}" for route, count in counts.most_common())
 
 
-class Selected(NamedTuple):
-    """The selected values of one parameter in one table cell."""
+def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return a row of the long table for each numeric parameter that grid search selected.
 
-    name: str
-    #: Lower median of the selected values over splits (and over pairs of classes if parameters are
-    #: selected per pair), which is a value of the grid.
-    median: float
-    #: Number of selections whose value is a number.
-    n: int
-    #: Text with the numbers of selections at the ends of the grid, and of values that are not
-    #: numbers.
-    note: str
-    #: Text of a table cell: the median and the numbers of selections.
-    text: str
-
-
-def selected(records: Sequence[Record]) -> list[Selected]:
-    """Return the numeric parameters that were selected by grid search in the records of a cell.
-
-    If all splits share parameters from another experiment, these parameters are returned too.
+    ``measured`` is the lower median of the values over splits (and over pairs of classes if
+    parameters are selected per pair), which is a value of the grid. ``text`` shows the median and
+    the numbers of selections at the ends of the grid. If all splits share parameters from another
+    experiment, these parameters are returned too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
     grids |= {name: () for record, choice in choices if record.job.shares for name in choice}
-    found = []
+    rows = []
     for name, grid in grids.items():
         every = [choice[name] for _, choice in choices if name in choice]
         values = [value for value in every if isinstance(value, int | float)]
@@ -403,8 +402,9 @@ def selected(records: Sequence[Record]) -> list[Selected]:
             notes.append(f"{word} in {count} of {n} choices, which the median leaves out")
             texts.append(f"{word} {count}/{n}")
         text = f"{name} {middle:.3g}" + (f" ({', '.join(texts)})" if texts else "")
-        found.append(Selected(name, middle, len(values), "; ".join(notes), text))
-    return found
+        row = {"metric": f"{SELECTED}{name}", "measured": float(middle), "n": len(values)}
+        rows.append({**row, "note": "; ".join(notes), "text": text})
+    return rows
 
 
 def choices_of(record: Record) -> list[dict]:
@@ -416,53 +416,25 @@ def choices_of(record: Record) -> list[dict]:
 # -- one row per table cell and metric -------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of the long table: one metric of one table cell."""
-
-    key: Key
-    metric: str
-    #: Most severe status of the table cell, and a remark on missing splits and fits with a warning.
-    status: str
-    note: str = ""
-    #: Reason for which the published value is not compared; empty if there is none.
-    objection: str = ""
-    #: Mean, standard deviation and standard error over splits; None without results.
-    measured: float | None = None
-    sd: float | None = None
-    se: float | None = None
-    #: Number of splits; of a regression line, the number of pairs of classes.
-    n: int | None = None
-    #: Published value, and the uncertainty printed beside it.
-    published: float | None = None
-    published_spread: float | None = None
-    #: Half width of the band around the measured value: two standard errors of the difference
-    #: between measured and published value. None if the values are not compared.
-    half_width: float | None = None
-    #: Published minus measured value, in standard errors of this difference.
-    z: float | None = None
-    #: Whether the published value lies in the band; None if the values are not compared.
-    in_band: bool | None = None
-    #: Mark of the comparison, see `with_marks`; empty if the values are not compared.
-    mark: str = ""
-    #: The band if the published spread is read as the standard error of the published mean: two
-    #: standard errors of the difference, and whether the published value lies within. None if the
-    #: spread is more likely something else.
-    half_width_published_se: float | None = None
-    in_band_published_se: bool | None = None
-
-
 def long_table(
     cells: Iterable[Cell],
     published: Iterable[Published] = (),
     compare: bool = True,
     metrics: Sequence[str] = (),
-) -> list[Row]:
-    """Return the long table of an experiment.
+) -> pd.DataFrame:
+    """Return the long table of an experiment: one row per table cell and metric.
+
+    The columns are ``key`` (the `Key` of the table cell), most columns of `COLUMNS`, and
+    ``objection``, the reason for which a published value is not compared. ``sd`` and ``se`` are the
+    standard deviation and standard error over `n` splits; in the rows of a regression line, `n` is
+    the number of pairs of classes. ``half_width`` is half the width of the band: two standard
+    errors of the difference between measured and published value. ``z`` is the published minus the
+    measured value in these standard errors. The last two columns are the band if the published
+    spread is read as the standard error of the published mean; they are empty if the spread is more
+    likely something else.
 
     `published` are the rows of a published table; with ``compare=False`` published values are shown
-    without a comparison. If a table cell has no results, its measured value is None. `metrics` are
-    computed from stored predictions.
+    without a comparison. `metrics` are computed from stored predictions.
     """
     known = {
         (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
@@ -471,47 +443,86 @@ def long_table(
     rows = [row for cell in cells for row in _rows(cell, known, compare)]
     rows += [row for cell in cells if cell.done for row in _line_rows(cell, known)]
     rows += [row for cell in cells if cell.done for row in _metric_rows(cell, metrics)]
-    return with_marks(rows)
+    return as_long_table(rows)
 
 
-def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[Row]:
+def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return rows as a long table with the marks of the comparison with published values.
+
+    `IN_BAND`: the published value lies in the band, and the published value of another machine (for
+    the same data set, kernel and metric) lies outside. `ALL_IN_BAND`: the published values of all
+    machines lie in the band, so that the comparison does not distinguish the machines.
+    `OUT_OF_BAND`: the published value lies outside the band.
+    """
+    import pandas as pd
+
+    columns = ["key", *COLUMNS[COLUMNS.index("metric") :], "objection"]
+    frame = pd.DataFrame(rows, columns=columns).astype(TYPES)
+    texts = [name for name in columns[1:] if name not in TYPES]
+    frame = frame.fillna(dict.fromkeys(texts, ""))
+    rivals = grouped(
+        (_place(row), row.published)
+        for row in rows_of(frame)
+        if row.published is not None and not row.objection
+    )
+
+    def mark(row: Row) -> str:
+        if row.in_band is None or row.measured is None:
+            return ""
+        se, others = (row.half_width or 0.0) / 2, rivals[_place(row)]
+        differs = any(abs(z_value(row.measured, other, se)) > NOISE for other in others)
+        return OUT_OF_BAND if not row.in_band else IN_BAND if differs else ALL_IN_BAND
+
+    return frame.assign(mark=list(map(mark, rows_of(frame))))
+
+
+def rows_of(frame: pd.DataFrame) -> list[Row]:
+    """Return the rows of the long table as named tuples; missing values are None."""
+    return list(frame.astype(object).where(frame.notna(), None).itertuples(name="Row"))
+
+
+@cache
+def absent_row() -> Row:
+    """Return the row of a table cell that is not planned; its metric is empty."""
+    row = {"key": None, "metric": "", "status": PUBLISHED_ONLY}
+    return rows_of(as_long_table([row]))[0]
+
+
+def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[dict]:
     """Return the rows of a table cell; without results, rows of accuracy and error count only."""
-    rows, n = [], len(cell.done)
+    rows = []
     for metric in AVERAGED if cell.done else AVERAGED[:2]:
-        published = known.get((cell.key, metric))
-        row = Row(cell.key, metric, cell.status, cell.note, **_mean(cell, metric))
+        published, row = known.get((cell.key, metric)), cell.row(metric, **_mean(cell, metric))
         unknown = cell.planned.published_only and published is None
-        if not unknown and (metric != SECONDS[-1] or row.measured is not None):
-            rows.append(_compared(cell, row, published, compare) if published else row)
-    found = [(metric, cell.fits[metric], n, cell.note) for metric in CERTIFIED]
-    found += [(f"{SELECTED}{own.name}", own.median, own.n, own.note) for own in cell.selected]
-    return rows + [
-        Row(cell.key, metric, cell.status, note, measured=float(value), n=count)
-        for metric, value, count, note in found
-        if value is not None
-    ]
+        if not unknown and (metric != SECONDS[-1] or "measured" in row):
+            rows.append(_compared(cell, row, published, compare))
+    fits = {name: cell.fits[name] for name in CERTIFIED if cell.fits[name] is not None}
+    rows += [cell.row(name, measured=value, n=len(cell.done)) for name, value in fits.items()]
+    return rows + [cell.row(**parameter) for parameter in cell.selected]
 
 
-def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[Row]:
+def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
     """Return the rows of metrics of stored predictions; their notes name missing arrays."""
-    rows, n = [], len(cell.counted)
+    rows = []
     for name in metrics:
         if name == CONFUSION:
-            for true, counts in cell.confusion.items():
-                for taken, count in zip(cell.confusion, counts, strict=True):
-                    row = Row(cell.key, f"{name}[{true},{taken}]", cell.status, cell.note)
-                    rows.append(replace(row, measured=float(count), n=len(cell.done)))
+            rows += [
+                cell.row(f"{name}[{true},{taken}]", measured=count, n=len(cell.done))
+                for true, counts in cell.confusion.items()
+                for taken, count in zip(cell.confusion, counts, strict=True)
+            ]
         elif name != ACCURACY:
-            lacking = Counter(what for _, what in cell.values(name) if isinstance(what, str))
-            notes = [f"{name}: {k} of {n} records lack {what}" for what, k in lacking.items()]
-            if not notes or cell.note != NO_CERTIFICATES:  # other metrics already cite this remark
-                notes = [cell.note, *notes]
-            note = "; ".join(filter(None, notes))
-            rows.append(Row(cell.key, name, cell.status, note, **_mean(cell, name)))
+            lacking = Counter(array for _, array in cell.values(name) if isinstance(array, str))
+            n = len(cell.counted)
+            notes = [f"{name}: {k} of {n} records lack {array}" for array, k in lacking.items()]
+            # Other metrics already cite this remark.
+            own = [] if notes and cell.note == NO_CERTIFICATES else [cell.note]
+            note = "; ".join(filter(None, own + notes))
+            rows.append(cell.row(name, **_mean(cell, name), note=note))
     return rows
 
 
-def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[Row]:
+def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[dict]:
     """Return slope, intercept, r and p of the line through margin ratios and accuracies of pairs.
 
     The line is computed if a line is published for the table cell. In its rows `n` is the number of
@@ -519,9 +530,8 @@ def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[R
     published line has no standard error and both lines have the same pairs of classes.
     """
     record = min(cell.done, key=lambda record: record.at)
-    if (cell.key, f"{LINE}slope") not in known or "decisions" not in (
-        arrays := cell.arrays(record)
-    ):
+    arrays = cell.arrays(record) if (cell.key, f"{LINE}slope") in known else {}
+    if "decisions" not in arrays:
         return []
     points = pair_points(record.per_pair, arrays)
     if (line := fit_line(points)) is None:
@@ -532,15 +542,9 @@ def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[R
         "r": (line.rvalue, None),
         "p": (line.pvalue, None),
     }
-    rows = []
-    for name, (value, error) in values.items():
-        row = Row(
-            cell.key, f"{LINE}{name}", cell.status, cell.note, measured=float(value), se=error
-        )
-        row = replace(row, n=int(points.separable.sum()))
-        published = known.get((cell.key, row.metric))
-        rows.append(_compared(cell, row, published, compare=False) if published else row)
-    return rows
+    n = int(points.separable.sum())
+    rows = (cell.row(f"{LINE}{k}", measured=v, se=error, n=n) for k, (v, error) in values.items())
+    return [_compared(cell, row, known.get((cell.key, row["metric"])), False) for row in rows]
 
 
 def _mean(cell: Cell, metric: str) -> dict[str, Any]:
@@ -564,70 +568,43 @@ def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
     return counting_sd(mean, n) if metric in COUNTED else 0.0
 
 
-def _compared(cell: Cell, row: Row, published: Published, compare: bool) -> Row:
+def _compared(
+    cell: Cell, row: dict[str, Any], published: Published | None, compare: bool
+) -> dict[str, Any]:
     """Return a row with the published value, and with their comparison if they are comparable."""
-    row = replace(row, published=published["value"], published_spread=published["std"])
-    if not published["usable"]:
-        return replace(row, objection=f"{NO_TARGET}: {published['reason']}")
-    if not compare:
+    if published is None:
         return row
-    for part, verb in (("n_train", "trained"), ("n_test", "tested")):
+    row |= {"published": published["value"], "published_spread": published["std"]}
+    if not published["usable"]:
+        return row | {"objection": f"{NO_TARGET}: {published['reason']}"}
+    for part, verb in (("n_train", "trained"), ("n_test", "tested")) if compare else ():
         sizes = {record.split[part] for record in cell.done}
         # Some papers state the number of rows for one pair of classes.
         pairs = {record.split.get(f"{part}_pair") for record in cell.done}
         if published[part] not in (None, *pairs) and sizes - {published[part]}:
             ours = " or ".join(str(size) for size in sorted(sizes))
             note = f"{verb} on {ours} rows, the paper on {published[part]}: not comparable"
-            return replace(row, note="; ".join(filter(None, [row.note, note])))
-    if cell.failed or len(cell.counted) < len(cell.done):
+            return row | {"note": "; ".join(filter(None, [row["note"], note]))}
+    lacks = cell.failed or len(cell.counted) < len(cell.done)
+    if not compare or lacks or None in map(row.get, ("measured", "published", "n", "se")):
         return row
-    if row.measured is None or row.published is None or row.n is None or row.se is None:
-        return row
-    counting = _counting_deviation(cell, row.metric, row.measured)
+    counting = _counting_deviation(cell, row["metric"], row["measured"])
     official = all(record.job.split.rule == "official" for record in cell.records)
-    se = difference_se(row.sd, row.n, published["n_splits"], counting, official)
-    z = z_value(row.measured, row.published, se)
-    both: dict[str, Any] = {}
+    se = difference_se(row.get("sd"), row["n"], published["n_splits"], counting, official)
+    z = z_value(row["measured"], row["published"], se)
+    row |= {"half_width": 2 * se, "z": z, "in_band": abs(z) <= NOISE}
     if published["std_is"] == STANDARD_ERROR:
-        se_read = math.hypot(row.se, published["std"])
-        within = abs(z_value(row.measured, row.published, se_read)) <= NOISE
-        both = {"half_width_published_se": 2 * se_read, "in_band_published_se": within}
-    return replace(row, half_width=2 * se, z=z, in_band=abs(z) <= NOISE, **both)
-
-
-def with_marks(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with marks of the comparison with published values.
-
-    `IN_BAND`: the published value lies in the band, and the published value of another machine (for
-    the same data set, kernel and metric) lies outside. `ALL_IN_BAND`: the published values of all
-    machines lie in the band, so that the comparison does not distinguish the machines.
-    `OUT_OF_BAND`: the published value lies outside the band.
-    """
-    targets = _by_place(row for row in rows if row.published is not None and not row.objection)
-
-    def mark(row: Row) -> str:
-        if row.in_band is None or row.measured is None:
-            return ""
-        if not row.in_band:
-            return OUT_OF_BAND
-        rivals = (other.published or 0.0 for other in targets[_place(row)])
-        se = (row.half_width or 0.0) / 2
-        differs = any(abs(z_value(row.measured, rival, se)) > NOISE for rival in rivals)
-        return IN_BAND if differs else ALL_IN_BAND
-
-    return [replace(row, mark=mark(row)) for row in rows]
+        se = math.hypot(row["se"], published["std"])
+        within = abs(z_value(row["measured"], row["published"], se)) <= NOISE
+        row |= {"half_width_published_se": 2 * se, "in_band_published_se": within}
+    return row
 
 
 def _place(row: Row) -> tuple[Key, str]:
     return row.key._replace(machine=""), row.metric
 
 
-def _by_place(rows: Iterable[Row]) -> dict[tuple[Key, str], list[Row]]:
-    """Return the rows of all machines by data set, kernel, training size and metric."""
-    return grouped((_place(row), row) for row in rows)
-
-
-def differences(rows: Iterable[Row]) -> tuple[int, int, int]:
+def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
     """Count the published differences between two machines, and the reproduced differences.
 
     The noise level is two standard errors of the difference of the two measured means. It is used
@@ -638,10 +615,10 @@ def differences(rows: Iterable[Row]) -> tuple[int, int, int]:
     level too.
     """
     counts = [0, 0, 0]
-    for compared in _by_place(row for row in rows if row.in_band is not None).values():
-        for first, second in itertools.combinations(compared, 2):
-            theirs = (first.published or 0.0) - (second.published or 0.0)
-            ours = (first.measured or 0.0) - (second.measured or 0.0)
+    compared = rows_of(frame[frame.in_band.notna()])
+    for rows in grouped((_place(row), row) for row in compared).values():
+        for first, second in itertools.combinations(rows, 2):
+            theirs, ours = first.published - second.published, first.measured - second.measured
             noise = NOISE * math.hypot(first.se or 0.0, second.se or 0.0)
             if abs(theirs) > noise:
                 counts[0] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -103,12 +104,12 @@ def once(rows: list[list[str]]) -> list[list[str]]:
 KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": "RBF kernel"}
 
 
-def measured_text(row: Row | None, decimals: int | None = None, sd: bool = False) -> str:
+def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
     """Return the measured mean with its standard error, or the status if there is no mean.
 
     With `sd`, the standard deviation after ± replaces the standard error in parentheses.
     """
-    if row is None or row.status == PUBLISHED_ONLY:
+    if row.status == PUBLISHED_ONLY:
         return NOTHING
     if row.measured is None:
         return row.status.replace("_", " ") if row.status != MISSING else "not run"
@@ -120,9 +121,9 @@ def measured_text(row: Row | None, decimals: int | None = None, sd: bool = False
     return f"{mean} ± {row.sd:.{decimals}f}" if sd else f"{mean} ({row.se:.{decimals}f})"
 
 
-def published_text(row: Row | None, decimals: int | None = None, sd: bool = False) -> str:
+def published_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
     """Return the published value with its printed uncertainty, in parentheses or (`sd`) after ±."""
-    if row is None or row.published is None:
+    if row.published is None:
         return NOTHING
     form = "g" if decimals is None else f".{decimals}f"
     value = f"{row.published:{form}}"
@@ -169,7 +170,7 @@ def seconds_text(value: float | None) -> str:
     >>> seconds_text(0.0012)
     '<0.01'
     """
-    if value is None:
+    if value is None or math.isnan(value):
         return NOTHING
     if value == 0:
         return "0"

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, did_you_mean, visible
-from mmbench.tables.frame import IN_BAND, OUT_OF_BAND, Row
+from mmbench.jobs.store import Key
+from mmbench.tables.frame import COLUMNS, IN_BAND, OUT_OF_BAND
 from mmbench.tables.model import NOTHING, Column, Grid, Table, emphasized, groupwise
 from mmbench.tables.sheet import Sheet
 
@@ -25,20 +26,14 @@ DRAWN = ("markdown", "latex")
 FORMATS = (*DRAWN, "csv")
 
 
+#: Column of the CSV after the degree if there are several training sizes.
+SIZE = "size"
+
+
 def check_format(fmt: str) -> None:
     """Raise UserError if a format is unknown."""
     if fmt not in FORMATS:
         raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, FORMATS)}")
-
-
-#: Columns of the CSV in order; `SIZE` follows the degree if there are several training sizes.
-COLUMNS = (
-    *("experiment", "dataset", "kernel", "degree", "machine", "metric"),
-    *("measured", "sd", "se", "n", "published", "published_spread"),
-    *("half_width", "z", "in_band", "mark", "version", "fingerprint", "status", "note"),
-    *("half_width_published_se", "in_band_published_se"),
-)
-SIZE = "size"
 
 
 def to_csv(sheets: Sequence[Sheet]) -> str:
@@ -49,12 +44,21 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
     """
     import pandas as pd
 
-    columns = list(COLUMNS)
-    if any(key.size is not None for sheet in sheets for key in sheet.keys):
+    frames, columns = [], list(COLUMNS)
+    for sheet in sheets:
+        keys = pd.DataFrame(list(sheet.frame.key), sheet.frame.index, list(Key._fields))
+        deviations = {
+            name: "; ".join(f"{name}: {text}" for text in texts)
+            for name, texts in sheet.deviations.items()
+        }
+        texts = (sheet.frame.note, sheet.frame.objection, keys.dataset.map(deviations).fillna(""))
+        notes = ["; ".join(filter(None, parts)) for parts in zip(*texts, strict=True)]
+        frame = sheet.frame.assign(experiment=sheet.experiment.name, note=notes)
+        frames.append(frame.join(keys))
+    table = pd.concat(frames, ignore_index=True)
+    if table[SIZE].notna().any():
         columns.insert(columns.index("degree") + 1, SIZE)
-    rows = [_fields(sheet, row) for sheet in sheets for row in sheet.rows]
-    table = pd.DataFrame(rows, columns=columns)
-    return csv_text(table, float_format="%.10g")
+    return csv_text(table[columns], float_format="%.10g")
 
 
 def csv_text(frame: pd.DataFrame, **options: Any) -> str:
@@ -83,16 +87,6 @@ def _csv_cell(value: Any) -> Any:
         except ValueError:
             value = f"'{value}"
     return visible(value)
-
-
-def _fields(sheet: Sheet, row: Row) -> dict[str, Any]:
-    name = row.key.dataset
-    deviations = (f"{name}: {text}" for text in sheet.deviations.get(name, ()))
-    note = "; ".join(filter(None, [row.note, row.objection, *deviations]))
-    cell = sheet.cells.get(row.key)
-    code = {part: cell.code(part) if cell else "" for part in ("version", "fingerprint")}
-    own = {"experiment": sheet.experiment.name, **code, "note": note}
-    return {**vars(row), **row.key._asdict(), **own}
 
 
 def to_markdown(table: Table) -> str:

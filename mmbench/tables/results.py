@@ -1,18 +1,32 @@
 """Results folders, which hold experiments or reference tables, the tables of earlier full runs."""
 
-import csv
-import gzip
+from __future__ import annotations
+
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmbench import resources
 from mmbench.errors import UserError
 from mmbench.jobs.record import BadRecord, Record
 from mmbench.jobs.store import CONFIG, Arrays, Key, Plan, RecordStore, key_of
-from mmbench.tables.frame import NO_TARGET, PLACE, Cell, Row, grouped, with_marks
+from mmbench.tables.frame import (
+    CODE,
+    NO_TARGET,
+    PLACE,
+    TYPES,
+    Cell,
+    Row,
+    as_long_table,
+    grouped,
+    rows_of,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CSV = "table.csv"
 MARKDOWN = "table.md"
@@ -21,11 +35,6 @@ SPLITS = "splits.csv.gz"
 REFERENCE = "reference"
 #: Columns of the table of test rows.
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
-_NUMBERS = (
-    *("measured", "sd", "se", "published", "published_spread", "half_width", "z"),
-    "half_width_published_se",
-)
-_FLAGS = ("in_band", "in_band_published_se")
 
 #: Function that plans the experiment in a folder, from the configuration in the folder or the
 #: configuration of the folder's name; None if there is no valid configuration.
@@ -47,7 +56,7 @@ class Experiment:
         Remarks printed below the tables: damaged records, and records with other settings.
     include_failed : bool, default=False
         Whether splits with a failed fit are averaged too.
-    rows : list of Row, optional
+    frame : DataFrame, optional
         Long table of a reference table; None for an experiment with records.
     deviations : mapping of str to sequence of str
         Differences of a reference table's data from the paper's data, by data set.
@@ -58,7 +67,7 @@ class Experiment:
     records: list[Record] = field(default_factory=list)
     remarks: tuple[str, ...] = ()
     include_failed: bool = False
-    rows: list[Row] | None = None
+    frame: pd.DataFrame | None = None
     deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -69,7 +78,7 @@ class Experiment:
     @property
     def has_records(self) -> bool:
         """Whether there are records; False for a reference table."""
-        return self.rows is None
+        return self.frame is None
 
     @property
     def text(self) -> str | None:
@@ -90,11 +99,10 @@ class Experiment:
     def cells(self) -> list[Cell]:
         """Table cells in the order of the plan, including cells without records."""
         found = {record.key: record for record in self.records}
-        cells = []
-        for cell in self.plan.cells:
-            records = [found[key] for key in cell.jobs if key in found]
-            cells.append(Cell(cell, records, self.name, self.include_failed, self.arrays))
-        return cells
+        return [
+            Cell(cell, [found[key] for key in cell.jobs if key in found], self)
+            for cell in self.plan.cells
+        ]
 
     @property
     def splits(self) -> Path | None:
@@ -103,41 +111,35 @@ class Experiment:
         return path if path.is_file() else None
 
     @cached_property
-    def stored_splits(self) -> dict[Key, list[dict[str, str]]]:
+    def stored_splits(self) -> dict[Key, list[Row]]:
         """Rows of the file `splits` of a reference table, by table cell."""
         if self.has_records or self.splits is None:
             return {}
-        with gzip.open(self.splits, "rt", encoding="utf-8", newline="") as file:
-            return grouped((_key(line), line) for line in csv.DictReader(file))
+        return grouped(_keyed_rows(self.splits))
 
 
-def split_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the split table, see `mmbench.tables.frame.split_row`."""
-    for experiment in experiments:
-        for cell in experiment.cells:
-            yield from cell.splits
+def split_rows(experiment: Experiment) -> list[dict[str, Any]]:
+    """Return the rows of the split table, see `mmbench.tables.frame.split_row`."""
+    return [row for cell in experiment.cells for row in cell.splits]
 
 
-def prediction_rows(experiments: Iterable[Experiment]) -> Iterator[dict[str, Any]]:
+def prediction_rows(experiment: Experiment) -> Iterator[dict[str, Any]]:
     """Yield a row with `PREDICTION_COLUMNS` for each test row of each finished record.
 
     ``row`` is the index of the test row in the data set; ``decision`` is None if there are more
     than two classes.
     """
-    for experiment in experiments:
-        for split in split_rows([experiment]):
-            place = {name: split[name] for name in (*PLACE, "record")}
-            record = split["source"]
-            arrays = experiment.arrays(record) if record.done else {}
-            for k, row in enumerate(arrays.get("test_index", ())):
-                decisions = arrays["decisions"][k]
-                yield {
-                    **place,
-                    "row": int(row),
-                    "label": str(arrays["y_test"][k]),
-                    "predicted": str(arrays["predicted"][k]),
-                    "decision": float(decisions[0]) if len(decisions) == 1 else None,
-                }
+    for split in split_rows(experiment):
+        arrays = experiment.arrays(split["source"]) if split["source"].done else {}
+        for k, row in enumerate(arrays.get("test_index", ())):
+            decisions = arrays["decisions"][k]
+            yield {
+                **split,
+                "row": int(row),
+                "label": str(arrays["y_test"][k]),
+                "predicted": str(arrays["predicted"][k]),
+                "decision": float(decisions[0]) if len(decisions) == 1 else None,
+            }
 
 
 # -- experiments -----------------------------------------------------------------------------------
@@ -208,45 +210,42 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 
     Raises UserError if the CSV file is not a long table of mmbench.
     """
-    path = folder / CSV
+    path, rows, deviations = folder / CSV, [], {}
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            lines = list(csv.DictReader(file))
-        rows = with_marks([_row(line) for line in lines])
-    except (KeyError, ValueError, csv.Error) as error:
+        for key, line in _keyed_rows(path, "metric", "status", "note"):
+            own, _, deviation = line.note.partition(f"{key.dataset}: ")
+            note, mark, reason = own.removesuffix("; ").partition(NO_TARGET)
+            texts = {"note": note.removesuffix("; "), "objection": mark + reason}
+            rows.append({**line._asdict(), **dict.fromkeys(CODE, ""), **texts, "key": key})
+            deviations[key.dataset] = (deviation,) if deviation else ()
+    except ValueError as error:
         raise UserError(f"{path}: not a table of mmbench ({error})") from None
-    deviations = {line["dataset"]: _notes(line)[1] for line in lines}
-    texts = {name: (text,) for name, text in deviations.items() if text}
     remarks = (f"Read from {path}: values of single records are not shown.",)
-    plan = plan or Plan(folder.name)
-    return Experiment(folder, plan, remarks=remarks, rows=rows, deviations=texts)
+    frame, plan = as_long_table(rows), plan or Plan(folder.name)
+    return Experiment(folder, plan, remarks=remarks, frame=frame, deviations=deviations)
 
 
-def _notes(line: Mapping[str, str]) -> tuple[str, str]:
-    """Split the note of a CSV line into the notes on the table cell and on the data set."""
-    own, _, deviation = line["note"].partition(f"{line['dataset']}: ")
-    return own.removesuffix("; "), deviation
+def _keyed_rows(path: Path, *needed: str) -> list[tuple[Key, Row]]:
+    """Return the rows of a CSV file, each with the key of its table cell.
 
+    Raises ValueError if the columns of the key, or the columns `needed`, are missing.
+    """
+    import pandas as pd
 
-def _key(line: Mapping[str, str]) -> Key:
-    degree, size = (int(line[name]) if line.get(name) else None for name in ("degree", "size"))
-    return Key(line["dataset"], line["kernel"], degree, line["machine"], size)
-
-
-def _row(line: Mapping[str, str]) -> Row:
-    note, mark, reason = _notes(line)[0].partition(NO_TARGET)
-    numbers: dict[str, Any] = {name: float(line[name]) for name in _NUMBERS if line.get(name)}
-    flags: dict[str, Any] = {name: line[name] == "True" for name in _FLAGS if line.get(name)}
-    return Row(
-        _key(line),
-        line["metric"],
-        line["status"],
-        note.removesuffix("; "),
-        mark + reason,
-        n=int(line["n"]) if line["n"] else None,
-        **numbers,
-        **flags,
+    types = {**TYPES, "degree": "Int64", "size": "Int64"}
+    lines = pd.read_csv(
+        path,
+        dtype=defaultdict(lambda: "str", types),
+        keep_default_na=False,
+        na_values={name: [""] for name in types},
+        float_precision="round_trip",
+        index_col=False,
     )
+    if lost := {"dataset", "kernel", "machine", *needed} - {*lines}:
+        raise ValueError(f"no column {min(lost)}")
+    rows = rows_of(lines)
+    keys = ([getattr(row, name, None) for name in Key._fields] for row in rows)
+    return list(zip(map(Key._make, keys), rows, strict=True))
 
 
 # -- folders ---------------------------------------------------------------------------------------

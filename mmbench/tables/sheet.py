@@ -14,12 +14,23 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import Status, UserError
 from mmbench.jobs.identity import fingerprint
 from mmbench.jobs.store import Key
-from mmbench.tables.frame import METRIC, MISSING, Cell, Published, Row, Split, grouped
-from mmbench.tables.model import Column, Shown, join, kernel_text, numbers, words
+from mmbench.tables.frame import (
+    METRIC,
+    MISSING,
+    Cell,
+    Published,
+    Row,
+    Split,
+    absent_row,
+    grouped,
+    rows_of,
+)
+from mmbench.tables.model import NOTHING, Column, Shown, join, kernel_text, numbers, words
 from mmbench.tables.protocol import protocol
 from mmbench.tables.results import Experiment
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from mmbench.jobs.job import Job
@@ -39,7 +50,8 @@ class Sheet:
     Parameters
     ----------
     experiment : Experiment
-    rows : sequence of Row
+    frame : DataFrame
+        The long table.
     published : sequence of mapping
         Rows of the published table.
     cells : sequence of Cell
@@ -63,16 +75,17 @@ class Sheet:
     def __init__(
         self,
         experiment: Experiment,
-        rows: Sequence[Row],
+        frame: pd.DataFrame,
         published: Sequence[Published] = (),
         cells: Sequence[Cell] = (),
         metrics: Sequence[str] = (),
     ):
         self.experiment, self.plan, self.label = experiment, experiment.plan, experiment.plan.label
-        self.rows, self.published, self.metrics = rows, published, metrics
+        self.frame, self.published, self.metrics = frame, published, metrics
+        self.rows = rows_of(frame)
         self.cells = {cell.key: cell for cell in cells}
-        self._rows = {(row.key, row.metric): row for row in rows}
-        self.keys = list(dict.fromkeys(row.key for row in rows))
+        self._rows = {(row.key, row.metric): row for row in self.rows}
+        self.keys = list(dict.fromkeys(frame.key))
         self.datasets = list(dict.fromkeys(key.dataset for key in self.keys))
         self.configured = list(dict.fromkeys(key.machine for key in self.keys))
         self.machines = list(self.configured)
@@ -88,16 +101,16 @@ class Sheet:
             values = self.cells[key].values(metric)
             return {at: value for at, value in values if not isinstance(value, str)}
         return {
-            (int(row["repeat"]), int(row["fold"]), int(row["seed"])): float(row[metric])
+            (int(row.repeat), int(row.fold), int(row.seed)): float(getattr(row, metric))
             for row in self.experiment.stored_splits.get(key, [])
-            if row.get(metric) and Status.FAILED not in json.loads(row["fits"])
+            if getattr(row, metric, "") and Status.FAILED not in json.loads(row.fits)
         }
 
     def has_official_test(self, key: Key) -> bool:
         """Whether all runs of a table cell have the same test rows."""
         if key in self.cells:
             return self.cells[key].records[0].job.split.rule == "official"
-        hashes = {row["split_hash"] for row in self.experiment.stored_splits.get(key, [])}
+        hashes = {row.split_hash for row in self.experiment.stored_splits.get(key, [])}
         return len(hashes) == 1
 
     def per_pair(self, key: Key) -> dict[Split, list[Mapping[str, Any]]]:
@@ -106,8 +119,9 @@ class Sheet:
         return {record.at: record.per_pair for record in done}
 
     def chosen(self, key: Key) -> str:
-        """Return the selected parameters of a table cell as text; empty if there are none."""
-        return ", ".join(own.text for own in self.cells[key].selected) if key in self.cells else ""
+        """Return the selected parameters of a table cell as text; a dash if there are none."""
+        rows = self.cells[key].selected if key in self.cells else ()
+        return ", ".join(row["text"] for row in rows) or NOTHING
 
     def hits(self, key: Key, split: tuple[int, ...]) -> NDArray | None:
         """Return a mask of the correctly classified test rows of a split, shape (n_test,).
@@ -150,7 +164,8 @@ class Sheet:
                 sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
         for key, rows in self.experiment.stored_splits.items():
             for row in rows:
-                counts = {part: int(row[part]) for part in ("n_train", "n_test") if row[part]}
+                counts = {"n_train": row.n_train, "n_test": row.n_test}
+                counts = {part: int(count) for part, count in counts.items() if count}
                 found.setdefault(key.dataset, {}).update(counts)
         for name in found.keys() & card_names():
             found[name]["n_features"] = load_card(name).expect.shape[1]
@@ -203,23 +218,18 @@ class Sheet:
         """Return the versions of the machines' code, and the numbers of records of other code."""
         done = [record for cell in self.cells.values() for record in cell.done]
         known = [record for record in done if record.code]
-        text = "{version}, {fingerprint}"
-        names = (
-            (text.format_map(r.code).removesuffix(", "), self.label(r.job.column)) for r in known
+        codes = grouped(
+            (f"{r.code['version']}, {r.code['fingerprint'] or ''}".removesuffix(", "), r.job.column)
+            for r in known
         )
-        codes = grouped(dict.fromkeys(names))
-        texts = (f"{', '.join(of)} {code.removesuffix(', ')}" for code, of in codes.items())
+        texts = (f"{', '.join(map(self.label, dict.fromkeys(m)))} {c}" for c, m in codes.items())
         changed = sum(record.code["fingerprint"] != _today(record.job.machine) for record in known)
-        lines = []
-        if known:
-            head = "Code of the machines (version, fingerprint of the sources)"
-            lines.append(f"{head}: {'; '.join(texts)}.")
-            lines.append(
-                f"Records of other code than the installed code: {changed} of {len(known)}."
-            )
-        if len(known) < len(done):
-            lines.append(f"Records without a fingerprint of the code: {len(done) - len(known)}.")
-        return lines
+        lines = [
+            f"Code of the machines (version, fingerprint of the sources): {'; '.join(texts)}.",
+            f"Records of other code than the installed code: {changed} of {len(known)}.",
+        ]
+        lacking = f"Records without a fingerprint of the code: {len(done) - len(known)}."
+        return [*(lines if known else []), *([lacking] if len(known) < len(done) else [])]
 
     # -- looking up ------------------------------------------------------------------------------
 
@@ -228,19 +238,28 @@ class Sheet:
         rest = [machine for machine in self.machines if machine not in first]
         self.machines = [*(machine for machine in first if machine in self.machines), *rest]
 
-    def row(self, key: Key, metric: str) -> Row | None:
-        """Return the row of a table cell and metric; None if there is none."""
-        return self._rows.get((key, metric))
+    def row(self, key: Key, metric: str) -> Row:
+        """Return the row of a table cell and metric, or `absent_row` if there is none."""
+        return self._rows.get((key, metric), absent_row())
 
-    def line(self, place: Key, metric: str, machines: Sequence[str] = ()) -> list[Row | None]:
+    def line(self, place: Key, metric: str, machines: Sequence[str] = ()) -> list[Row]:
         """Return the rows of the long table for one place, one per machine."""
         names = machines or self.machines
         return [self.row(place._replace(machine=machine), metric) for machine in names]
 
     def value(self, key: Key, metric: str) -> float | None:
         """Return the measured value of a table cell and metric; None if there is none."""
-        row = self.row(key, metric)
-        return row.measured if row else None
+        return self.row(key, metric).measured
+
+    def wide(
+        self, places: Sequence[Key], metric: str = METRIC, column: str = "measured"
+    ) -> pd.DataFrame:
+        """Return a column of the long table with one row per place and one column per machine."""
+        import pandas as pd
+
+        lines = (self.line(place, metric) for place in places)
+        values = [[getattr(row, column) for row in line] for line in lines]
+        return pd.DataFrame(values, columns=self.machines, dtype=float)
 
     def places_of(self, kernel: KernelKey) -> list[Key]:
         """Return the places with a kernel and degree."""
@@ -277,18 +296,18 @@ class Sheet:
 
     # -- cells -----------------------------------------------------------------------------------
 
-    def marked(self, text: str, row: Row | None, kernel: bool = True) -> str:
+    def marked(self, text: str, row: Row, kernel: bool = True) -> str:
         """Return the text of a table cell with its comparison mark and its footnote marks."""
-        text = join(text, row.mark if row else "", self.cite(row, kernel))
-        return text if row is None else Shown(text, row)
+        text = join(text, row.mark, self.cite(row, kernel))
+        return Shown(text, row) if row.metric else text
 
-    def cite(self, row: Row | None, kernel: bool = True) -> str:
+    def cite(self, row: Row, kernel: bool = True) -> str:
         """Return the footnote marks of a table cell: the note, and the reason against a comparison.
 
         The reason is often the same for a whole column, so its footnote names no table cell. The
         note "not run" gets no footnote. If `kernel` is true, the footnote names the kernel.
         """
-        if row is None:
+        if not row.metric:
             return ""
         key = row.key
         subject = key.machine, key.dataset, kernel_text(key.kernel, key.degree) if kernel else ""

@@ -13,14 +13,18 @@ classifiers through Bayesian analysis. JMLR 18, 2017.
 S. Holm: A simple sequentially rejective multiple test procedure. Scand. J. Statistics 6, 1979.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def counting_sd(errors: float, n: int) -> float:
@@ -110,19 +114,8 @@ def mcnemar_p(wins: int, losses: int) -> float:
     return float(binomtest(wins, total).pvalue) if total else 1.0
 
 
-Name = TypeVar("Name")
-
 #: Two-sided significance level of all tests.
 LEVEL = 0.05
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Mean, standard deviation and size of a sample."""
-
-    mean: float
-    sd: float
-    n: int
 
 
 class Counts(NamedTuple):
@@ -136,61 +129,54 @@ class Counts(NamedTuple):
         return "/".join(map(str, self))
 
 
-def welch_p(first: Sample, second: Sample) -> float:
-    """Return the two-sided p-value of Welch's t-test of equal means.
+def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
+    """Return two-sided p-values of Welch's t-test of equal means.
 
-    If both standard deviations are 0, p is 1 for equal means and 0 for different means.
+    A sample is given by its mean, standard deviation and size; `first` and `second` have shape (3,)
+    or, for several tests, (3, n_tests). If both standard deviations are 0, p is 1 for equal means
+    and 0 for different means.
 
     Examples
     --------
-    >>> round(welch_p(Sample(88.46, 0.85, 100), Sample(89.13, 0.63, 100)), 8)
+    >>> print(welch_p((88.46, 0.85, 100), (89.13, 0.63, 100)).round(8))
     0.0
-    >>> welch_p(Sample(1.0, 0.0, 9), Sample(1.0, 0.0, 9))
+    >>> print(welch_p((1.0, 0.0, 9), (1.0, 0.0, 9)))
     1.0
     """
     from scipy.stats import ttest_ind_from_stats
 
-    if first.sd == second.sd == 0:
-        return float(first.mean == second.mean)
-    test = ttest_ind_from_stats(
-        first.mean, first.sd, first.n, second.mean, second.sd, second.n, equal_var=False
-    )
-    return float(test.pvalue)
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    constant = (first[1] == 0) & (second[1] == 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = ttest_ind_from_stats(*first, *second, equal_var=False).pvalue
+    return np.where(constant, first[0] == second[0], p)
 
 
-def win_tie_loss(pairs: Iterable[tuple[Sample, Sample]]) -> Counts:
+def win_tie_loss(first: ArrayLike, second: ArrayLike) -> Counts:
     """Count the data sets on which the first machine is significantly better, equal, or worse.
 
-    `pairs` has one pair of samples per data set; larger means are better. A difference is
-    significant if Welch's test has a p-value below `LEVEL`.
+    `first` and `second` are mean, standard deviation and number of splits, shape (3, n_datasets);
+    larger means are better. A difference is significant if Welch's test has a p-value below
+    `LEVEL`.
     """
-    signs = [
-        (a.mean > b.mean) - (a.mean < b.mean) if welch_p(a, b) < LEVEL else 0 for a, b in pairs
-    ]
-    return Counts(*map(signs.count, (1, 0, -1)))
+    signs = np.sign(np.subtract(first, second)[0]) * (welch_p(first, second) < LEVEL)
+    return Counts(*(int(np.sum(signs == sign)) for sign in (1, 0, -1)))
 
 
-def best_and_worst(
-    rows: Sequence[Mapping[Name, float]], decimals: int | None = 2
-) -> dict[Name, tuple[int, int]]:
-    """Count the rows in which each name has the largest, and the smallest value.
+def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, tuple[int, int]]:
+    """Count the data sets on which each machine has the largest, and the smallest mean.
 
-    There is one row per data set. Values are rounded to `decimals` first (None: not rounded); all
-    names with the largest or smallest value are counted.
-
-    Examples
-    --------
-    >>> best_and_worst([{"a": 90.001, "b": 90.0, "c": 80.0}])
-    {'a': (1, 0), 'b': (1, 0), 'c': (0, 1)}
+    `means` has one row per data set and one column per machine; rows with missing means are not
+    counted. Means are rounded to `decimals` first (None: not rounded); all machines with the
+    largest or smallest mean are counted. The result is empty if no row is complete.
     """
-    counts = {name: [0, 0] for row in rows for name in row}
-    for row in rows:
-        printed = {n: v if decimals is None else round(v, decimals) for n, v in row.items()}
-        best, worst = max(printed.values()), min(printed.values())
-        for name, value in printed.items():
-            counts[name][0] += value == best
-            counts[name][1] += value == worst
-    return {name: (best, worst) for name, (best, worst) in counts.items()}
+    printed = means.dropna()
+    if decimals is not None:
+        printed = printed.map(lambda mean: round(mean, decimals))
+    best = printed.eq(printed.max(axis=1), axis=0).sum()
+    worst = printed.eq(printed.min(axis=1), axis=0).sum()
+    counts = zip(best.astype(int), worst.astype(int), strict=True)
+    return dict(zip(best.index, counts, strict=True)) if len(printed) else {}
 
 
 @dataclass(frozen=True)
@@ -207,6 +193,10 @@ class Ranks:
     p: float
     #: Nemenyi's critical difference: smallest significant difference of two mean ranks.
     critical_difference: float
+
+    def __len__(self) -> int:
+        """Return the number of machines."""
+        return len(self.means)
 
     @property
     def concordance(self) -> float:
@@ -229,29 +219,29 @@ class Ranks:
         return groups
 
 
-def rank_machines(rows: Sequence[Mapping[str, float]], decimals: int = 2) -> Ranks:
+def rank_machines(values: pd.DataFrame, decimals: int = 2) -> Ranks:
     """Rank the machines on every data set, and test their mean ranks for differences.
 
-    `rows` has one row per data set, with the value of each machine; larger values are better.
-    Values are rounded to `decimals` first. Raises ValueError if there are fewer than three machines
+    `values` has one row per data set and one column per machine; larger values are better. Values
+    are rounded to `decimals` first. Raises ValueError if there are fewer than three machines
     or fewer than two data sets.
     """
     from scipy.stats import friedmanchisquare, rankdata
 
-    names = list(rows[0]) if rows else []
-    if len(names) < 3 or len(rows) < 2:
+    n, n_machines = values.shape
+    if n_machines < 3 or n < 2:
         raise ValueError("ranks need three machines and two data sets with results of all")
-    table = np.round([[row[name] for name in names] for row in rows], decimals)
+    table = np.round(values.to_numpy(), decimals)
     ranks = rankdata(-table, axis=1).mean(axis=0)
     # Friedman's statistic is 0/0 if all machines are equal on all data sets.
     same = bool((table == table[:, :1]).all())
     statistic, p = (0.0, 1.0) if same else friedmanchisquare(*table.T)
     return Ranks(
-        dict(zip(names, ranks.tolist(), strict=True)),
-        len(rows),
+        dict(zip(map(str, values), ranks.tolist(), strict=True)),
+        n,
         float(statistic),
         float(p),
-        critical_difference(len(names), len(rows)),
+        critical_difference(n_machines, n),
     )
 
 

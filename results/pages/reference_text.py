@@ -87,7 +87,7 @@ class Table:
     def __init__(self, experiment: str) -> None:
         self.experiment = experiment
         self.cells = pd.read_csv(REFERENCE / experiment / "table.csv", dtype={"in_band": "boolean"})
-        self.cells["mark"] = [row.mark for row in _read(experiment).rows or ()]
+        self.cells["mark"] = list(_read(experiment).frame.mark)
         compared = self.cells[self.cells.in_band.notna()].metric
         self.compared = compared.iloc[0] if len(compared) else "accuracy_pct"
 
@@ -145,7 +145,7 @@ class Table:
 
     def order(self) -> str:
         """Return how many published differences beyond noise have the same sign here."""
-        published, same, beyond = differences(_read(self.experiment).rows or ())
+        published, same, beyond = differences(_read(self.experiment).frame)
         return f"{same} of {published} ({beyond})" if published else "–"
 
     def far(self, *where: object) -> list[str]:
@@ -402,13 +402,16 @@ class Verdict(NamedTuple):
 def verdicts(t: Table) -> list[Verdict]:
     """Return the verdicts of Welch's test by which the MAMC paper counts wins, ties and losses."""
     sheet, found = sheet_of(_read(t.experiment)), []
-    lines = both(sheet, sheet.places)
-    for place, *sides in zip(sheet.places, *lines.values(), strict=True):
+    sides = both(sheet, sheet.places).values()
+    for k, place in enumerate(sheet.places):
         for machine in sheet.machines:
-            pairs = [(line["mamc_bs"], line[machine]) for line in sides]
-            counts = [win_tie_loss([pair]) for pair in pairs]
+            pairs = [
+                [[side[name][m][k] for name in ("mean", "sd", "n")] for m in ("mamc_bs", machine)]
+                for side in sides
+            ]
+            counts = [win_tie_loss(first, other) for first, other in pairs]
             signs = tuple(wins - losses for wins, _, losses in counts)
-            gains = tuple(first.mean - other.mean for first, other in pairs)
+            gains = tuple(first[0] - other[0] for first, other in pairs)
             found.append(Verdict(sheet.label(machine), name_of(place.dataset), signs, gains))
     return [verdict for verdict in found if verdict.machine != sheet.label("mamc_bs")]
 

@@ -27,7 +27,7 @@ from mmbench.tables import blocks as metrics
 from mmbench.tables.blocks import dataset_gaps, ranks_of, signed
 from mmbench.tables.build import draw_tables, sheet_of
 from mmbench.tables.figures import draw_figure, title_of
-from mmbench.tables.figures.time_and_accuracy import time_ratios
+from mmbench.tables.figures.machines import time_ratios
 from mmbench.tables.frame import SELECTED
 from mmbench.tables.layouts.comparison import decimals_of, rope_of
 from mmbench.tables.model import kernel_caption
@@ -280,7 +280,8 @@ def renew(results: Path) -> None:
     target = REFERENCE / found.name
     target.mkdir(exist_ok=True)
     sheet = sheet_of(found)
-    sheet.rows = [r for r in sheet.rows if r.metric in ROWS or r.metric.startswith(SELECTED)]
+    metric = sheet.frame.metric
+    sheet.frame = sheet.frame[metric.isin(ROWS) | metric.str.startswith(SELECTED)]
     (target / "table.csv").write_text(to_csv([sheet]), "utf-8")
     (target / "table.md").write_text(draw_tables([found]), "utf-8")
     for name in FIGURES:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -14,6 +16,13 @@ from mmbench.tables.published import COUNTS, published_rows
 def table(folder: Path, fmt: str | None = None, **options: Any) -> str:
     """Return the table of one results folder."""
     return tables.table([folder], fmt, **options)
+
+
+def rows_of(folder: Path, **options: Any) -> list[SimpleNamespace]:
+    """Return the rows of the long table of one results folder; missing values are None."""
+    frame = pd.read_csv(StringIO(table(folder, "csv", **options)), dtype={"in_band": "boolean"})
+    frame = frame.fillna({"note": ""}).astype(object)
+    return [SimpleNamespace(**r) for r in frame.where(frame.notna(), None).to_dict("records")]
 
 
 def figure(name: str, folder: Path, output: Path) -> str:

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from statistics import fmean
 
+import numpy as np
+import pandas as pd
 import pytest
 from helpers.drawn import cells_of, load_published, table
 
 from mmbench.resources import REFERENCE
-from mmbench.tables.published import published_rows
-from mmbench.tables.statistics import Counts, Sample, best_and_worst, welch_p, win_tie_loss
+from mmbench.tables.statistics import Counts, best_and_worst, welch_p, win_tie_loss
 
 MAMC_MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")
 
 
 @pytest.fixture(scope="module")
-def lines():
-    """The thirteen lines of table 2."""
-    found = {}
-    for row in published_rows("mamc_table2"):
-        if row["dataset"] != "average" and row["metric"] == "accuracy_pct":
-            sample = Sample(row["value"], row["std"], row["n_splits"])
-            found.setdefault(row["dataset"], {})[row["machine"]] = sample
-    assert len(found) == 13
-    return list(found.values())
+def printed_values():
+    """Mean, deviation and number of splits in the thirteen rows of table 2, by machine."""
+    table = load_published("mamc_table2")
+    table = table[(table.dataset != "average") & (table.metric == "accuracy_pct")]
+    found = {m: rows[["value", "std", "n_splits"]].T for m, rows in table.groupby("machine")}
+    assert {rows.shape for rows in found.values()} == {(3, 13)}
+    return {machine: rows.to_numpy(float) for machine, rows in found.items()}
 
 
-def test_published_averages_follow_from_the_published_means(lines):
+def test_published_averages_follow_from_the_published_means(printed_values):
     table = load_published("mamc_table2")
     printed = table[table["dataset"] == "average"].set_index("machine")["value"]
     for machine in MAMC_MACHINES:
-        assert round(fmean(line[machine].mean for line in lines), 2) == printed[machine]
+        assert round(fmean(printed_values[machine][0]), 2) == printed[machine]
 
 
 @pytest.mark.parametrize(
@@ -43,13 +42,14 @@ def test_published_averages_follow_from_the_published_means(lines):
         ("svm", "2/3/8"),
     ],
 )
-def test_published_wins_and_losses_follow_from_means_and_deviations(machine, printed, lines):
-    counts = win_tie_loss((line["mamc_bs"], line[machine]) for line in lines)
-    assert str(counts) == printed
+def test_published_wins_and_losses_follow_from_means_and_deviations(
+    machine, printed, printed_values
+):
+    assert str(win_tie_loss(printed_values["mamc_bs"], printed_values[machine])) == printed
 
 
-def test_best_and_worst_follow_but_for_the_two_counts_that_the_paper_has_wrong(lines):
-    counts = best_and_worst([{m: line[m].mean for m in MAMC_MACHINES} for line in lines])
+def test_best_and_worst_follow_but_for_the_two_counts_that_the_paper_has_wrong(printed_values):
+    counts = best_and_worst(pd.DataFrame({m: printed_values[m][0] for m in MAMC_MACHINES}))
     printed = {
         "mamc_bs": (1, 0),
         "mamc_bsg": (2, 0),
@@ -83,12 +83,19 @@ def test_a_machine_that_misses_a_data_set_has_no_average(results):
 
 
 def test_samples_without_spread_are_equal_or_different():
-    same, higher = Sample(90.0, 0.0, 5), Sample(91.0, 0.0, 5)
-    assert win_tie_loss([(same, same), (higher, same), (same, higher)]) == Counts(1, 1, 1)
-    assert 0 < welch_p(Sample(90.0, 0.0, 5), Sample(91.0, 1.0, 5)) < 1
+    means = np.array([[90.0, 91.0, 90.0], [90.0, 90.0, 91.0]])
+    first, second = ([mean, [0.0] * 3, [5] * 3] for mean in means)
+    assert win_tie_loss(first, second) == Counts(1, 1, 1)
+    assert 0 < welch_p((90.0, 0.0, 5), (91.0, 1.0, 5)) < 1
 
 
 def test_lengths_of_time_are_compared_as_they_are():
-    times = [{"a": -0.0012, "b": -0.0013}]
+    times = pd.DataFrame({"a": [-0.0012], "b": [-0.0013]})
     assert best_and_worst(times, decimals=None) == {"a": (1, 0), "b": (0, 1)}
     assert best_and_worst(times) == {"a": (1, 1), "b": (1, 1)}
+
+
+def test_rows_without_a_result_of_some_machine_are_not_counted():
+    means = pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, np.nan]})
+    assert best_and_worst(means) == {"a": (0, 1), "b": (1, 0)}
+    assert best_and_worst(means[1:]) == {}

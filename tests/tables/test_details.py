@@ -6,19 +6,16 @@ import json
 import math
 
 import pytest
-from helpers.drawn import cells_of, table
+from helpers.drawn import cells_of, rows_of, table
 
 from mmbench.commands.outputs import report
 from mmbench.results import load
-from mmbench.tables.build import sheet_of
-from mmbench.tables.results import read_results
 
 GRID = (("C", (1.0, 10.0, 100.0)),)
 
 
 def values(experiment) -> dict[str, float]:
-    (read,) = read_results([experiment.folder])
-    return {row.metric: row.measured for row in sheet_of(read).rows}
+    return {row.metric: row.measured for row in rows_of(experiment.folder)}
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +37,7 @@ NAMES = ("C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf")
 
 
 def rows(table):
-    return [dict(zip(NAMES, line, strict=False)) for line in table.tolist()]
+    return pd.DataFrame(table, columns=NAMES[: table.shape[1]])
 
 
 def test_demsar_s_example():

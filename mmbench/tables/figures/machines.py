@@ -1,24 +1,30 @@
-"""The metric of each machine on every split, and its mean, with the best machine on top."""
+"""Figures with one row per machine: accuracies on splits, mean ranks, and CPU time."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from mmbench.errors import UserError
+from mmbench.tables.blocks import dataset_gaps, ranks_of, total_with_search
 from mmbench.tables.build import sheet_of
-from mmbench.tables.figures.style import PAGE, colour, name_lines, panels
+from mmbench.tables.figures import Figure
+from mmbench.tables.figures.style import colour, draw_panels, name_lines
+from mmbench.tables.frame import ACCURACY
+from mmbench.tables.layouts.comparison import ROPE_PCT
 from mmbench.tables.model import join, kernel_caption
 from mmbench.tables.results import Experiment
-
-#: The figure can be drawn for any machines.
-MACHINE = None
-#: Height of the row of one machine, and height of a panel without these rows, in inches.
-LINE, FRAME = 0.27, 0.9
+from mmbench.tables.sheet import KernelKey, Sheet
+from mmbench.tables.statistics import LEVEL, Ranks
 
 
-def draw(experiment: Experiment, output: Path) -> str:
-    """Write the figure and return the mean accuracies as text.
+def _draw_accuracies(experiment: Experiment, output: Path) -> str:
+    """Write the figure and return the mean accuracies as text; one panel per data set and kernel.
 
     Raises UserError if no machine has a result.
     """
@@ -28,20 +34,159 @@ def draw(experiment: Experiment, output: Path) -> str:
         keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
         values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
         if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
-            found[place] = own
+            size = "" if place.size is None else f", {place.size} rows"
+            kernel = kernel_caption(place.kernel, place.degree)
+            found[join(place.dataset, f"({kernel}{size})")] = own
     if not found:
         raise UserError(f"{experiment.name}: no machine has a result")
-    lines = []
-    with panels(output, PAGE, [FRAME + LINE * len(values) for values in found.values()]) as grid:
-        for axes, (place, values) in zip(grid[:, 0], found.items(), strict=True):
-            for k, (_, splits) in enumerate(values):
-                axes.plot(splits, [k] * len(splits), "o", ms=4, mew=0, color=colour(0), alpha=0.4)
-                axes.plot([fmean(splits)], [k], "|", ms=13, mew=2, color=colour(1))
-            name_lines(axes, [label for label, _ in values])
-            size = "" if place.size is None else f", {place.size} rows"
-            title = join(place.dataset, f"({kernel_caption(place.kernel, place.degree)}{size})")
-            axes.set_title(title)
-            means = (f"{label} {fmean(splits):.1f}" for label, splits in reversed(values))
-            lines.append(f"{title}: {', '.join(means)}")
-        grid[-1, 0].set_xlabel("accuracy on each test part (%), and mean")
-    return "\n".join(lines)
+
+    def panel(axes: Any, title: str, values: list[tuple[str, list[float]]]) -> str:
+        for k, (_, splits) in enumerate(values):
+            axes.plot(splits, [k] * len(splits), "o", ms=4, mew=0, color=colour(0), alpha=0.4)
+            axes.plot([fmean(splits)], [k], "|", ms=13, mew=2, color=colour(1))
+        name_lines(axes, [label for label, _ in values])
+        axes.set_title(title)
+        if title == list(found)[-1]:
+            axes.set_xlabel("accuracy on each test part (%), and mean")
+        means = (f"{label} {fmean(splits):.1f}" for label, splits in reversed(values))
+        return f"{title}: {', '.join(means)}"
+
+    return draw_panels(output, found, panel, line=0.27, frame=0.9)
+
+
+machines = Figure(
+    "The metric of each machine on every split, and its mean, with the best machine on top.",
+    _draw_accuracies,
+)
+
+
+def _draw_ranks(experiment: Experiment, output: Path) -> str:
+    """Write the diagram of an experiment and return its numbers as text.
+
+    Machines connected by a vertical bar do not differ significantly in Nemenyi's test at the level
+    0.05. Raises UserError if too few machines or data sets have results.
+    """
+    sheet = sheet_of(experiment)
+    try:
+        found = {kernel_caption(*kernel): ranks_of(sheet, kernel) for kernel in sheet.kernels}
+    except ValueError as error:
+        raise UserError(f"{experiment.name}: {error}") from None
+
+    def panel(axes: Any, kernel: str, ranks: Ranks) -> str:
+        order, cd = ranks.order, f"critical difference {ranks.critical_difference:.2f}"
+        values, labels = [ranks.means[m] for m in order], [sheet.label(m) for m in order]
+        axes.set_title(f"{kernel}: mean ranks over {ranks.n} data sets, {cd}", loc="left")
+        axes.set_xlabel(
+            "mean rank (1 is best); a bar connects machines without a significant difference"
+        )
+        # Distance of two vertical bars.
+        step = 0.05 * (values[-1] - values[0] or 1.0)
+        name_lines(axes, labels, downwards=True)
+        axes.hlines(range(len(order)), values[0] - step, values, color="0.8", lw=0.8)
+        axes.plot(values, range(len(order)), "o", color=colour(0))
+        for k, value in enumerate(values):
+            axes.text(value + step / 3, k, f"{value:.2f}", va="center")
+        for k, group in enumerate(ranks.cliques(), 2):
+            ends = [order.index(group[0]) - 0.3, order.index(group[-1]) + 0.3]
+            axes.plot([values[-1] + k * step] * 2, ends, color="black", lw=3, solid_capstyle="butt")
+        means = ", ".join(f"{x} {mean:.2f}" for x, mean in zip(labels, values, strict=True))
+        groups = (", ".join(map(sheet.label, group)) for group in ranks.cliques())
+        test = f"chi-square {ranks.statistic:.2f}, p = {ranks.p:.2g}"
+        return "\n".join([
+            f"{kernel}. Friedman over {ranks.n} data sets: {test}",
+            f"Nemenyi: {cd} at {LEVEL:g}",
+            f"Mean ranks: {means}",
+            *(f"Not significantly different: {group}" for group in groups),
+        ])  # fmt: skip
+
+    return draw_panels(output, found, panel, line=0.19, frame=0.75)
+
+
+critical_difference = Figure(
+    "Critical-difference diagram (Demsar 2006): mean ranks of the machines over data sets.",
+    _draw_ranks,
+    from_table=True,
+)
+
+
+def _draw_times(experiment: Experiment, output: Path) -> str:
+    """Write the figure and return its numbers as text, with the fastest machine on top.
+
+    The left panel shows mean differences in accuracy over data sets, the right panel quartiles of
+    the CPU time ratios. The time of a split includes selection, training and test; if a machine
+    reuses the parameters of another machine, the selection time of the other machine is included.
+    Raises UserError if no machine shares two data sets with the first machine.
+    """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    sheet = sheet_of(experiment)
+    points = {kernel_caption(*kernel): _points(sheet, kernel) for kernel in sheet.kernels}
+    found = {kernel: rows for kernel, rows in points.items() if len(rows)}
+    first = sheet.label(sheet.machines[0]) if sheet.machines else "the first machine"
+    if not found:
+        raise UserError(f"{experiment.name}: no machine beside {first} on two data sets")
+
+    def panel(axes: Any, kernel: str, points: pd.DataFrame) -> str:
+        gains, times = axes
+        lines: list[Any] = list(points.itertuples())
+        name_lines(gains, list(points.machine), downwards=True)
+        gains.axvspan(-ROPE_PCT, ROPE_PCT, color="0.93", lw=0)
+        gains.axvline(0.0, color="0.5", lw=0.8)
+        gains.errorbar(points.gain, range(len(points)), xerr=points.error, fmt="o", color=colour(0))
+        data = f"mean over {points.n.max()} data sets ± 2 s.e."
+        gains.set_xlabel(f"{ACCURACY} (%) minus {first}: {data}")
+        gains.set_title(kernel, loc="left")
+        name_lines(times, [""] * len(points), downwards=True)
+        for k, point in enumerate(lines):
+            times.plot([point.low, point.high], [k, k], color=colour(1), lw=1.2)
+            times.plot([point.time], [k], "s", color=colour(1))
+        times.axvline(1.0, color="0.5", lw=0.8)
+        times.set_xscale("log")
+        times.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        times.xaxis.set_major_formatter("{x:g}")
+        times.xaxis.set_minor_formatter(NullFormatter())
+        parts = "selection (also if reused), training, test"
+        times.set_xlabel(f"CPU time relative to {first}:\n{parts}")
+        texts = (
+            f"{p.machine} {p.gain:+.2f} ± {p.error:.2f} in {p.time:.2g} times the time"
+            for p in lines
+        )
+        return f"{kernel}, against {first}: {', '.join(texts)}"
+
+    return draw_panels(output, found, panel, line=0.2, frame=0.75, ratios=(3, 2))
+
+
+def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
+    """Return one row per machine, with the fastest machine first.
+
+    The columns are ``machine``, the mean ``gain`` in accuracy (%), twice its standard ``error``,
+    the quartiles ``low``, ``time`` and ``high`` of the CPU time ratios, and the number ``n`` of
+    data sets.
+    """
+    rows = []
+    for machine in sheet.machines[1:]:
+        gaps = np.array(dataset_gaps(sheet, kernel, machine, sheet.machines[0]))
+        ratios = time_ratios(sheet, kernel, machine, sheet.machines[0])
+        if len(gaps) > 1 and len(ratios):
+            error = 2 * gaps.std(ddof=1) / np.sqrt(len(gaps))
+            quartiles = np.quantile(ratios, [0.25, 0.5, 0.75])
+            rows.append((sheet.label(machine), gaps.mean(), error, *quartiles, len(gaps)))
+    columns = ["machine", "gain", "error", "low", "time", "high", "n"]
+    return pd.DataFrame(rows, columns=columns).sort_values("time", kind="stable")
+
+
+def time_ratios(sheet: Sheet, kernel: KernelKey, machine: str, reference: str) -> NDArray:
+    """Return the CPU time relative to `reference` for each data set with times of both machines."""
+    times = [
+        [total_with_search(sheet, key._replace(machine=name)) for name in (machine, reference)]
+        for key in sheet.places_of(kernel)
+    ]
+    return np.array([ours / theirs for ours, theirs in times if ours and theirs])
+
+
+time_and_accuracy = Figure(
+    "Accuracy and CPU time of each machine relative to the first machine.",
+    _draw_times,
+    experiments=("verdict", "verdict_large"),
+    from_table=True,
+)

@@ -7,7 +7,7 @@ stored as text, and equal results give identical files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ from mmbench.errors import extra
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
 #: Widths of one column and of a page in inches.
 COLUMN, PAGE = 3.4, 7.0
@@ -80,18 +79,27 @@ def drawing(output: Path, width: float, height: float) -> Iterator[Figure]:
         canvas.savefig(output, metadata=METADATA.get(output.suffix.lower()))
 
 
-@contextmanager
-def panels(
-    output: Path, width: float, heights: Sequence[float], ratios: Sequence[float] = (1,)
-) -> Iterator[NDArray]:
-    """Provide one row of axes per height in inches, shape (n_rows, n_columns), see `drawing`.
+def draw_panels(
+    output: Path,
+    found: Mapping[str, Any],
+    panel: Callable[[Any, str, Any], str],
+    line: float,
+    frame: float,
+    ratios: Sequence[float] = (1,),
+) -> str:
+    """Write a figure with one panel per entry of `found`, and return the texts of `panel`.
 
-    `ratios` are the relative widths of the columns.
+    `panel` draws a panel, given its axes and the name and the rows of the entry. The height of a
+    panel in inches is `frame`, and `line` for each row. `ratios` are the relative widths if a panel
+    has several axes.
     """
-    with drawing(output, width, sum(heights)) as canvas:
-        yield canvas.subplots(
+    heights = [frame + line * len(rows) for rows in found.values()]
+    with drawing(output, PAGE, sum(heights)) as canvas:
+        grid = canvas.subplots(
             len(heights), len(ratios), squeeze=False, height_ratios=heights, width_ratios=ratios
         )
+        axes = grid if len(ratios) > 1 else grid[:, 0]
+        return "\n".join(panel(own, *x) for own, x in zip(axes, found.items(), strict=True))
 
 
 def name_lines(axes: Axes, names: Sequence[str], downwards: bool = False) -> None:

@@ -68,27 +68,22 @@ def layout(sheet: Sheet) -> Table:
     """
     metric = next((name for name in sheet.metrics if name != CONFUSION), ACCURACY)
     every, sheet.machines = sheet.machines, with_results(sheet, metric)
-    head, grids = [], []
+    notes, grids = [], []
     if left_out := [sheet.label(name) for name in every if name not in sheet.machines]:
-        what = label(metric)
-        head.append(f"Not compared, without results ({what}): {', '.join(left_out)}.")
+        notes.append(f"Not compared, without results ({label(metric)}): {', '.join(left_out)}.")
     for kernel in sheet.kernels:
+        caption = kernel_caption(*kernel)
         try:
             ranks = ranks_of(sheet, kernel, metric)
         except ValueError as error:
-            head.append(f"{kernel_caption(*kernel)}: no ranks, {error}.")
+            notes.append(f"{caption}: no ranks, {error}.")
         else:
-            head.append(f"{kernel_caption(*kernel)}: {_friedman(ranks)}")
-            grids.append(_ranks(sheet, ranks, kernel_caption(*kernel)))
+            notes.append(f"{caption}: {_friedman(ranks)}")
+            grids.append(_ranks(sheet, ranks, caption))
         grids.append(_over_data_sets(sheet, metric, kernel))
-    return compose(
-        sheet,
-        f"Comparison of the machines over data sets and splits: {label(metric)}",
-        [*grids, *_over_splits(sheet, metric)],
-        *head,
-        *_questions(sheet, metric, any(grid.rows for grid in grids)),
-        *definitions(sheet)[:1],
-    )
+    notes += _questions(sheet, metric, any(grid.rows for grid in grids)) + definitions(sheet)[:1]
+    title = f"Comparison of the machines over data sets and splits: {label(metric)}"
+    return compose(sheet, title, [*grids, *_over_splits(sheet, metric)], *notes)
 
 
 def _first(sheet: Sheet) -> str:
@@ -133,14 +128,10 @@ def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
     # Names of the groups: A to Z, then AA, BB, ...
     letters = (letter * n for n in count(1) for letter in ascii_uppercase)
     groups = list(zip(letters, ranks.cliques(), strict=False))
-    rows = [
-        [
-            sheet.label(machine),
-            f"{ranks.means[machine]:.2f}",
-            " ".join(letter for letter, group in groups if machine in group),
-        ]
-        for machine in ranks.order
-    ]
+    rows = []
+    for machine in ranks.order:
+        own = " ".join(letter for letter, group in groups if machine in group)
+        rows.append([sheet.label(machine), f"{ranks.means[machine]:.2f}", own])
     columns = (*words("machine"), *numbers("mean rank"), *words("group"))
     caption = f"{kernel}: mean ranks; machines of one group do not differ significantly"
     return Grid(columns, rows, caption)
@@ -148,23 +139,14 @@ def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
 
 def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
     """Return the tests of every machine against the first machine over common data sets."""
-    gaps = {
-        machine: values
-        for machine in sheet.machines[1:]
-        if len(values := dataset_gaps(sheet, kernel, machine, sheet.machines[0], metric)) > 1
-    }
-    corrected = holm([wilcoxon_p(values) for values in gaps.values()])
-    rows = [
-        [
-            sheet.label(machine),
-            str(len(values)),
-            signed(float(np.mean(values)), decimals_of(metric)),
-            f"{p:.2g}",
-            signed(rank_biserial(values) if any(values) else 0.0),
-            str(signed_rank_posterior(values, rope_of(metric))),
-        ]
-        for (machine, values), p in zip(gaps.items(), corrected, strict=True)
-    ]
+    every = {m: dataset_gaps(sheet, kernel, m, sheet.machines[0], metric) for m in sheet.machines}
+    gaps = {m: values for m, values in list(every.items())[1:] if len(values) > 1}
+    corrected, rows = holm([wilcoxon_p(values) for values in gaps.values()]), []
+    for (machine, values), p in zip(gaps.items(), corrected, strict=True):
+        mean = signed(float(np.mean(values)), decimals_of(metric))
+        effect = signed(rank_biserial(values) if any(values) else 0.0)
+        posterior = str(signed_rank_posterior(values, rope_of(metric)))
+        rows.append([sheet.label(machine), str(len(values)), mean, f"{p:.2g}", effect, posterior])
     heads = ("data sets", "mean difference", "Wilcoxon p", "effect", "worse / equivalent / better")
     caption = f"{kernel_caption(*kernel)}: differences from {_first(sheet)} over data sets"
     return Grid((*words("machine"), *numbers(*heads)), rows, caption)

@@ -29,7 +29,6 @@ def layout(sheet: Sheet) -> Table:
     return compose(sheet, title, blocks, metric=metric)
 
 
-def _accuracy_or_errors(row: Row | None) -> str:
-    text = measured_text(row, 1 if row is None or row.metric == METRIC else None)
-    shown = row is not None and row.published is not None
-    return f"{text} / {published_text(row)}" if shown else text
+def _accuracy_or_errors(row: Row) -> str:
+    text = measured_text(row, None if row.metric == "errors_count" else 1)
+    return text if row.published is None else f"{text} / {published_text(row)}"

@@ -4,8 +4,6 @@ There is one block per data set, kernel and training size. The layout is for exp
 machines on few data sets.
 """
 
-from typing import Any
-
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import (
     CHOICES,
@@ -21,7 +19,6 @@ from mmbench.tables.blocks import (
 from mmbench.tables.compose import compose
 from mmbench.tables.frame import ACCURACY, CONFUSION
 from mmbench.tables.model import (
-    NOTHING,
     Grid,
     Shown,
     Table,
@@ -60,12 +57,10 @@ def _machines(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
 
     keys = [place._replace(machine=machine) for machine in sheet.machines]
     rows = []
-    for key in sorted((key for key in keys if sheet.row(key, first) is not None), key=rank):
-        row: Any = sheet.row(key, first)
+    for key in sorted((key for key in keys if sheet.row(key, first).metric), key=rank):
         best, *rest = (metric_text(sheet.row(key, row_name(name)), name) for name in shown)
-        chosen = sheet.chosen(key) or NOTHING
-        cited = Shown(join(best, sheet.cite(row)), row)
-        seconds = seconds_text(total_with_search(sheet, key))
+        row, seconds = sheet.row(key, first), seconds_text(total_with_search(sheet, key))
+        cited, chosen = Shown(join(best, sheet.cite(row)), row), sheet.chosen(key)
         rows.append([sheet.label(key.machine), cited, *rest, seconds, chosen])
     heads = numbers(*map(label, shown), "CPU seconds per split")
     kernel = kernel_caption(place.kernel, place.degree)

@@ -5,21 +5,22 @@ above its layouts. Most tables have a row of measured values and, below it, a ro
 values.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import (
     BETTER,
     WORSE,
-    Line,
-    both,
+    Side,
     by_machine,
     by_stage,
     data_heads,
@@ -30,7 +31,9 @@ from mmbench.tables.blocks import (
     size_heads,
     size_ratio,
     split_gaps,
+    stacked,
     total,
+    with_counts,
 )
 from mmbench.tables.compose import STANDARD_DEVIATION, Layout
 from mmbench.tables.frame import METRIC, STAGES, Row
@@ -51,21 +54,6 @@ from mmbench.tables.model import (
 from mmbench.tables.published import published_rows
 from mmbench.tables.sheet import Sheet
 from mmbench.tables.statistics import LEVEL, best_and_worst, paired_p, win_tie_loss
-
-
-def with_counts(
-    sheet: Sheet,
-    grid: Grid,
-    places: Sequence[Key],
-    count: Callable[[list[Line]], dict[str, list[str]]],
-) -> Grid:
-    """Add two rows per count to a block: the count of measured, and of published values."""
-    found = {side: count(lines) for side, lines in both(sheet, places).items()}
-    for head in found["measured"]:
-        for side, texts in found.items():
-            grid.rows.append([head if side == "measured" else "", side, *texts[head]])
-    return grid
-
 
 # -- MMRM --------------------------------------------------------------------------------------
 
@@ -91,7 +79,7 @@ MMRM_SIZES = ("train", "test", "features", "classes")
 
 
 def _errors(sheet: Sheet) -> Grid:
-    def write(row: Row | None) -> str:
+    def write(row: Row) -> str:
         return f"{measured_text(row)} / {published_text(row)}"
 
     sizes = size_heads(sheet, {f"#{name}": f"n_{name}" for name in MMRM_SIZES}, "Data info")
@@ -136,7 +124,7 @@ def _error_rates(sheet: Sheet) -> Grid:
     def rates(row: Row) -> Row:
         values = (row.measured, row.published)
         measured, published = (None if value is None else 100 - value for value in values)
-        return replace(row, measured=measured, published=published)
+        return row._replace(measured=measured, published=published)
 
     return paired(sheet, sheet.places, sd=True, change=rates)
 
@@ -159,29 +147,27 @@ RANGE = (0.05, 0.95)
 
 def _draws(sheet: Sheet) -> Grid:
     """Return four rows per toy set: mean, range of 90 % of the draws, published, percentile."""
-    rows = []
-    for place in sheet.places:
-        found = sheet.line(place, METRIC)
-        keys = [place._replace(machine=machine) for machine in sheet.machines]
-        draws = [list(sheet.by_split(key).values()) for key in keys]
-        means = (sheet.marked(measured_text(row, 1, sd=True), row) for row in found)
-        rows += [
-            [sheet.head(place), "measured", *means],
-            ["", "90 % of the draws", *map(_range, draws)],
-            ["", "published", *(published_text(row, 1) for row in found)],
-            ["", "its percentile", *map(_percentile, found, draws)],
-        ]
-    return Grid(sheet.columns("data", ""), rows)
 
+    def draws(key: Key) -> list[float]:
+        return list(sheet.by_split(key).values())
 
-def _range(draws: Sequence[float]) -> str:
-    return "{:.1f} to {:.1f}".format(*np.quantile(draws, RANGE)) if len(draws) > 1 else NOTHING
+    def mean(key: Key) -> str:
+        row = sheet.row(key, METRIC)
+        return sheet.marked(measured_text(row, 1, sd=True), row)
 
+    def ends(key: Key) -> str:
+        values = draws(key)
+        return "{:.1f} to {:.1f}".format(*np.quantile(values, RANGE)) if values[1:] else NOTHING
 
-def _percentile(row: Row | None, draws: Sequence[float]) -> str:
-    if row is None or row.published is None or len(draws) < 2:
-        return NOTHING
-    return f"{percentile(draws, row.published):.3g}"
+    def published(key: Key) -> str:
+        return published_text(sheet.row(key, METRIC), 1)
+
+    def rank(key: Key) -> str:
+        values, value = draws(key), sheet.row(key, METRIC).published
+        return f"{percentile(values, value):.3g}" if values[1:] and value is not None else NOTHING
+
+    texts = {"measured": mean, "90 % of the draws": ends, "published": published}
+    return stacked(sheet, sheet.places, {**texts, "its percentile": rank})
 
 
 def percentile(draws: Sequence[float], value: float) -> float:
@@ -218,8 +204,8 @@ SIGNIFICANT = {
 def _accuracies_and_tests(sheet: Sheet) -> list[Grid]:
     """Return two blocks per kernel: accuracies with the count of best results, and tests."""
 
-    def count(lines: list[Line]) -> dict[str, list[str]]:
-        counts = best(lines, sheet.machines, decimals=1)
+    def count(side: Side) -> dict[str, list[str]]:
+        counts = best_and_worst(side["mean"], decimals=1)
         return {"Best": [str(counts[m][0]) if m in counts else NOTHING for m in sheet.machines]}
 
     grids = []
@@ -278,42 +264,36 @@ m4_table2 = Layout(
 MAMC_MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")
 
 
-def best(lines: Iterable[Line], machines: Sequence[str], decimals: int) -> dict[str, tuple]:
-    """Return how often each machine is best and worst, among rows with results of all machines."""
-    means = [{m: sample.mean for m, sample in line.items()} for line in lines]
-    return best_and_worst([line for line in means if len(line) == len(machines)], decimals)
-
-
-def summary(lines: list[Line], machines: Sequence[str]) -> dict[str, list[str]]:
+def _mamc_counts(side: Side) -> dict[str, list[str]]:
     """Return three rows of counts: average, best/worst, and win/tie/loss of MAMC_bs.
 
     Measured and published results are counted by the rules of the paper, with Welch's t-test at
     the 95 % level.
     """
-    lines = [line for line in lines if line]
-    counts = best(lines, machines, decimals=2)
-
-    def average(machine: str) -> str:
-        means = [line[machine].mean for line in lines if machine in line]
-        return f"{fmean(means):.2f}" if means and len(means) == len(lines) else NOTHING
+    means = side["mean"].dropna(how="all")
+    counts, several = best_and_worst(means), side["n"] > 1
 
     def against(machine: str) -> str:
-        both_ran = [line for line in lines if {"mamc_bs", machine} <= line.keys()]
-        pairs = [(line["mamc_bs"], line[machine]) for line in both_ran]
-        pairs = [pair for pair in pairs if min(sample.n for sample in pair) > 1]
-        return str(win_tie_loss(pairs)) if pairs and machine != "mamc_bs" else NOTHING
+        both_ran = several.get("mamc_bs", False) & several[machine]
+        if machine == "mamc_bs" or not np.any(both_ran):
+            return NOTHING
+        samples = (
+            [side[name].loc[both_ran, m] for name in ("mean", "sd", "n")]
+            for m in ("mamc_bs", machine)
+        )
+        return str(win_tie_loss(*samples))
 
+    averages = [f"{fmean(means[m]):.2f}" if len(means) else NOTHING for m in means]
     return {
-        "Average": [average(machine) for machine in machines],
-        "best/worst": ["/".join(map(str, counts.get(m, ()))) or NOTHING for m in machines],
-        "W/T/L": [against(machine) for machine in machines],
+        "Average": [NOTHING if text == "nan" else text for text in averages],
+        "best/worst": ["/".join(map(str, counts[m])) if m in counts else NOTHING for m in means],
+        "W/T/L": list(map(against, means)),
     }
 
 
 def _accuracies_and_counts(sheet: Sheet) -> Grid:
-    count = partial(summary, machines=sheet.machines)
     grid = paired(sheet, sheet.places, decimals=2, sd=True)
-    return with_counts(sheet, grid, sheet.places, count)
+    return with_counts(sheet, grid, sheet.places, _mamc_counts)
 
 
 def _mamc_sizes(sheet: Sheet) -> Grid:
@@ -358,43 +338,37 @@ def _times(sheet: Sheet) -> list[Grid]:
 
     The paper used another computer and program, so that only the ratios can be compared.
     """
-    seconds: list[list[str]] = []
-    ratios: list[list[str]] = []
-    whole = []
-    for place in sheet.places:
-        times = {m: total(sheet, place._replace(machine=m)) for m in sheet.machines}
-        ours = {machine: value for machine, value in times.items() if value is not None}
-        printed = (row for row in sheet.published_of(place.dataset) if row["metric"] == "seconds")
-        theirs = {row["machine"]: row["value"] for row in printed if row["value"] is not None}
-        whole += [ours] if len(ours) == len(sheet.machines) else []
-        for rows, write in ((seconds, _seconds), (ratios, _ratio)):
-            cells = (f"{write(ours, m)} / {write(theirs, m)}" for m in sheet.machines)
-            rows.append([sheet.name(place), *cells])
+    # Published ratios are shown if the MAMC itself was not run.
+    names = list(dict.fromkeys((*sheet.machines, "mamc")))
+    known = (p for p in sheet.published if p["metric"] == "seconds" and p["value"] is not None)
+    printed = {(p["dataset"], p["machine"]): p["value"] for p in known}
+    keys = [[place._replace(machine=m) for m in names] for place in sheet.places]
+    ours = [[total(sheet, key) for key in line] for line in keys]
+    theirs = [[printed.get((key.dataset, key.machine)) for key in line] for line in keys]
+    seconds = [pd.DataFrame(side, columns=names, dtype=float) for side in (ours, theirs)]
+    ratios = [side.div(side["mamc"].replace(0.0, np.nan), axis=0) for side in seconds]
+
+    def block(name: str, text: Callable[[float], str], sides: list[pd.DataFrame]) -> Grid:
+        caption = f"{name}: measured / published"
+        texts = [side[sheet.machines].map(text).to_numpy() for side in sides]
+        cells = texts[0] + " / " + texts[1]
+        rows = [[sheet.name(place), *line] for place, line in zip(sheet.places, cells, strict=True)]
+        return Grid(sheet.columns("data", group=caption), rows, caption)
+
+    grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
     # The published counts are shown as printed, because some published times are lost.
     values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
-    counts = best_and_worst([{m: -s for m, s in line.items()} for line in whole], decimals=None)
-    texts = []
+    counts, texts = best_and_worst(-seconds[0][sheet.machines], decimals=None), []
     for m in sheet.machines:
         most: list[Any] = [values.get((metric, m)) for metric in ("best_count", "worst_count")]
         theirs_text = NOTHING if None in most else "{:.0f}-{:.0f}".format(*most)
         texts.append(f"{'-'.join(map(str, counts.get(m, ()))) or NOTHING} / {theirs_text}")
-    ratios.append(["shortest-longest", *texts])
-    captions = ("CPU seconds: measured / published", "Ratio: measured / published")
-    return [
-        Grid(sheet.columns("data", group=caption), rows, caption)
-        for caption, rows in zip(captions, (seconds, ratios), strict=True)
-    ]
+    grids[1].rows.append(["shortest-longest", *texts])
+    return grids
 
 
-def _seconds(seconds: dict[str, float], machine: str) -> str:
-    return seconds_text(seconds.get(machine))
-
-
-def _ratio(seconds: dict[str, float], machine: str) -> str:
-    if machine not in seconds or not seconds.get("mamc"):
-        return NOTHING
-    ratio = seconds[machine] / seconds["mamc"]
-    return f"{ratio:.{1 if ratio < 100 else 0}f}"
+def _ratio_text(ratio: float) -> str:
+    return NOTHING if np.isnan(ratio) else f"{ratio:.{1 if ratio < 100 else 0}f}"
 
 
 mamc_table3 = Layout(
@@ -420,13 +394,13 @@ def _accuracies_and_wins(sheet: Sheet) -> Iterable[Grid]:
     Wins over each machine are counted from rounded means, for measured and published values.
     """
 
-    def wins(lines: list[Line], machine: str) -> str:
-        both_ran = [line for line in lines if {"fsvm", machine} <= line.keys()]
-        better = [round(line["fsvm"].mean, 2) > round(line[machine].mean, 2) for line in both_ran]
-        return f"{sum(better)} of {len(better)}" if better and machine != "fsvm" else NOTHING
-
-    def count(lines: list[Line]) -> dict[str, list[str]]:
-        return {f"{sheet.label('fsvm')} better on": [wins(lines, m) for m in sheet.machines]}
+    def count(side: Side) -> dict[str, list[str]]:
+        means = side["mean"].map(lambda mean: round(mean, 2))
+        ours = means["fsvm"] if "fsvm" in means else pd.Series(np.nan, means.index)
+        better, known = means.lt(ours, axis=0).sum(), means.notna()[ours.notna()].sum()
+        known["fsvm"] = 0
+        texts = [f"{better[m]} of {known[m]}" if known[m] else NOTHING for m in means]
+        return {f"{sheet.label('fsvm')} better on": texts}
 
     for kernel in sheet.kernels:
         places = sheet.places_of(kernel)

@@ -126,24 +126,25 @@ def _grids(sheet: Sheet, base: Key) -> list[Grid]:
         relative = {m: f" ({total[m] / total[SVM]:.2f})" for m in rmms if total.get(SVM)}
         texts = (_text(t, f"{t:.3g}{relative.get(name, '')}") for name, t in total.items())
         totals.append([str(size), *texts])
-    parts.append(
-        ["exponent", *(exponent(after[m]) or NOTHING for m in machines), *[""] * len(tested)]
-    )
-    totals.append(["exponent", *(exponent(whole[name]) or NOTHING for name in whole)])
-    columns, rmm_columns = (sheet.columns(machines=names) for names in (machines, rmms))
+    exponents = ([exponent(curve) or NOTHING for _, curve in t.items()] for t in (after, whole))
+    of_parts, of_totals = exponents
+    parts.append(["exponent", *of_parts, *[""] * len(tested)])
+    totals.append(["exponent", *of_totals])
     errors_of = numbers(*(f"errors {sheet.label(m)}" for m in tested), group="errors")
     seconds_of = sheet.columns(machines=machines, group="CPU seconds")
     head = f"{sheet.head(base, name=base.dataset)}, {kernel_caption(base.kernel, base.degree)}"
     caption = f"{head}: CPU seconds after the Gram matrix, errors on the test part"
-    rows, gram = numbers("rows"), numbers(GRAM)
+    columns = {
+        caption: (*seconds_of, *errors_of),
+        "Times the SVM's seconds: RMM alone / RMM with its SVM": sheet.columns(machines=rmms),
+        "CPU seconds of whole trainings (relative to the SVM)": (
+            *numbers(GRAM),
+            *sheet.columns(machines=machines),
+        ),
+    }
     return [
-        Grid((*rows, *seconds_of, *errors_of), parts, caption),
-        Grid(
-            (*rows, *rmm_columns), ratios, "Times the SVM's seconds: RMM alone / RMM with its SVM"
-        ),
-        Grid(
-            (*rows, *gram, *columns), totals, "CPU seconds of whole trainings (relative to the SVM)"
-        ),
+        Grid((*numbers("rows"), *own), rows, caption)
+        for (caption, own), rows in zip(columns.items(), (parts, ratios, totals), strict=True)
     ]
 
 

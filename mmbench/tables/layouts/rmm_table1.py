@@ -47,46 +47,43 @@ def layout(sheet: Sheet) -> Table:
     def seconds(key: Key) -> str:
         return seconds_text(total(sheet, key, ("selection", "training")))
 
-    return compose(
-        sheet,
-        "Classification errors on digits (RMM paper, table 1)",
-        [
-            _errors(sheet),
-            _grid(sheet, expected, EXPECTED),
-            _mcnemar(sheet),
-            _grid(sheet, seconds, SECONDS),
-        ],
-        metric=METRIC,
-        spread=STANDARD_DEVIATION,
-    )
+    blocks = [
+        _errors(sheet),
+        _grid(sheet, expected, EXPECTED),
+        _mcnemar(sheet),
+        _grid(sheet, seconds, SECONDS),
+    ]
+    title = "Classification errors on digits (RMM paper, table 1)"
+    return compose(sheet, title, blocks, metric=METRIC, spread=STANDARD_DEVIATION)
 
 
 def _errors(sheet: Sheet) -> Grid:
     """Return the rows of each machine: measured, or single run and mean; and published."""
     rows = []
-    for dataset in sheet.datasets:
+    for dataset, machine in product(sheet.datasets, sheet.machines):
+        keys = _keys(sheet, dataset, machine)
+        found = [sheet.row(key, METRIC) for key in keys]
+        several, lines = any(row.sd is not None for row in found), {}
+        if several:
+            hits = (sheet.hits(key, FIRST) for key in keys)
+            lines["single run"] = [NOTHING if h is None else str((~h).sum()) for h in hits]
         name = sheet.head(_place(dataset), kernel=False)
-        for machine in sheet.machines:
-            keys = _keys(sheet, dataset, machine)
-            found = [sheet.row(key, METRIC) for key in keys]
-            several = any(row and row.sd is not None for row in found)
-            lines = {}
-            if several:
-                hits = (sheet.hits(key, FIRST) for key in keys)
-                lines["single run"] = [NOTHING if h is None else str((~h).sum()) for h in hits]
-            lines["mean" if several else "measured"] = [
-                sheet.marked(_mean(row), row, kernel=False) for row in found
-            ]
-            published = [published_text(row) for row in found]
-            if set(published) != {NOTHING}:  # on the larger sets, the paper omits some machines
-                lines["published"] = published
-            label = sheet.label(machine)
-            rows += [[name, label, head, *texts] for head, texts in lines.items() if any(found)]
+        texts = [sheet.marked(_mean(row), row, kernel=False) for row in found]
+        lines["mean" if several else "measured"] = texts
+        published = [published_text(row) for row in found]
+        if set(published) != {NOTHING}:  # on the larger sets, the paper omits some machines
+            lines["published"] = published
+        heads = [name, sheet.label(machine)]
+        rows += [
+            [*heads, head, *texts]
+            for head, texts in lines.items()
+            if any(row.metric for row in found)
+        ]
     return Grid(_columns(sheet, "machine", ""), once(rows), "Errors on the test digits")
 
 
-def _mean(row: Row | None) -> str:
-    return measured_text(row, None if row is None or row.sd is None else 1, sd=True)
+def _mean(row: Row) -> str:
+    return measured_text(row, None if row.sd is None else 1, sd=True)
 
 
 def _mcnemar(sheet: Sheet) -> Grid:
@@ -100,10 +97,8 @@ def _mcnemar(sheet: Sheet) -> Grid:
         return f"{wins} : {losses} ({mcnemar_p(wins, losses):.2g})"
 
     datasets = sheet.datasets if {"rmm", "svm"} <= set(sheet.machines) else ()
-    rows = [
-        [sheet.name(_place(dataset), kernel=False), *map(text, _keys(sheet, dataset, ""))]
-        for dataset in datasets
-    ]
+    keys = {sheet.name(_place(name), kernel=False): _keys(sheet, name, "") for name in datasets}
+    rows = [[name, *map(text, own)] for name, own in keys.items()]
     caption = (
         "Single run: digits that only the RMM : only the SVM classifies correctly (p-value of "
         "McNemar's exact test)"

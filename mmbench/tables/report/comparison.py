@@ -43,15 +43,18 @@ def changes(before: View, after: View) -> pd.DataFrame:
     for key in after.keys:
         old, new = (view.sheet.row(key, after.metric) for view in (before, after))
         accuracies = [view.sheet.value(key, METRIC) for view in (before, after)]
-        if old is None or new is None or None in accuracies:
+        if not (old.metric and new.metric) or None in accuracies:
             continue
         seconds = [total(view.sheet, key) for view in (before, after)]
-        statuses = [row.status.replace("_", " ") for row in (old, new)]
         ratio = seconds[1] / seconds[0] if seconds[0] and seconds[1] else math.nan
         band = bands.get((old.in_band, new.in_band), "")
-        status = "" if old.status == new.status else " → ".join(statuses)
+        status = (
+            "" if old.status == new.status else f"{old.status} → {new.status}".replace("_", " ")
+        )
         values = old.measured or 0.0, new.measured or 0.0
-        rows.append((key, *values, *_test(before, after, key), ratio, band, status))
+        rows.append(
+            (key, *values, *_test(before, after, key), ratio, band, status.replace("_", " "))
+        )
     names = ["key", "before", "after", "gain", "error", "how", "p", "ratio", "band", "status"]
     frame = pd.DataFrame(rows, columns=names)
     frame["p"] = holm(frame.p)
@@ -71,11 +74,13 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
     if len(gaps) > 1:
         return fmean(gaps), stdev(gaps) / math.sqrt(len(gaps)), PAIRED, paired_p(gaps)
     old, new = (view.sheet.row(key, METRIC) for view in (before, after))
-    assert old is not None and old.measured is not None and new is not None
-    gain = (new.measured or 0.0) - old.measured
-    if gaps and (counts := _won_and_lost(before, after, key)):
-        n_test = before.cells[key].counted[0]["n_test"]
-        return gain, 100 * math.sqrt(sum(counts)) / n_test, ROWS, mcnemar_p(*counts)
+    gain = new.measured - old.measured
+    if gaps:
+        at = before.cells[key].counted[0]["source"].at[:2]
+        first, second = (view.sheet.hits(key, at) for view in (before, after))
+        if first is not None and second is not None and len(first) == len(second):
+            n_test, counts = len(first), wins_and_losses(second, first)
+            return gain, 100 * math.sqrt(sum(counts)) / n_test, ROWS, mcnemar_p(*counts)
     if old.se is None or new.se is None:
         return gain, math.nan, "", math.nan
     error = math.hypot(old.se, new.se)
@@ -94,15 +99,6 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
     if any(old[at]["split_hash"] != new[at]["split_hash"] for at in common):
         return []
     return [new[at][METRIC] - old[at][METRIC] for at in common]
-
-
-def _won_and_lost(before: View, after: View, key: Key) -> tuple[int, int] | None:
-    """Return the numbers of test rows that are correct in the later run only, and vice versa."""
-    at = before.cells[key].counted[0]["source"].at[:2]
-    old, new = (view.sheet.hits(key, at) for view in (before, after))
-    if old is None or new is None or len(old) != len(new):
-        return None
-    return wins_and_losses(new, old)
 
 
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:

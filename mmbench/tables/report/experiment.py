@@ -90,7 +90,7 @@ def _write_files(site: Site, view: View) -> dict[str, str]:
     files = {"table.csv": "all cells and metrics"}
     site.text(f"{view.folder}/table.csv", to_csv([view.sheet]))
     if view.has_records:
-        site.table(f"{view.folder}/splits.csv", split_rows([view.experiment]), SPLIT_COLUMNS)
+        site.table(f"{view.folder}/splits.csv", split_rows(view.experiment), SPLIT_COLUMNS)
         files["splits.csv"] = "all splits"
     elif view.experiment.splits:
         shutil.copyfile(view.experiment.splits, site.path(f"{view.folder}/{SPLITS}"))

@@ -90,7 +90,7 @@ def scatter(
         k = 0 if shared and y is None else k
         mark, pages = MARKS[k % len(MARKS)], [view.pages.get(point.key) for point in own]
         symbols = [f"{mark}-open" if point.hollow else mark for point in own]
-        each = named or any(point.hollow for point in own)
+        each = named or len({*symbols, mark}) > 1
         trace: dict[str, Any] = {
             "type": "scatter",
             "mode": "markers+text" if named else "markers",
@@ -113,19 +113,16 @@ def scatter(
             errors = [point.error for point in own]
             trace["error_x"] = {"type": "data", "array": errors, "thickness": 1, "width": 3}
             trace |= {"orientation": "h", "offsetgroup": label(text), "alignmentgroup": "all"}
-            whole = [several or point.key.size is not None for point in own]
-            names = [
-                data_text(p.key) if w else p.key.dataset for p, w in zip(own, whole, strict=True)
+            trace["y"] = [
+                label(data_text(point.key, several or point.key.size is not None)) for point in own
             ]
-            trace["y"] = list(map(label, names))
         traces.append(trace)
     layout |= {"height": HEIGHT, "xaxis": x, "yaxis": y}
     if y is None:
-        n_lines = len({point.key._replace(machine="") for point in points})
-        rows = len(traces) if shared else max(n_lines, 2)
-        height = 150 + max(LINE, 0 if shared else STEP * len(traces)) * rows
+        rows = max(len({point.key._replace(machine="") for point in points}), 2)
+        lines = LINE * len(traces) if shared else max(LINE, STEP * len(traces)) * rows
         category = axis("", autorange="reversed", type="category")
-        layout |= {"height": height, "scattermode": "group", "yaxis": category}
+        layout |= {"height": 150 + lines, "scattermode": "group", "yaxis": category}
     return plain({"data": traces, "layout": layout})
 
 
@@ -153,11 +150,11 @@ def pictures_of(view: View) -> dict[str, Spec]:
 
 def against_published(view: View) -> Spec:
     """Return a picture of measured minus published values, with the band as error bars."""
-    points = []
-    for row in view.rows:
-        if row.in_band is not None:
-            gap = (row.measured or 0) - (row.published or 0)
-            points.append(Point(row.key, gap, error=row.half_width, hollow=not row.in_band))
+    points = [
+        Point(r.key, r.measured - r.published, error=r.half_width, hollow=not r.in_band)
+        for r in view.rows
+        if r.in_band is not None
+    ]
     title = f"{metric_name(view.metric)} measured minus published"
     return scatter(view, points, axis(title, zeroline=True), named=True)
 
@@ -213,7 +210,7 @@ def splits_picture(view: View, cell: Cell) -> Spec | None:
     values = [split[METRIC] for split in splits]
     mean, row = fmean(values), view.sheet.row(cell.key, METRIC)
     shapes, notes = [rule("y", mean)], {f"mean {mean:.2f}": mean}
-    if row is not None and row.published is not None:
+    if row.published is not None:
         shapes.append(rule("y", row.published, "dash"))
         notes[f"published {row.published:g}"] = row.published
         if row.half_width is not None:

@@ -82,31 +82,26 @@ class View:
         self.sheet = sheet = sheet_of(experiment)
         self.cells, self.table = sheet.cells, arrange(sheet)
         self.title = self.table.title.removeprefix(f"{self.name}: ")
+        path, text = experiment.folder / CONFIG, experiment.text or ""
         #: Text of the configuration of the run; empty without records.
-        self.config = ""
+        self.config = path.read_text("utf-8", "replace") if self.has_records else ""
         #: Remarks on the whole run; for a reference table, read from the Markdown file.
-        self.remarks = sheet.remarks
-        if self.has_records:
-            self.config = (experiment.folder / CONFIG).read_text("utf-8", "replace")
-        else:
-            lines = (experiment.text or "").splitlines()
-            self.remarks += tuple(line[2:] for line in lines if line.startswith("- "))
+        self.remarks = [*sheet.remarks, *re.findall("^- (.*)$", text, re.M)]
         #: Columns of other packages' classifiers, to which the kernel does not apply.
         self.foreign = {record.job.column for record in self.records if ":" in record.job.machine}
         #: Metric of the comparison with published values.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
         #: Rows of this metric, one per planned table cell, and the keys of these rows.
-        self.rows = [row for row in rows if row is not None and row.status != PUBLISHED_ONLY]
+        self.rows = [row for row in rows if row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
         #: Machines with results, in the order of the configuration.
         self.ran = [machine for machine in sheet.configured if machine in ran]
+        missing = {row.key for row in self.rows if row.measured is None} - self.cells.keys()
         #: Keys of the table cells with missing results.
-        self.incomplete = {
-            row.key
-            for row in self.rows
-            if (row.measured is None if row.key not in self.cells else self.cells[row.key].lacks)
+        self.incomplete = missing | {
+            k for k in self.keys if k in self.cells and self.cells[k].lacks
         }
         keys = [key for key, cell in self.cells.items() if cell.records]
         names = unique_names(f"{data_text(key)} {key.machine}" for key in keys)
@@ -147,24 +142,23 @@ def metric_name(metric: str) -> str:
 
 def details(view: View, key: Key) -> Facts:
     """Return the facts about a table cell that are shown on hover or tap."""
-    sheet = view.sheet
-    rows = [row for metric in (METRIC, "errors_count") if (row := sheet.row(key, metric))]
-    facts: Facts = []
+    sheet, facts = view.sheet, []
+    rows = [r for metric in (METRIC, "errors_count") if (r := sheet.row(key, metric)).metric]
     for row in rows:
         if row.metric == view.metric or row.published is not None:
             name = metric_name(row.metric)
             facts += [(name, measured(row)), (f"published {name}", published(row))]
             facts += [("difference", difference(row)), ("not compared", row.objection)]
-    times, used, seconds = by_name(sheet, key), sheet.plan.uses.get(key.machine), ""
-    if set(times.values()) != {None}:
-        seconds = ", ".join(f"{name} {seconds_text(value)}" for name, value in times.items())
-        seconds += f"; selection reused from {sheet.label(used)}" if used else ""
+    times, used = by_name(sheet, key), sheet.plan.uses.get(key.machine)
+    known = set(times.values()) != {None}
     gap, tolerance, violation = (sheet.value(key, metric) for metric in CERTIFICATE)
+    seconds = ", ".join(f"{name} {seconds_text(value)}" for name, value in times.items())
+    seconds += f"; selection reused from {sheet.label(used)}" if used else ""
     return [
         *facts,
         ("parameters", parameters(view, key)),
         ("certificate", gap_text(gap, tolerance, violation)),
-        ("CPU seconds per split", seconds),
+        ("CPU seconds per split", seconds if known else ""),
         ("remark", rows[0].note if rows else ""),
     ]
 
@@ -195,15 +189,13 @@ def difference(row: Row) -> str:
 
 def parameters(view: View, key: Key) -> str:
     """Return the medians of the selected parameters of a table cell as text."""
-    if chosen := view.sheet.chosen(key):
+    if (chosen := view.sheet.chosen(key)) != NOTHING:
         return chosen
     rows = (row for row in view.sheet.rows if row.key == key and row.metric.startswith(SELECTED))
     return ", ".join(f"{r.metric.removeprefix(SELECTED)} {r.measured:.3g}" for r in rows)
 
 
-def gap_text(
-    gap: float | None, tolerance: float | None, violation: float | None, unknown: str = ""
-) -> str:
+def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str:
     """Return a certificate as text; `unknown` is printed for an unknown tolerance.
 
     Examples
@@ -253,28 +245,25 @@ def summarize(view: View) -> dict[str, Any]:
 
     sheet, rows = view.sheet, view.rows
     compared = [row.in_band for row in rows if row.in_band is not None]
-    timed = (row for row in sheet.rows if row.metric in SECONDS)
-    seconds = sum((row.measured or 0.0) * (row.n or 0) for row in timed)
+    timed = sheet.frame[sheet.frame.metric.isin(SECONDS)]
+    seconds = sum((timed.measured * timed.n).fillna(0.0))
+    fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
     # Fits that stop by a rule of the machine, not by the gap, are stated apart. Gaps without a
     # tolerance are used only if no gap has a tolerance.
-    known: list[tuple[float, float | None]] = []
-    by_rule = []
-    for row in rows:
-        gap, tolerance, _ = (sheet.value(row.key, metric) for metric in CERTIFICATE)
-        if gap is not None and row.status == Status.STOPPED_BY_RULE:
-            by_rule.append(gap)
-        elif gap is not None:
-            known.append((gap, tolerance))
+    gaps = [
+        (fit[0] == Status.STOPPED_BY_RULE, fit[1], fit[2]) for fit in fits if fit[1] is not None
+    ]
+    by_rule = [gap for stopped, gap, _ in gaps if stopped]
+    known = [(gap, tolerance) for stopped, gap, tolerance in gaps if not stopped]
     known = [pair for pair in known if pair[1] is not None] or known
     gap, tolerance = max(known, key=lambda pair: pair[0], default=(None, None))
-    violations = [sheet.value(key, CERTIFICATE[2]) for key in view.keys]
-    violation = max((value for value in violations if value is not None), default=None)
+    violation = max((fit[3] for fit in fits if fit[3] is not None), default=None)
     above = int(sum(sheet.value(key, "gaps_above_tolerance") or 0.0 for key in view.keys))
-    certificate = [gap_text(gap, tolerance, violation, unknown="unknown")]
-    certificate += [f"{above} gaps above tolerance"] if above else []
-    certificate += (
-        [f"gap {max(by_rule):.1e} if stopped by the rule of the paper"] if by_rule else []
-    )
+    certificate = [
+        gap_text(gap, tolerance, violation, unknown="unknown"),
+        f"{above} gaps above tolerance" if above else "",
+        f"gap {max(by_rule):.1e} if stopped by the rule of the paper" if by_rule else "",
+    ]
     ran = [record for record in view.records if record.started]
     started = min((record.started for record in ran), default="")[:10]
     finished = max((record.finished for record in ran), default="")[:10]

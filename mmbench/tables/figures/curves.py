@@ -1,0 +1,149 @@
+"""Accuracy and CPU time of one training against a parameter of a machine, one curve per data set.
+
+Columns of an experiment have the machine at different values of the parameter; the value of a
+column is the number at the end of its label, as in "M4, ν = 0.7". Accuracies are means over splits
+with standard errors. Another machine, which does not have the parameter, is a dashed line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from mmbench.errors import UserError
+from mmbench.jobs.store import Key
+from mmbench.tables.build import sheet_of
+from mmbench.tables.figures import Figure
+from mmbench.tables.figures.style import PAGE, colour, drawing, mark
+from mmbench.tables.frame import METRIC
+from mmbench.tables.results import Experiment
+from mmbench.tables.sheet import Sheet
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+#: Label of the vertical axis of each panel, by column of the points.
+LABELS = {
+    "accuracy": "accuracy (%), with standard error",
+    "ms": "CPU time of a training (ms)",
+    "kept": "training rows kept (%)",
+}
+
+
+def _draw(
+    experiment: Experiment,
+    output: Path,
+    rival: str,
+    title: str,
+    axis: str,
+    scale: str = "linear",
+    values: Mapping[str, float] | None = None,
+) -> str:
+    """Write the figure of an experiment and return its numbers as text.
+
+    `rival` is the column of the machine without the parameter; `values` are the parameters of
+    columns whose label has no number. Raises UserError if there are no results, or results of
+    several kernels.
+    """
+    import pandas as pd
+
+    sheet = sheet_of(experiment)
+    done = [key for key in sheet.keys if sheet.value(key, METRIC) is not None]
+    if len({(key.kernel, key.degree) for key in done}) != 1:
+        raise UserError(f"{experiment.name}: the figure needs results of one kernel")
+    points = pd.DataFrame([_point(sheet, key, values or {}) for key in done])
+    if points.kept.notna().any():  # without reduction, all rows have a constraint
+        points["kept"] = points.kept.fillna(100.0).where(points.machine != rival)
+    points = points.sort_values("at", kind="stable")
+    columns = [name for name in LABELS if name != "kept" or points.kept.notna().any()]
+    with drawing(output, PAGE, 2.8) as canvas:
+        panels = canvas.subplots(1, len(columns))
+        for axes, column in zip(panels, columns, strict=True):
+            for k, (_, own) in enumerate(points.groupby("dataset", sort=False)):
+                _draw_curve(axes, own, column, rival, {"color": colour(k), "marker": mark(k)})
+            axes.set(xlabel=axis, ylabel=LABELS[column], xscale=scale)
+            if scale == "log":
+                ticks = sorted(set(points["at"].dropna()))
+                axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
+                axes.minorticks_off()
+        for axes in panels[1:]:
+            axes.set_ylim(bottom=0)
+        handles, names = panels[0].get_legend_handles_labels()
+        canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
+        canvas.suptitle(title)
+    kept = [f", {k:.0f} % of the rows kept" if k == k else "" for k in points.kept]
+    return "\n".join(
+        f"{p.dataset}, {p.label}: {p.accuracy:.2f} ({p.error:.2f}) % correct, {p.ms:.2f} ms{text}"
+        for p, text in zip(list[Any](points.itertuples()), kept, strict=True)
+    )
+
+
+def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any]:
+    """Return a point of a curve; ``at`` is the value of the parameter, NaN for the rival.
+
+    ``kept`` is the percentage of training rows with a constraint in the reduced problem of the M4,
+    NaN without records or without a reduction.
+    """
+    label, cell = sheet.label(key.machine), sheet.cells.get(key)
+    found, row = re.search(r"= *([\d.]+)$", label), sheet.row(key, METRIC)
+    shares = [
+        100 * record.per_pair[0]["extra"]["kept"] / record.split["n_train"]
+        for record in (cell.done if cell else ())
+        if "kept" in record.per_pair[0]["extra"]
+    ]
+    return {
+        "dataset": key.dataset,
+        "machine": key.machine,
+        "label": label,
+        "at": float(found[1]) if found else values.get(key.machine, float("nan")),
+        "accuracy": row.measured,
+        "error": row.se or 0.0,
+        "ms": 1e3 * (sheet.value(key, "seconds_training") or 0.0),
+        "kept": fmean(shares) if shares else float("nan"),
+    }
+
+
+def _draw_curve(
+    axes: Axes, points: pd.DataFrame, column: str, rival: str, style: dict[str, Any]
+) -> None:
+    """Draw the curve of a data set, and the rival's value across the axes."""
+    own, dataset = points[points["at"].notna()], points.dataset.iloc[0]
+    errors = own.error if column == "accuracy" else None
+    axes.errorbar(own["at"], own[column], errors, label=dataset, capsize=2, **style)
+    others: Any = points[(points.machine == rival) & points[column].notna()]
+    for level, label in zip(others[column], others.label, strict=True):
+        axes.axhline(level, color=style["color"], ls="--", label=f"{dataset}, {label}")
+
+
+# At ν = 1 the M4 is equivalent to the MPM.
+m4_fig7 = Figure(
+    "Figure 7 of the M4 paper: accuracy and training time on Heart against the threshold ν.",
+    partial(
+        _draw,
+        rival="mpm",
+        title="The reduced M4 against its threshold",
+        axis="threshold ν of the reduction",
+        values={"m4": 0.0},
+    ),
+    machine="m4_nu100",
+    experiments=("m4_fig7",),
+    from_table=True,
+)
+fsvm_components = Figure(
+    "Accuracy and training time of the F-SVM against the components of kernel PCA.",
+    partial(
+        _draw,
+        rival="svm",
+        title="The F-SVM against the number of components",
+        axis="components d of kernel PCA",
+        scale="log",
+    ),
+    machine="fsvm_d10",
+    experiments=("fsvm_components",),
+    from_table=True,
+)
