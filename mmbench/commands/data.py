@@ -174,11 +174,8 @@ def _verify_one(card: Card, places: Places, skip_absent: bool) -> Outcome | None
     if search.tried:
         return Outcome(card.name, False, "; ".join(search.tried))
     if found is None:
-        return (
-            None
-            if skip_absent
-            else Outcome(card.name, False, "no files on this computer; fetch them first")
-        )
+        absent = Outcome(card.name, False, "no files on this computer; fetch them first")
+        return None if skip_absent else absent
     try:
         found.read(every_value=True)
     except UserError as error:

@@ -145,10 +145,7 @@ def _records(
             text = f"{folder}: no record of the {what} {name!r}"
             raise UserError(f"{text}{did_you_mean(name, known)}; there are {listed(known)}")
         records = [r for r in records if name is None or _value(r, what) == name]
-    if (
-        len({(record.job.split.size, dict(record.job.params).get("degree")) for record in records})
-        > 1
-    ):
+    if len({(r.job.split.size, dict(r.job.params).get("degree")) for r in records}) > 1:
         raise UserError(f"{folder}: several training sizes or degrees; refit needs one of each")
     return records
 

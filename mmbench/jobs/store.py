@@ -101,14 +101,12 @@ def sync_folder(folder: Path) -> None:
 
     Nothing is done on systems that cannot open folders.
     """
-    try:
+    with suppress(PermissionError):  # Windows
         descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # Windows
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

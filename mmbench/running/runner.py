@@ -291,9 +291,8 @@ class Run:
         finally:
             self.executor.cancel()
             self.progress.close()
-        lost = sum(not self.store.path_of(key).exists() for key in self.stored)
-        self.summary.lost += lost
-        if lost:
+        if lost := sum(not self.store.path_of(key).exists() for key in self.stored):
+            self.summary.lost += lost
             self.progress.say(
                 f"{lost} records were deleted from {self.store.folder} during the "
                 "run; the same command runs their jobs again"

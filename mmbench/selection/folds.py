@@ -1,6 +1,5 @@
 """Training rows and validation rows of a grid search, and its inner splits."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -34,53 +33,56 @@ class Fold(NamedTuple):
         return bool((self.signs != self.signs[0]).any())
 
 
-@dataclass(frozen=True)
-class InnerSplits:
-    """Definition of the inner splits of a training set."""
-
-    #: Number of folds of the cross-validation; None for random splits.
-    folds: int | None
-    #: Fraction of rows held out in each random split. If `folds` and `split` are both None, the
-    #: rows after the training rows are held out.
-    split: float | None
-    #: Number of repetitions of the cross-validation, or number of random splits.
-    repeats: int
-    seed: int
-    #: Group of each row; rows of one group are never separated by a split. Shape (n_rows,).
-    groups: NDArray | None = None
-    #: Whether the rows are in temporal order; held-out rows then follow the training rows.
-    ordered: bool = False
-
-    @property
-    def on_rest(self) -> bool:
-        """Whether the rows after the training rows are held out."""
-        return self.folds is None and self.split is None
-
-    @property
-    def n_splits(self) -> int:
-        """Number of inner splits."""
-        return (self.folds or 1) * (1 if self.ordered or self.on_rest else self.repeats)
-
-
 class SearchRows:
     """The rows of a grid search: first the training rows, then rows used for validation only.
 
     `labels` contains the class index of each row, and -1 if the class has no training rows.
+
+    Parameters
+    ----------
+    X, y, n_train
+        Rows, classes and the number of training rows; None if all rows are training rows.
+    n_points : int
+        Number of grid points.
+    folds : int or None
+        Number of folds of the cross-validation; None for random splits.
+    split : float or None
+        Fraction of rows held out in each random split. If `folds` and `split` are both None, the
+        rows after the training rows are held out.
+    repeats : int
+        Number of repetitions of the cross-validation, or number of random splits.
+    seed : int
+    groups : ndarray of shape (n_rows,) or None
+        Group of each row; rows of one group are never separated by a split.
+    ordered : bool
+        Whether the rows are in temporal order; held-out rows then follow the training rows.
     """
 
     def __init__(
-        self, X: NDArray, y: NDArray, n_train: int | None, cut: InnerSplits, n_points: int
+        self,
+        X: NDArray,
+        y: NDArray,
+        n_train: int | None,
+        n_points: int,
+        folds: int | None,
+        split: float | None,
+        repeats: int,
+        seed: int,
+        groups: NDArray | None,
+        ordered: bool,
     ):
         self.n_train = len(y) if n_train is None else n_train
-        kept = slice(None) if cut.on_rest else slice(self.n_train)
+        self._on_rest = folds is None and split is None
+        kept = slice(None) if self._on_rest else slice(self.n_train)
         classes = np.unique(y[: self.n_train])
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
         X = csr_array(X) if issparse(X) else np.asarray(X)
         self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
         self.X_train = self.X[: self.n_train]  # these rows determine gamma="scale" in the final fit
         self.pairs = class_pairs(len(classes))
-        self._cut = cut
-        self._planned = n_points * cut.n_splits * len(self.pairs)  # binary trainings
+        self._cut, self._groups, self._ordered = (folds, split, repeats, seed), groups, ordered
+        n_splits = (folds or 1) * (1 if ordered or self._on_rest else repeats)
+        self._planned = n_points * n_splits * len(self.pairs)  # binary trainings
         self._done: list[int] = []  # shared by all threads
 
     def count(self, n_trainings: int) -> None:
@@ -91,13 +93,12 @@ class SearchRows:
 
     def splits(self, rows: NDArray) -> Splits:
         """Return the inner splits of some rows, as indices into `rows`."""
-        cut = self._cut
-        if cut.on_rest:
+        if self._on_rest:
             return [(np.flatnonzero(rows < self.n_train), np.flatnonzero(rows >= self.n_train))]
-        if cut.ordered:
-            return time_splits(len(rows), cut.folds, cut.split)
-        groups = None if cut.groups is None else cut.groups[rows]
-        return inner_splits(self.labels[rows], cut.folds, cut.split, cut.repeats, cut.seed, groups)
+        if self._ordered:
+            return time_splits(len(rows), *self._cut[:2])
+        groups = None if self._groups is None else self._groups[rows]
+        return inner_splits(self.labels[rows], *self._cut, groups)
 
 
 def inner_splits(
@@ -108,7 +109,7 @@ def inner_splits(
     seed: int,
     groups: NDArray | None = None,
 ) -> Splits:
-    """Return (training rows, validation rows) of each stratified split; see `InnerSplits`.
+    """Return (training rows, validation rows) of each stratified split; see `SearchRows`.
 
     Raises ValueError unless exactly one of `folds` and `split` is given, or if the smallest class
     has fewer rows than there are folds.

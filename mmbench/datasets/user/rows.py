@@ -51,21 +51,16 @@ class TableColumns(TransformerMixin, BaseEstimator):
         if lacking := [name for name in names if name not in X.columns]:
             raise ValueError(f"X has no column {lacking[0]!r}")
         numbers = [X[name] for name, values in self.columns.items() if values is None]
-        codes = [
-            X[name]
-            .map(as_text, na_action="ignore")
-            .map(
-                lambda value, values=values: (
-                    values.index(value) if value in values else len(values)
-                ),
-                na_action="ignore",
-            )
-            for name, values in self.columns.items()
-            if values is not None
-        ]
-        return np.column_stack(
-            [column.to_numpy(np.float64, na_value=np.nan) for column in numbers + codes]
-        )
+        codes = []
+        for name, values in self.columns.items():
+            if values is not None:
+                text = X[name].map(as_text, na_action="ignore")
+                known = text.map({value: code for code, value in enumerate(values)})
+                codes.append(
+                    known.astype(np.float64).where(known.notna() | text.isna(), len(values))
+                )
+        columns = [column.to_numpy(np.float64, na_value=np.nan) for column in numbers + codes]
+        return np.column_stack(columns)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
