@@ -5,6 +5,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mmbench.commands.certify import certify as certify
+    from mmbench.commands.easy import easy as easy
+    from mmbench.commands.outputs import export as export
+    from mmbench.commands.outputs import figure as figure
+    from mmbench.commands.outputs import report as report
+    from mmbench.commands.outputs import table as table
+    from mmbench.commands.refit import refit as refit
+    from mmbench.commands.run import run as run
+    from mmbench.kernels.geometry import geometry as geometry
     from mmbench.machines import FSVM as FSVM
     from mmbench.machines import KLDA as KLDA
     from mmbench.machines import LDA as LDA
@@ -20,9 +29,13 @@ if TYPE_CHECKING:
     from mmbench.machines import RSVMMuPlus as RSVMMuPlus
     from mmbench.machines import RSVMPlus as RSVMPlus
     from mmbench.machines import SigmaSVM as SigmaSVM
+    from mmbench.results import load as load
 
     results: ModuleType
 
+#: The machines. Functions are imported by their names: a star import must not hide others.
+__all__ = ["FSVM", "KLDA", "LDA", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM", "RMM"]
+__all__ += ["SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
 __version__ = "1.0.0rc1"
 
 #: Module that defines each function of the package, by the name of the function.
@@ -47,9 +60,6 @@ def __getattr__(name: str) -> Any:
     if name in FUNCTIONS:
         return getattr(import_module(FUNCTIONS[name]), name)
     machines = import_module("mmbench.machines")  # `from mmbench import` would recurse
-    if name == "__all__":
-        paths = [path.partition(":") for path in machines.MACHINES.values()]
-        return [attribute for module, _, attribute in paths if module.startswith("mmbench.")]
     if name in machines.__all__:
         return getattr(machines, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 
+__all__ = ["NotEnoughMemory", "Status", "UserError"]
+
 #: Maximum length of a quoted value, of a word, and of a message, in characters; longer values,
 #: words and messages are shortened.
 MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["load"]
+
 
 def load(*folders: str | Path, predictions: bool = False) -> pd.DataFrame:
     """Return the records of results folders as a data frame.

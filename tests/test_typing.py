@@ -1,6 +1,8 @@
 """What type checkers see of the package."""
 
+import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,9 @@ import mmbench
 from mmbench.machines import MACHINES
 
 USE = """\
-from mmbench import SVM
+import pandas as pd
+
+from mmbench import SVM, certify, easy, load, run, table
 from mmbench.machines import RMM
 from mmbench.machines.base import BinaryModel, BinaryProblem, PairwiseClassifier
 from mmbench.machines.base import parameter, positive
@@ -26,6 +30,9 @@ accuracy: float = SVM(C=2.0, kernel="linear", cache_size=200.0).fit([[0.0], [1.0
     [[0.0]], [0]
 )
 Own(cost=2.0, gamma=0.5)
+frame: pd.DataFrame = load(run({"name": "one"}, "results")[0].folder)
+text: str = table("results") + easy(frame, target="label").text
+gaps: pd.DataFrame = certify(SVM(), [[0.0], [1.0]], [0, 1])
 """
 #: A line that is wrong, and what is said of it.
 WRONG = {
@@ -33,6 +40,7 @@ WRONG = {
     "SVM(nonsense=3)": 'Unexpected keyword argument "nonsense" for "SVM"',
     'Own(cost="x")': 'Argument "cost" to "Own" has incompatible type "str"; expected "float"',
     "SVM().fits_of": '"SVM" has no attribute "fits_of"',
+    'easy("my.csv", goal="label").texts': '"Comparison" has no attribute "texts"',
 }
 
 
@@ -41,6 +49,26 @@ def test_a_star_import_gives_the_machines_and_nothing_else():
     exec("from mmbench import *", space)
     machines = {path.partition(":")[2] for path in MACHINES.values() if "mmbench." in path}
     assert space.keys() - {"__builtins__"} == set(mmbench.__all__) == machines
+
+
+def test_the_reference_lists_what_is_public():
+    page = (Path(__file__).parents[1] / "docs" / "api.rst").read_text(encoding="utf-8")
+    listed, module = set(), ""
+    for line in page.splitlines():
+        module = line.split("::")[1].strip() if "currentmodule" in line else module
+        if re.fullmatch(r"   [\w.]+", line):
+            listed.add(f"{module}.{line.strip()}")
+    functions = {f"{path}.{name}" for name, path in mmbench.FUNCTIONS.items()}
+    functions.remove("mmbench.results.load")
+    assert functions <= listed
+    for name in ("results", "errors", "kernels.geometry", "machines", "machines.base", "selection"):
+        module = importlib.import_module(f"mmbench.{name}")
+        theirs = {one for one in listed if one.rpartition(".")[0] == module.__name__}
+        public = {f"{module.__name__}.{one}" for one in module.__all__}
+        assert theirs == public - {"mmbench.machines.base.Status"}
+    for name in listed:
+        owner, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(owner), attribute), name
 
 
 def test_a_machine_has_the_parameters_that_it_declares_for_a_type_checker(tmp_path):

@@ -48,6 +48,15 @@ from mmbench.kernels.matrix import PRECOMPUTED
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = [
+    "dispersions",
+    "enclosing_ball",
+    "geometry",
+    "margins",
+    "rademacher_bounds",
+    "worst_case",
+]
+
 #: Relative gap at which a minimum over the simplex counts as found, and the maximum number of
 #: interior-point iterations.
 GAP, MAX_ITERATIONS = 1e-10, 60

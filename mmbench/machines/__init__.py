@@ -122,7 +122,7 @@ ALIASES = {
     "fsvm_15": Alias("fsvm", {"rounds": 15, "decrease": 0.0}, "F-SVM, 15 rounds"),
 }
 
-__all__ = ["ALIASES", "MACHINES", "Alias", "alias_of", "machine_class", "make_machine"]
+__all__ = ["Alias", "alias_of", "machine_class", "make_machine"]
 __all__ += [path.rpartition(":")[2] for path in MACHINES.values()]
 
 
