@@ -212,18 +212,18 @@ class LocalExecutor:
             worker.kill_process()
 
 
-def _search_path() -> list[str]:
-    """Return the module search path of a worker: the path of this process, current folder last.
+def _search_path() -> tuple[list[str], list[str]]:
+    """Return the module search path of a worker: PYTHONPATH, and what is appended after its start.
 
     If the current folder came first, a file ``random.py`` in this folder would replace the module
-    of the standard library. The current folder keeps its position if it is in PYTHONPATH or
-    contains the package mmbench.
+    of the standard library; in PYTHONPATH, a file ``sitecustomize.py`` would run at the start. The
+    current folder keeps its position if it is in PYTHONPATH or contains the package mmbench.
     """
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]
     first = here in (*given, str(Path(__file__).parents[2]))
     places = [entry for entry in sys.path if entry and (first or entry != here)]
-    return places if here in places else [*places, here]
+    return places, [] if here in places else [here]
 
 
 class _Worker:
@@ -251,8 +251,11 @@ class _Worker:
     def spawn(self) -> None:
         # A new interpreter, as a forked process would inherit locked mutexes and the thread pools
         # of BLAS, OpenMP and Numba.
-        command = "from mmbench.running.local import serve; serve(*{!r})"
-        changes = {"PYTHONPATH": os.pathsep.join(_search_path()), "PYTHONUNBUFFERED": "1"}
+        command = (
+            "import sys; sys.path += {!r}; from mmbench.running.local import serve; serve(*{!r})"
+        )
+        places, appended = _search_path()
+        changes = {"PYTHONPATH": os.pathsep.join(places), "PYTHONUNBUFFERED": "1"}
         # The worker inherits the blocked SIGINT from its first instruction on, so that only this
         # process handles Ctrl-C.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -261,7 +264,12 @@ class _Worker:
             output, printed = os.pipe()
             with theirs, os.fdopen(printed, "wb") as shown:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", command.format((theirs.fileno(), self.modules))],
+                    [
+                        sys.executable,
+                        "-P",
+                        "-c",
+                        command.format(appended, (theirs.fileno(), self.modules)),
+                    ],
                     env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **changes},
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
     block = re.search(r":caption: my_machine.py\n(.*?)```", text, re.S)
     assert block is not None
     (tmp_path / "my_machine.py").write_text(block[1])
-    for name in ("random", "numbers", "numpy", "sklearn"):
+    for name in ("random", "numbers", "numpy", "sklearn", "sitecustomize", "usercustomize"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the folder')")
     (tmp_path / "own.yaml").write_text(CONFIG)
     return tmp_path
