@@ -11,8 +11,8 @@ computed in units with rho = 1, and a grid over C and rho needs one training per
 
 The result of the paper's algorithm 1, in contrast, also depends on rho. Its step sizes and its
 floor for eigenvalues apply to M = N / sqrt(rho); here they apply to N. For example, at
-C / sqrt(rho) = 0.1 on Heart, objective / sqrt(rho) of algorithm 1 is 23.7, 17.3 and 16.4 for
-rho = 2^-8, 1 and 2^4; the optimum is 12.6.
+C / sqrt(rho) = 0.1 on standardised Heart, objective / sqrt(rho) of algorithm 1 is 23.7, 17.3 and
+16.4 for rho = 2^-8, 1 and 2^4; the optimum is 12.7.
 """
 
 from collections.abc import Iterator, Sequence
