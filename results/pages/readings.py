@@ -74,6 +74,7 @@ class Reading:
     set: Mapping[str, Any] = field(default_factory=dict)
     only: Mapping[str, list[Any]] = field(default_factory=dict)
     datasets: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
     times: float = 1.0
     whole: bool = False
     run: str | None = None
@@ -90,9 +91,21 @@ class Reading:
         return all(cell[column] in values for column, values in self.only.items())
 
     def ours(self, lines: Iterable[Line]) -> list[Line]:
-        """Return lines of the reading with the experiment's names of data sets."""
-        names = {theirs: ours for ours, theirs in self.datasets.items()}
-        return [{**x, "dataset": names.get(x["dataset"], x["dataset"])} for x in lines]
+        """Return lines of the reading with the experiment's data sets, machines and kernels.
+
+        An estimator of its own has no kernel: its line gets the one that `only` names.
+        """
+        datasets = {theirs: ours for ours, theirs in self.datasets.items()}
+        machines = {theirs: ours for ours, theirs in self.columns.items()}
+        return [
+            {
+                **line,
+                "dataset": datasets.get(line["dataset"], line["dataset"]),
+                "machine": machines.get(line["machine"], line["machine"]),
+                "kernel": self.only["kernel"][0] if line["machine"] in machines else line["kernel"],
+            }
+            for line in lines
+        ]
 
     def takes(self, line: Line) -> bool:
         """Whether a cell that was run counts: with all its splits, or ten where that is enough."""
@@ -101,7 +114,7 @@ class Reading:
     @property
     def leaks(self) -> bool:
         """Whether parameters are chosen on test rows."""
-        return self.set.get("select") == {"validation": "test"}
+        return self.set.get("select", {}).get("validation") == "test"
 
 
 @cache
@@ -152,7 +165,8 @@ def config(reading: Reading) -> dict[str, Any]:
     cells = reading.cells
     wanted = {reading.datasets.get(cell["dataset"], cell["dataset"]) for cell in cells}
     content["datasets"] = [entry for entry in content["datasets"] if _name(entry) in wanted]
-    content["machines"] = _columns(content["machines"], cells)
+    columns = _columns(content["machines"], cells)
+    content["machines"] = {reading.columns.get(key, key): entry for key, entry in columns.items()}
     content["kernel"] = sorted({cell["kernel"] for cell in cells})
     content["degree"] = sorted({int(cell["degree"]) for cell in cells if cell["degree"]}) or None
     if "poly" not in content["kernel"]:

@@ -1,0 +1,222 @@
+"""Classifiers of readings that no parameter of a machine states.
+
+A configuration of a reading names them by ``estimator: results.pages.estimators.CLASS``, so that
+`mmbench run` imports them from the root of the repository.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mmbench.machines import SVM
+from mmbench.solvers.cones import ConeProgram, solve_socp
+
+#: Added to eigenvalues and matrices in the authors' code of the F-SVM.
+EPSILON = 1e-5
+
+
+class TwoClassifier(ClassifierMixin, BaseEstimator):
+    """Classifier of two classes with the decision ``w'x + b``; subclasses compute w and b."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Fit w and b to rows X of shape (n_samples, n_features) and labels y."""
+        X, y = validate_data(self, X, y, dtype=float)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) != 2:
+            raise ValueError(f"{type(self).__name__}: {len(self.classes_)} classes, two are needed")
+        self.coef_, self.intercept_ = self._train(X, 2.0 * codes - 1.0)
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Return ``w'x + b`` of each row of X, shape (n_samples,)."""
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=float, reset=False) @ self.coef_ + self.intercept_
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """Return the label of each row of X, shape (n_samples,)."""
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+    def _train(self, X: NDArray, t: NDArray) -> tuple[NDArray, float]:
+        raise NotImplementedError
+
+
+class AbsoluteRidgeMPM(TwoClassifier):
+    """Linear minimax probability machine with the covariances ``Sc + ridge I``.
+
+    The machine of mmbench has the relative ridge ``Sc + ridge tr(Sc)/d I``.
+    """
+
+    def __init__(self, ridge: float = 1e-2):
+        self.ridge = ridge
+
+    def _train(self, X: NDArray, t: NDArray) -> tuple[NDArray, float]:
+        n_features = X.shape[1]
+        means = [X[t == side].mean(axis=0) for side in (1, -1)]
+        roots = _roots(X, t, self.ridge)
+        # variables w, sx, sy: min sx + sy subject to w'(mx - my) = 1 and two cones
+        equation = np.concatenate([means[0] - means[1], [0.0, 0.0]])[None]
+        x = _minimise(np.r_[np.zeros(n_features), 1.0, 1.0], roots, n_features, equation=equation)
+        w, sx, sy = x[:n_features], x[n_features], x[n_features + 1]
+        return w, float(sx / (sx + sy) - w @ means[0])
+
+
+class AbsoluteRidgeM4(TwoClassifier):
+    """Linear maxi-min margin machine (normalization "margin") with ``Sc + ridge I``."""
+
+    def __init__(self, C: float = 1.0, ridge: float = 1e-2):
+        self.C = C
+        self.ridge = ridge
+
+    def _train(self, X: NDArray, t: NDArray) -> tuple[NDArray, float]:
+        n, n_features = X.shape
+        # variables w, sx, sy, b, xi: t_i (w'x_i + b) + xi_i >= 1, xi_i >= 0, and two cones
+        rows = np.column_stack([t[:, None] * X, np.zeros((n, 2)), t])
+        inequalities = sparse.block_array(
+            [[rows, sparse.eye_array(n)], [None, sparse.eye_array(n)]]
+        )
+        sides = np.r_[np.ones(n), np.zeros(n)]
+        cost = np.r_[np.zeros(n_features), 1.0, 1.0, 0.0, np.full(n, self.C)]
+        roots = _roots(X, t, self.ridge)
+        x = _minimise(cost, roots, n_features, inequalities=inequalities, sides=sides)
+        return x[:n_features], float(x[n_features + 2])
+
+
+def _roots(X: NDArray, t: NDArray, ridge: float) -> list[NDArray]:
+    """Return L' with ``Sc + ridge I = L L'`` for both classes."""
+    return [
+        np.linalg.cholesky(
+            np.cov(X[t == side], rowvar=False, bias=True) + ridge * np.eye(X.shape[1])
+        ).T
+        for side in (1, -1)
+    ]
+
+
+def _minimise(
+    cost: NDArray,
+    roots: list[NDArray],
+    n_features: int,
+    *,
+    equation: NDArray | None = None,
+    inequalities: Any = None,
+    sides: NDArray | None = None,
+) -> NDArray:
+    """Minimise ``cost'x`` with ``||L'w|| <= x[n_features + k]`` for the k-th root L'.
+
+    Raises
+    ------
+    RuntimeError
+        If the gap or the violation exceeds 1e-6.
+    """
+    n = len(cost)
+    blocks = [] if inequalities is None else [-sparse.csc_array(inequalities)]
+    for k, root in enumerate(roots):
+        scale = sparse.csc_array(([-1.0], ([0], [n_features + k])), shape=(1, n))
+        spread = sparse.hstack([-root, sparse.csc_array((n_features, n - n_features))])
+        blocks += [scale, spread]
+    G = sparse.vstack(blocks, format="csc")
+    h = np.zeros(G.shape[0])
+    n_linear = 0 if sides is None else len(sides)
+    h[:n_linear] = 0.0 if sides is None else -sides
+    A = sparse.csc_array(np.zeros((0, n)) if equation is None else equation)
+    program = ConeProgram(
+        cost, A, np.ones(A.shape[0]), G, h, n_linear, (n_features + 1,) * len(roots)
+    )
+    found = solve_socp(program)
+    gap = abs(found.value - found.bound) / max(1.0, abs(found.value))
+    if max(gap, found.violation) > 1e-6:
+        raise RuntimeError(f"gap {gap:.1e}, violation {found.violation:.1e}, status {found.status}")
+    return found.x
+
+
+class ReleasedFSVM(TwoClassifier):
+    """The steps of the code that the authors of the F-SVM released in 2018, for a linear kernel.
+
+    They differ from algorithm 1 of the paper: after the first step the transformation is
+    ``L = diag(eigenvalues of M) U'`` with the eigenvectors U of the first scatter matrix, w has
+    length one in the step of M, the steps 0.1 0.9^k have no line search, and the alternation ends
+    if its objective decreases by less than 1e-3, or increases. With ``scatter="total"`` the scatter
+    matrix of the transformed rows replaces S after each step; with ``scatter="within"`` S is the
+    sum over the classes of scatters around the class mean, whose rows are weighted by their
+    distance to the mean. C is chosen as in that code: five-fold cross-validation of an SVM with the
+    kernel ``exp(-||x - z||^2 / d)`` on the semi-whitened rows, the smallest of the best.
+    """
+
+    def __init__(self, rho: float = 1.0, scatter: str = "total"):
+        self.rho = rho
+        self.scatter = scatter
+
+    def _train(self, X: NDArray, t: NDArray) -> tuple[NDArray, float]:
+        self.C_ = _chosen_C(X.tobytes(), t.tobytes(), X.shape)
+        total = self.scatter == "total"
+        S = np.cov(X, rowvar=False, bias=True) if total else _within(X, t)
+        values, U = np.linalg.eigh(S)
+        M = (U * ((values + EPSILON) * self.rho) ** -0.5) @ U.T
+        U, eye = U[:, ::-1], EPSILON * np.eye(len(S))  # in decreasing order of the eigenvalues
+        w = self._svm(X, t)[0]
+        penalty = self.rho / np.linalg.norm(w)
+        if total:
+            w = (w - w.mean()) / np.std(w, ddof=1)
+        else:
+            w /= np.linalg.norm(w)
+        step, before = 0.1, np.inf
+        for _ in range(15):
+            inverse = np.linalg.inv(M)
+            M = M - step * (penalty * S - 0.5 * inverse @ (np.outer(w, w) + eye) @ inverse) + eye
+            M = 0.5 * (M + M.T)
+            eigenvalues, vectors = np.linalg.eigh(M)
+            L = eigenvalues[::-1, None] * U.T
+            Z = X @ L.T
+            v, b, value = self._svm(Z, t)
+            w = L.T @ v
+            coef, penalty = w, self.rho / np.linalg.norm(w)
+            w = w / np.linalg.norm(w)
+            if total:
+                objective = 0.5 * abs(float((vectors.T @ w) ** 2 @ (1.0 / eigenvalues)))
+                S = np.cov(Z, rowvar=False, bias=True)
+            else:
+                objective = value + penalty * float(np.trace(S @ M))
+            if before - objective <= 1e-3:
+                break
+            step, before = 0.9 * step, objective
+        return coef, b
+
+    def _svm(self, X: NDArray, t: NDArray) -> tuple[NDArray, float, float]:
+        machine = SVM(kernel="linear", C=self.C_).fit(X, t)
+        return machine.coef_[0].copy(), float(machine.intercept_[0]), machine.fits_[0].objective
+
+
+def _within(X: NDArray, t: NDArray) -> NDArray:
+    """Return the sum over the classes of scatters weighted by the distance to the class mean."""
+    S = np.zeros((X.shape[1], X.shape[1]))
+    for side in (1, -1):
+        centred = X[t == side] - X[t == side].mean(axis=0)
+        distances = np.linalg.norm(centred, axis=1)
+        S += (centred * (distances / distances.sum())[:, None]).T @ centred
+    return S
+
+
+@lru_cache(maxsize=4)
+def _chosen_C(X: bytes, t: bytes, shape: tuple[int, int]) -> float:
+    """Return the smallest of the best C from 2^-10 to 2^20; 1 if none exceeds 55 % accuracy.
+
+    The arguments are the bytes of the arrays, so that all values of rho share one choice.
+    """
+    rows, labels = np.frombuffer(X).reshape(shape), np.frombuffer(t)
+    values, U = np.linalg.eigh(np.cov(rows, rowvar=False, bias=True))
+    whitened = (rows - rows.mean(axis=0)) @ U * (values + EPSILON) ** -0.25
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    best, chosen = 0.55, 1.0
+    for exponent in range(-10, 21):
+        machine = SVM(kernel="rbf", gamma=1.0 / shape[1], C=2.0**exponent)
+        score = float(np.mean(cross_val_score(machine, whitened, labels, cv=folds)))
+        if score > best:
+            best, chosen = score, 2.0**exponent
+    return chosen
