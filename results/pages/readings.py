@@ -21,13 +21,14 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import pandas as pd
 import yaml
 
 from mmbench.config.plan import plan_of, replan
-from mmbench.config.read import config_of, set_value
+from mmbench.config.read import load_config, set_value
 from mmbench.datasets.card_files import LOADER
 from mmbench.tables.build import comparable, published_table, sheet_of
 from mmbench.tables.render import to_csv
@@ -228,7 +229,9 @@ def collect(results: Path) -> Found:
 
 def splits(reading: Reading) -> dict[Place, int]:
     """Return how many splits each cell of a reading has; a run may have been of fewer."""
-    plan = plan_of(config_of(config(reading), CONFIGS / f"{reading.name}.yaml"))
+    with TemporaryDirectory() as folder:  # `parameters_from` may name another reading
+        write(Path(folder))
+        plan = plan_of(load_config(Path(folder) / f"{reading.name}.yaml"))
     return {tuple(cell.key)[: len(CELL)]: cell.n_splits for cell in plan.cells}
 
 
