@@ -34,7 +34,8 @@ def test_every_reading_is_a_valid_experiment_with_the_cells_that_it_concerns(tmp
         datasets = {entry.label for entry in config.datasets}
         for cell in reading.cells:
             assert reading.datasets.get(cell["dataset"], cell["dataset"]) in datasets
-            assert cell["kernel"] in config.kernels_of(cell["machine"])
+            column = reading.columns.get(cell["machine"], cell["machine"])
+            assert cell["kernel"] in config.kernels_of(column)
             assert cell["degree"] in (None, *(config.degree or ()))
 
 
