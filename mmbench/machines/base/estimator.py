@@ -614,14 +614,16 @@ class PairwiseClassifier(Declared, Estimator):
                 return _train_pair(machines[k], problem(k), share)
 
         time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
+        limited, watched = self.time_limit is not None, bool(getattr(self, "_skl_callbacks", ()))
+        shares = ((time, -(-(len(pairs) - k) // at_a_time)) for k in range(len(pairs)))
+        calls = (  # callbacks run in this process, pairs without callbacks may run on a cluster
+            delayed(trained)(k, share if limited else None)
+            if watched
+            else delayed(_train_pair)(machines[k], problem(k), share if limited else None)
+            for k, share in enumerate(shares)
+        )
         with blas_threads_for(largest), self.failures_named(gram) as indefinite:
-            models = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(trained)(
-                    k,
-                    None if self.time_limit is None else (time, -(-(len(pairs) - k) // at_a_time)),
-                )
-                for k in range(len(pairs))
-            )
+            models = Parallel(n_jobs=self.n_jobs, prefer="threads")(calls)
         self._store(X, labels, rows, without_false_bounds(models, indefinite, rows))
 
     def check_memory(self, n_rows: int, n_features: int, weighted: bool = False) -> None:
