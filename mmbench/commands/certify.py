@@ -58,7 +58,7 @@ class Binary(NamedTuple):
     """A binary problem and the solution of a fitted model."""
 
     #: Labels of the negative and of the positive class.
-    pair: tuple[str, str]
+    pair: tuple[Any, Any]
     #: Training rows, or their kernel matrix. Shape (n, d) or (n, n).
     X: Any
     #: Kernel of `X`: "linear" or "precomputed".
@@ -408,8 +408,7 @@ def _kernel_problems(
         penalties = penalties * (C or largest or float((np.abs(u) / weights[rows]).max()))
         values = gram @ u
         f = values + intercept
-        names = (str(pair[0]), str(pair[1]))
-        yield Binary(names, gram, "precomputed", y, penalties, f, float(u @ values), u)
+        yield Binary(pair, gram, "precomputed", y, penalties, f, float(u @ values), u)
 
 
 _TRAINING_DATA = "give the rows and labels of the training"
@@ -471,10 +470,9 @@ def _linear_problems(
             # against the rest, only the positive class has a class weight
             negative = 1.0 if one_vs_rest else of_class[0]
             penalties = weights[rows] * np.where(y > 0, of_class[classes == high], negative)
-        names = (str(low), str(high))
         f, square = part @ w + b, float(w @ w)
         squared = loss == "squared_hinge"
-        yield Binary(names, part, "linear", y, C * penalties, f, square, None, free, squared)
+        yield Binary((low, high), part, "linear", y, C * penalties, f, square, None, free, squared)
 
 
 def _pair_weights(model: Any, pair: tuple[Any, Any], y: NDArray, weights: NDArray) -> NDArray:

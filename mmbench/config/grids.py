@@ -77,12 +77,9 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
 
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
     """Return a grid with explicit values; ``B: auto`` may become an axis of ``B_fraction``."""
-    axes: dict[str, tuple] = {}
-    for name, axis in grid.items():
-        if isinstance(axis, str):
-            name, axis = cls.search_space.auto_grids[name]
-        axes[name] = tuple(axis)
-    return axes
+    grids = cls.search_space.auto_grids
+    axes = (grids[name] if axis == AUTO else (name, axis) for name, axis in grid.items())
+    return {name: tuple(axis) for name, axis in axes}
 
 
 def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -156,6 +157,10 @@ def _checked(check: Callable[[Any], object], value: Any) -> Any:
     return value
 
 
+Duration = Annotated[str | int | float, AfterValidator(partial(_checked, parse_limits))]
+Memory = Annotated[str, AfterValidator(partial(_checked, lambda size: parse_limits(None, size)))]
+
+
 class Select(Strict):
     """Inner model selection: by folds, by random splits, or by the rows that max_train leaves out.
 
@@ -231,14 +236,10 @@ class JobLimits(Strict):
     experiment, ``grid_points`` the maximum number of grid points of one machine.
     """
 
-    time: str | int | float | None = None
-    memory: str | None = None
+    time: Duration | None = None
+    memory: Memory | None = None
     jobs: Annotated[int, Field(ge=1)] = 100_000
     grid_points: Annotated[int, Field(ge=1)] = 10_000
-
-    @model_validator(mode="after")
-    def _amounts(self) -> JobLimits:
-        return _checked(lambda limits: limits.amounts, self)
 
     @property
     def amounts(self) -> Limits:
@@ -255,14 +256,10 @@ class QueueJobs(Strict):
     """
 
     cores: Positive
-    memory: str
-    walltime: str | int | float
+    memory: Memory
+    walltime: Duration
     jobs: Positive = 1
     options: dict[str, Any] = {}
-
-    @model_validator(mode="after")
-    def _amounts(self) -> QueueJobs:
-        return _checked(lambda jobs: parse_limits(jobs.walltime, jobs.memory), self)
 
     def arguments(self, queue: str) -> dict[str, Any]:
         """Return the arguments of the cluster of dask-jobqueue for a batch system."""

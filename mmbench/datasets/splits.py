@@ -173,11 +173,6 @@ class Split:
     #: Row numbers of the training rows and of the test rows.
     train: IntArray
     test: IntArray
-    rule: str
-    #: Arguments of `split_at`.
-    repeat: int
-    fold: int
-    seed: int
     #: Hash of the row numbers, from `split_digest`.
     digest: str
     #: "official" if the split is distributed with the data, "drawn" if it is computed.
@@ -294,7 +289,7 @@ def split_at(
         raise UserError(f"data set {dataset.name!r}: {error}") from None
     rest, digest = np.setdiff1d(whole, train), split_digest(train, test)
     origin = "official" if _is_official(name, dataset, repeat) else "drawn"
-    return Split(train, test, name, repeat, fold, seed, digest, origin, rest)
+    return Split(train, test, digest, origin, rest)
 
 
 def _subset(

@@ -201,20 +201,16 @@ class DaskExecutor:
             return False
         error = task.remote.exception()
         if isinstance(error, MissingData) and not task.supplied:
-            task.supplied = True
-            self._send(task, self._parcel(*task.args))
+            task.supplied, (job, context) = True, task.args
+            if job.dataset_hash not in self._parcels:
+                parcel = pack(job, context.data, context.mirror)
+                [self._parcels[job.dataset_hash]] = self.client.scatter([parcel])
+            self._send(task, self._parcels[job.dataset_hash])
             return False
         if isinstance(error, KilledWorker):
             error = WorkerDied("every worker that ran it was lost, one after the other")
         task.future.set_exception(error)
         return True
-
-    def _parcel(self, job: Any, context: Any) -> Any:
-        """Return the data files of a job as a Dask object that workers can retrieve."""
-        if job.dataset_hash not in self._parcels:
-            parcel = pack(job, context.data, context.mirror)
-            [self._parcels[job.dataset_hash]] = self.client.scatter([parcel])
-        return self._parcels[job.dataset_hash]
 
     @contextmanager
     def _reached(self) -> Iterator[None]:

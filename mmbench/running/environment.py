@@ -10,18 +10,9 @@ from typing import Any
 
 import mmbench
 
-#: Python packages whose version may change a result or its CPU time: libraries and solvers.
-LIBRARIES = (
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "numba",
-    "joblib",
-    "highspy",
-    "libsvm-official",
-    "clarabel",
-    "ecos",
-)
+#: Solvers, and all Python packages whose version may change a result or its CPU time.
+SOLVERS = ("highspy", "libsvm-official", "clarabel", "ecos")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib", *SOLVERS)
 
 
 @cache  # cached in each process, since reading the thread pools takes milliseconds
@@ -56,12 +47,11 @@ def library_versions() -> dict[str, str]:
 
 
 def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:  # not Linux
-        return platform.processor() or platform.machine()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
+    with suppress(OSError):  # not Linux
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 @cache

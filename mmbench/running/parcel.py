@@ -9,6 +9,7 @@ import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from mmbench.datasets.fetch import Places, Search, Store, find
 from mmbench.errors import UserError
@@ -81,17 +82,15 @@ def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | 
             find(ref.card, Places(data, mirror))
         except UserError as error:
             raise MissingData(str(error)) from None
-    elif ":" not in str(ref.path) and not Path(str(ref.path)).is_file():
-        path = data / _user_name(job)
-        if not path.is_file():
-            raise MissingData(str(ref.path))
-        job = replace(job, dataset=replace(ref, path=str(path)))
-    if ref.folds is not None and not Path(ref.folds).is_file():
-        path = data / _folds_name(job)
-        if not path.is_file():
-            raise MissingData(ref.folds)
-        job = replace(job, dataset=replace(job.dataset, folds=str(path)))
-    return job, data, mirror
+    given, here = {"folds": (ref.folds, _folds_name(job))}, dict[str, Any]()
+    if ref.card is None and ":" not in str(ref.path):  # neither openml:31 nor sklearn:wine
+        given["path"] = (ref.path, _user_name(job))
+    for field, (path, name) in given.items():
+        if path is not None and not Path(path).is_file():
+            if not (data / name).is_file():
+                raise MissingData(path)
+            here[field] = str(data / name)
+    return replace(job, dataset=replace(ref, **here)), data, mirror
 
 
 def _store(data: Path) -> Path:

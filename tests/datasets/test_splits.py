@@ -75,8 +75,9 @@ def test_a_holdout_takes_its_share_of_every_class(y, share, seed):
 @pytest.mark.parametrize("rule", [{"kfold": 4}, {"holdout": 0.25}], ids=str)
 def test_a_split_made_alone_is_the_one_of_the_list(rule):
     data = data_of([0, 1, 2] * 12)
-    for split in make_splits(rule, data, repeats=3, seed=5):
-        alone = split_at(rule, data, repeat=split.repeat, fold=split.fold, seed=5)
+    splits = make_splits(rule, data, repeats=3, seed=5)
+    for split, (repeat, fold) in zip(splits, split_slots(rule, data, 3), strict=True):
+        alone = split_at(rule, data, repeat=repeat, fold=fold, seed=5)
         assert alone.digest == split.digest
         assert np.array_equal(alone.test, split.test)
 

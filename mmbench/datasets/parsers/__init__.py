@@ -18,24 +18,12 @@ from mmbench.datasets.parsers.frames import arff
 from mmbench.datasets.parsers.images import lfw_pairs, lfw_people
 from mmbench.datasets.parsers.text import delimited, libsvm, splice
 
+OF_ARRAYS = (fsvm, ida, ida_mat, ida_standardised, idx, packed, train_test_npz)
+OF_IMAGES = (lfw_pairs, lfw_people)
+OF_TEXT = (arff, delimited, libsvm, splice)
 #: Parsers by name.
 PARSERS: dict[str, Callable[..., Parsed]] = {
-    function.__name__: function
-    for function in (
-        arff,
-        delimited,
-        fsvm,
-        ida,
-        ida_mat,
-        ida_standardised,
-        idx,
-        lfw_pairs,
-        lfw_people,
-        libsvm,
-        packed,
-        splice,
-        train_test_npz,
-    )
+    function.__name__: function for function in (*OF_ARRAYS, *OF_IMAGES, *OF_TEXT)
 }
 
 
