@@ -1,4 +1,4 @@
-"""The steps of the nightly workflow, run as a runner does: the matrix, and the page's summary."""
+"""The steps of the workflows, run as a runner does: matrix, summary, and version of a release."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+
+from mmbench import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())
@@ -211,3 +213,19 @@ def test_every_expression_names_what_exists(path: Path):
         names = re.findall(r"\b(?:inputs|matrix|steps|needs)\.[\w.]*", " ".join(found))
         for name in names:
             assert any(name == k or name.startswith(f"{k}.") for k in known), name
+
+
+def test_a_release_has_the_version_of_its_tag():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    script = next(s["run"] for s in workflow["jobs"]["build"]["steps"] if "run" in s)
+
+    def checked(kind: str, name: str) -> int:
+        variables = {**os.environ, "GITHUB_REF_TYPE": kind, "GITHUB_REF_NAME": name}
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        command = ["bash", "-e", "-o", "pipefail", "-c", script]
+        return subprocess.run(
+            command, cwd=ROOT, env=variables | {"PATH": path}, check=False
+        ).returncode
+
+    assert checked("branch", "main") == checked("tag", f"v{__version__}") == 0
+    assert checked("tag", "v9.9.9") == 1
