@@ -29,6 +29,12 @@ from scipy.sparse import issparse
 
 from mmbench.kernels import Kernel, as_distances, row_squares
 
+#: Number of columns per block of `read_row`; a block fits in the cache of a core.
+READ_COLUMNS = 512
+
+#: ``2**-m`` for all m from 0 to 1022.
+POWERS = 2.0 ** -np.arange(1023)
+
 
 @compiled()
 def submatrix(matrix: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
@@ -253,6 +259,114 @@ class StoredGram:
     def part(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Return a copy of some rows and columns, shape (len(rows), len(columns))."""
         return submatrix(self.values, rows, columns)
+
+
+class LazyGram:
+    """A kernel matrix in memory whose rows are computed at their first use by `read_row`.
+
+    Rows are stored in the order of their first use; the operating
+    system assigns memory only as rows are written.
+    """
+
+    def __init__(
+        self, values: NDArray, columns: NDArray | None, gamma: float, slots: NDArray
+    ) -> None:
+        self.values, self.columns, self.gamma = values, columns, gamma
+        #: Index in `values` of each row, -1 if it is not computed; then the number of stored rows.
+        self.slots = slots
+
+    @classmethod
+    def gaussian(cls, gamma: float, X: NDArray) -> LazyGram:
+        """Return the matrix of ``rbf`` on dense rows, of which none is computed."""
+        n = len(X)
+        slots = np.append(np.full(n, -1), 0)
+        return cls(np.empty((n, n)), np.ascontiguousarray(X.T), gamma, slots)
+
+    @classmethod
+    def stored(cls, values: NDArray) -> LazyGram:
+        """Return a matrix of any kernel whose rows have all been computed."""
+        return cls(np.ascontiguousarray(values), None, 0.0, np.arange(len(values) + 1))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def source(self) -> tuple[NDArray, NDArray | None, float, NDArray]:
+        """Arguments of `read_row`."""
+        return self.values, self.columns, self.gamma, self.slots
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Data type of the kernel values."""
+        return self.values.dtype
+
+    @property
+    def most_part_rows(self) -> int:
+        """Maximum number of rows of a submatrix."""
+        return len(self)
+
+    def diagonal(self) -> NDArray:
+        """Return ``k(x, x)`` of all rows, shape (n_samples,)."""
+        return self.values.diagonal() if self.columns is None else np.ones(len(self))
+
+    def part(self, rows: NDArray) -> NDArray:
+        """Return a copy of the submatrix of some rows, shape (len(rows), len(rows))."""
+        return submatrix(self.values, self._stored(rows), rows)
+
+    def add_columns(self, rows: NDArray, coefficients: NDArray, out: NDArray) -> None:
+        """Add a linear combination of columns of K to `out`, in place."""
+        accumulate(self.values, self._stored(rows), coefficients, out)
+
+    def product(self, u: NDArray) -> NDArray:
+        """Return ``K u`` in float64, shape (n_samples,); rows with ``u = 0`` are not computed."""
+        rows, out = np.flatnonzero(u), np.zeros(len(u))
+        if self.columns is None:
+            self.add_columns(rows, u[rows], out)
+            return out
+        slots = self._stored(rows)  # most of the stored rows, and BLAS needs no compilation
+        coefficients = np.zeros(self.slots[-1])
+        coefficients[slots] = u[rows]
+        return coefficients @ self.values[: len(coefficients)]
+
+    def _stored(self, rows: NDArray) -> NDArray:
+        """Return the indices in `values` of some rows; rows that are not stored are computed."""
+        for i in rows[self.slots[rows] < 0]:
+            read_row(*self.source, i)
+        return self.slots[rows]
+
+
+@compiled()
+def read_row(values, columns, gamma, slots, i):
+    """Return row i of a `LazyGram`, computed from differences of rows if it is not stored.
+
+    ``exp(x)`` is ``2**m exp(r)`` with the integer m next to ``x / log(2)``; the Taylor polynomial
+    of ``exp(r)`` is exact to 1e-16. Calls of `np.exp` take four times as long, since a loop of
+    calls is not vectorised.
+    """
+    if columns is None:
+        return values[i]
+    if slots[i] >= 0:
+        return values[slots[i]]
+    slots[i] = slots[-1]
+    slots[-1] += 1
+    row = values[slots[i]]
+    for start in range(0, columns.shape[1], READ_COLUMNS):
+        out = row[start : start + READ_COLUMNS]
+        for k in range(out.shape[0]):
+            out[k] = 0.0
+        for f in range(columns.shape[0]):
+            x, column = columns[f, i], columns[f, start : start + READ_COLUMNS]
+            for k in range(out.shape[0]):
+                out[k] += (column[k] - x) * (column[k] - x)
+        for k in range(out.shape[0]):
+            x = max(-gamma * out[k], -708.0)  # smaller values would not be normal numbers
+            m = np.floor(x * 1.4426950408889634 + 0.5)
+            r = x - m * 0.6931471805599453
+            p = 1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600)))
+            p = 1 / 120 + r * (1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r * p)))
+            p = 1.0 + r * (1.0 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24 + r * p))))
+            out[k] = p * POWERS[np.int32(-m)]
+    return row
 
 
 #: Minimum and maximum size in bytes of a block of kernel values, and its maximum number of rows. A

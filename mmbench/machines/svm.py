@@ -14,7 +14,7 @@ rows. Equation numbers follow the RMM paper. With ``C=inf`` all slacks are zero 
 | `Fit.route` | taken by "auto" | module |
 | --- | --- | --- |
 | SMO | kernels; linear with few rows per feature | `solvers.svm_dual.smo` |
-| SMO on working sets | problems of SMO without a stored Gram matrix | `solvers.svm_dual.smo` |
+| SMO on working sets | as SMO, many rows | `solvers.svm_dual.smo` |
 | active set, interior point | linear, n > d and d <= 64, or n >= 4 d | `solvers.features` |
 | coordinate descent | linear, d > 64; sparse or many rows | `solvers.svm_dual.coordinates` |
 | warm start | linear, the solution at a neighbouring grid point is optimal | `solvers.features` |
@@ -147,9 +147,10 @@ class SVM(WeightedClassifier):
     #: problems with many rows are solved exactly, so ties in a grid search may be broken
     #: differently; version 2: problems with few rows and degenerate problems are exact too;
     #: version 3: coordinate descent.
-    #: Version 1 for ``rbf`` and ``poly``: NumPy computes the kernel values of more than 3000 rows.
+    #: Version 1 for ``rbf`` and ``poly``: NumPy computes the kernel values of more than 3000 rows;
+    #: version 2 for ``rbf``: rows of up to 64 features are compared by their differences.
     version: ClassVar[int] = 2
-    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 3, "poly": 1, "rbf": 1}
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 3, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
     C: float = parameter(

@@ -143,7 +143,7 @@ def _candidates(
 
 def _rows(dual: PiecewiseQP) -> Rows:
     """Return the rows Z that replace the Gram matrix of a dual."""
-    return dual.gram  # type: ignore[return-value]
+    return dual.gram
 
 
 def _solved(

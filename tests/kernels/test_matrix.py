@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmbench.kernels import Kernel
-from mmbench.kernels.matrix import KernelMatrix, KernelRows
+from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram
 
 KERNELS = [Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=0.1)]
 
@@ -135,4 +135,22 @@ def test_equal_rows_have_the_kernel_value_one_at_any_scale(scale, offset):
     rows = KernelRows(Kernel("rbf"), X)
     assert rows.values(KernelRows(Kernel("rbf"), X.copy(), rows.centre)) == pytest.approx(
         exact, abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1e-3, 1.0, 1e6])
+def test_rows_of_a_lazy_matrix_are_computed_once_and_exactly(gamma):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 3)) + 1e4
+    X[1] = X[0]
+    gram, u = LazyGram.gaussian(gamma, X), np.zeros(700)
+    u[[0, 600, 5]] = 1.0, -2.0, 0.5
+    distances = ((X[:, None] - X) ** 2).sum(axis=2)
+    exact = np.exp(-gamma * distances)
+    np.testing.assert_allclose(gram.product(u), exact @ u, rtol=0, atol=1e-14)
+    assert gram.slots[-1] == 3
+    gram.values[0] += 1.0  # row 0 of the data is the first stored row
+    np.testing.assert_array_equal(gram.product(np.eye(700)[0]), gram.values[0])
+    np.testing.assert_allclose(
+        gram.part(np.array([1, 5])), exact[np.ix_([1, 5], [1, 5])], 1e-13, 1e-300
     )

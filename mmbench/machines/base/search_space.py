@@ -32,9 +32,9 @@ def cache_size() -> Any:
         positive(optional=True),
         "Memory for kernel values in MB (10^6 bytes) in the training of a pair of classes; by "
         "default an eighth of the free memory, at most 1000 MB. A kernel matrix of up to 3000 "
-        "rows is stored if it fits into this memory; of a larger kernel matrix, some rows are "
-        "stored. Blocks of the kernel matrix use up to 10 MB in any case. The solution does not "
-        "depend on this parameter.",
+        "rows, or of ``rbf`` with up to 64 features, is stored if it fits into this memory; of "
+        "another kernel matrix, some rows are stored. Blocks of the kernel matrix use up to 10 MB "
+        "in any case. The solution does not depend on this parameter.",
         after="tol",
     )
 

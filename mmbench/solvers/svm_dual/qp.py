@@ -8,13 +8,13 @@ the optimum ``-f(x_i)`` is a slope of phi_i at u_i. See `mmbench.solvers.svm_dua
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.kernels import row_squares
-from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import MappedRows
 
@@ -46,8 +46,9 @@ class PiecewiseQP:
     5.0
     """
 
-    #: K, symmetric positive semidefinite, float32 or float64. Shape (n, n).
-    gram: NDArray | KernelMatrix
+    #: K, symmetric positive semidefinite, float32 or float64: an array, a `KernelMatrix` or a
+    #: `LazyGram`. Shape (n, n).
+    gram: Any
     #: Ends of the m pieces of each cost, ascending, including 0. The first and last knot are the
     #: bounds of u and may be infinite. Shape (n, m + 1).
     knots: NDArray
@@ -59,7 +60,7 @@ class PiecewiseQP:
     @property
     def values(self) -> NDArray:
         """K as an array; K must be stored."""
-        assert not isinstance(self.gram, KernelMatrix)
+        assert isinstance(self.gram, np.ndarray)
         return self.gram
 
     def cost(self, u: NDArray) -> float:
@@ -133,7 +134,7 @@ class PiecewiseQP:
             of_w = of_u = max(0.0, float(u @ decision))
             rounding = 0.5 * unit * size * size  # the value is infinite if it overflows
         else:
-            w_of_u = self.gram.T @ u  # type: ignore[union-attr]
+            w_of_u = self.gram.T @ u
             of_w, of_u = float(weights @ weights), float(w_of_u @ w_of_u)
             rounding = unit * size * (np.sqrt(of_u) + 0.5 * unit * size)
         scale = min(1.0, self.largest_scale(f)) if scale is None else scale
