@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
-from mmbench.errors import UserError, listed
+from mmbench.errors import UserError, listed, user_error
 from mmbench.kernels.geometry import kernel_function, pair_coefficients
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _validated(
 
     model = getattr(model, "best_estimator_", model)
     is_file = isinstance(model, str | Path)
-    try:
+    with user_error("", TypeError, ValueError):
         if isinstance(model, Pipeline):
             check_is_fitted(model)
             X = model[:-1].transform(X) if len(model) > 1 else X
@@ -204,8 +204,6 @@ def _validated(
         weights = _check_sample_weight(sample_weight, rows, dtype=float, ensure_non_negative=True)
         if hasattr(model, "__sklearn_tags__"):
             check_is_fitted(model)
-    except (TypeError, ValueError) as error:
-        raise UserError(str(error).splitlines()[0]) from None
     if len(labels) != rows.shape[0]:
         raise UserError(f"X has {rows.shape[0]} rows, and y {len(labels)} labels")
     if is_file:
@@ -252,10 +250,10 @@ def certify_file(
             raise UserError(f"{path}: reading it runs code stored in it; say --trusted if you may")
         import joblib
 
-        try:
+        with user_error(
+            f"{path}: cannot be read", Exception
+        ):  # a damaged pickle may raise anything
             model = joblib.load(path)
-        except Exception as error:  # a damaged pickle may raise anything
-            raise UserError(f"{path}: cannot be read: {error!r}") from None
     X = _with_categories(training) if training.n_categorical else training.X
     return certify(model, X, training.y, C=C)
 
@@ -510,10 +508,9 @@ def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
     Support vectors of libsvm's files are found among the rows of X; older versions write eight
     significant digits, so eight are compared.
     """
-    try:
+    problem = f"{path}: no model file of libsvm or liblinear"
+    with user_error(problem, OSError, ValueError):  # no text, or a null character in the path
         lines = path.read_text().splitlines()
-    except (OSError, ValueError) as error:  # ValueError: no text, or a null character in the path
-        raise UserError(f"{path}: no model file of libsvm or liblinear: {error}") from None
     start = next((k for k, line in enumerate(lines) if line.strip() in ("SV", "w")), None)
     pairs = [line.split() for line in lines[:start]]
     head = {words[0]: words[1:] for words in pairs if words[1:]}
@@ -522,7 +519,7 @@ def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
             return _liblinear_model(head, lines[(start or 0) + 1 :])
         return _libsvm_model(head, lines[(start or 0) + 1 :], X, labels)
     except (KeyError, IndexError, ValueError, OverflowError) as error:
-        raise UserError(f"{path}: no model file of libsvm or liblinear: {error!r}") from None
+        raise UserError(f"{problem}: {error!r}") from None
 
 
 def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleNamespace:

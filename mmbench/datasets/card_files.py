@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from mmbench.errors import UserError, did_you_mean
+from mmbench.errors import UserError, did_you_mean, user_error
 from mmbench.plugins import with_plugins
 
 #: YAML loader: the parser of libyaml if PyYAML includes it (it reads all cards in a seventh of the
@@ -37,10 +37,8 @@ def _card_files(folders: str) -> dict[str, Traversable]:
     found: dict[str, Traversable] = {}
     sources: list[Traversable] = [files("mmbench.datasets") / "cards"]
     for path in with_plugins("cards", {}).values():
-        try:
+        with user_error(f"the cards of {path} cannot be found", ImportError):
             sources.append(files(path))
-        except ImportError as error:
-            raise UserError(f"the cards of {path} cannot be found: {error}") from None
     for folder in (*sources, *map(Path, filter(None, folders.split(os.pathsep)))):
         if not folder.is_dir():
             raise UserError(f"{FOLDERS}: {folder}: no such folder")

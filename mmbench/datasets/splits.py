@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mmbench.datasets.card import PredefinedSplits
 from mmbench.datasets.dataset import Dataset, DatasetRef, Rows, random_stream, too_few_rows
 from mmbench.datasets.parsers.text import is_number
-from mmbench.errors import UserError, did_you_mean
+from mmbench.errors import UserError, did_you_mean, user_error
 
 IntArray = NDArray[np.intp]
 #: A data set or its reference; functions use its name, card and file of folds.
@@ -278,15 +278,13 @@ def split_at(
         class has fewer rows than there are folds, or there is no test row.
     """
     name, arg = parse_rule({spec: args[0]} if isinstance(spec, str) and args else spec)
-    try:
+    with user_error(f"data set {dataset.name!r}", ValueError):
         whole, test = _cut(name, arg, dataset, repeat, fold, seed)
         if not len(whole) or not len(test):
             rule, part = f"{name} {arg or ''}".strip(), "test" if len(whole) else "training"
             raise ValueError(f"{rule} of {len(dataset.y)} rows leaves no {part} row")
         random = random_stream(seed, repeat, SUBSET_STREAM)
         train = whole if max_train is None else _subset(whole, dataset.y, max_train, random)
-    except ValueError as error:
-        raise UserError(f"data set {dataset.name!r}: {error}") from None
     rest, digest = np.setdiff1d(whole, train), split_digest(train, test)
     origin = "official" if _is_official(name, dataset, repeat) else "drawn"
     return Split(train, test, digest, origin, rest)
@@ -393,19 +391,17 @@ def with_folds(data: Dataset, path: str) -> Dataset:
 
 def hash_with_folds(content_hash: str, path: str) -> str:
     """Return the hash of data together with their file of folds, from the hash of the data."""
-    try:
+    with user_error(path, OSError):
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from None
     return hashlib.sha256(f"{content_hash}\nfolds {folds}".encode()).hexdigest()
 
 
 def _read_folds(path: str) -> list[list[str]]:
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            lines = [[cell.strip() for cell in line] or [""] for line in csv.reader(file)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: not a file of folds ({error})") from None
+    with (
+        user_error(f"{path}: not a file of folds", OSError, UnicodeDecodeError, csv.Error),
+        Path(path).open(encoding="utf-8-sig", newline="") as file,
+    ):
+        lines = [[cell.strip() for cell in line] or [""] for line in csv.reader(file)]
     for k, line in enumerate(lines):
         if len(line) != len(lines[0]):
             cells = f"{len(line)} cells where line 1 has {len(lines[0])}"

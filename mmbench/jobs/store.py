@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from mmbench.datasets.fetch.sources import create
-from mmbench.errors import UserError
+from mmbench.errors import UserError, user_error
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import BadRecord, Content, Record, is_done, parse, sealed, unseal
 from mmbench.machines import alias_of
@@ -324,7 +324,7 @@ class RecordStore:
             If the folder cannot be written to, contains files of other programs, or is in use.
         """
         _refuse_foreign(folder)
-        try:
+        with user_error(f"{folder}: cannot be written to", OSError):
             (folder / "records").mkdir(parents=True, exist_ok=True)
             with exclusive(folder / LOCK):
                 (folder / PLAN).unlink(missing_ok=True)
@@ -333,8 +333,6 @@ class RecordStore:
                     digest = _sha256(config.encode())
                     text = replace(plan, config_sha256=digest, config=config).dump()
                     write_atomically(folder / PLAN, lambda file: file.write(text))
-        except OSError as error:
-            raise UserError(f"{folder}: cannot be written to ({error.strerror})") from error
         return cls(folder)
 
     @contextmanager
@@ -370,12 +368,10 @@ class RecordStore:
             raise FileExistsError(f"{self.path_of(key)}: a finished record is never replaced")
         data = _npz(arrays) if arrays else b""
         text = sealed({**record, "arrays": _sha256(data) if data else None}, indent=1)
-        try:
+        with user_error(f"{self.folder}: cannot be written to", OSError):
             if data:
                 write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))
             write_atomically(self.path_of(key), lambda file: file.write(text))
-        except OSError as error:
-            raise UserError(f"{self.folder}: cannot be written to ({error.strerror})") from error
 
     def read(self, key: str) -> Content:
         """Return the record of a job after a check of its seal and of the hash of its arrays.

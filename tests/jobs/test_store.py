@@ -103,7 +103,7 @@ def test_a_full_disk_is_one_line(store, job, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(store_module, "write_atomically", full)
-    with pytest.raises(UserError, match=r"cannot be written to \(No space left on device\)"):
+    with pytest.raises(UserError, match="cannot be written to: No space left on device"):
         store.write(done(job))
 
 

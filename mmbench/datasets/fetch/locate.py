@@ -30,7 +30,7 @@ from mmbench.datasets.fetch.sources import (
 )
 from mmbench.datasets.generators import VERSION
 from mmbench.datasets.parsers.arrays import packed, packed_hash, write_packed
-from mmbench.errors import UserError
+from mmbench.errors import UserError, user_error
 
 #: Folder of temporary files in the store. Files left by a killed process are harmless.
 SCRATCH = ".incoming"
@@ -48,14 +48,14 @@ class Store:
 
     def admit(self, temporary: Path, path: Path) -> None:
         """Move a verified file to its final path, atomically."""
-        with _storing(path):
+        with user_error(f"{path}: cannot store data", OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(temporary, path)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """Yield a temporary folder on the file system of the store, and remove it at the end."""
-        with _storing(self.root):
+        with user_error(f"{self.root}: cannot store data", OSError):
             incoming = self.root / SCRATCH
             incoming.mkdir(parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(dir=incoming))
@@ -63,15 +63,6 @@ class Store:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _storing(path: Path) -> Iterator[None]:
-    """Convert an OSError in the block to a UserError that names the path."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{path}: cannot store data: {error.strerror or error}") from error
 
 
 def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str | None:
