@@ -324,8 +324,12 @@ def clean(
 
 
 @app.command()
-def cite(name: str = argument("MACHINE|CONFIG", "A machine, or an experiment.", **CONFIG)) -> None:
-    """Print the references of a machine or an experiment as BibTeX."""
+def cite(
+    name: str | None = argument(
+        "MACHINE|CONFIG", "A machine, or an experiment [default: mmbench alone].", None, **CONFIG
+    ),
+) -> None:
+    """Print the references of a machine, an experiment or mmbench as BibTeX."""
     from mmbench.commands.cite import citation
 
     echo(citation(name))

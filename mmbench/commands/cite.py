@@ -1,4 +1,4 @@
-"""``mmbench cite``: the references of a machine or an experiment, as BibTeX."""
+"""``mmbench cite``: the references of a machine, an experiment or mmbench, as BibTeX."""
 
 import re
 import textwrap
@@ -25,8 +25,10 @@ SOFTWARE = f"""\
 }}"""
 
 
-def citation(name: str) -> str:
+def citation(name: str | None = None) -> str:
     """Return the BibTeX entries of a machine, an alias or an experiment; the last entry is mmbench.
+
+    Without a name, this entry is the only one.
 
     The citations of data sets are copied from their cards as BibTeX comments.
 
@@ -35,6 +37,8 @@ def citation(name: str) -> str:
     UserError
         If there is no such name; the message suggests the nearest known name.
     """
+    if name is None:
+        return SOFTWARE
     if name in MACHINES or name in ALIASES:
         parts = entries_of([alias_of(name).machine])
     else:

@@ -22,6 +22,7 @@ from mmbench.errors import SEVERITY, UserError, did_you_mean
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import is_done
 from mmbench.jobs.store import CONFIG, Plan, RecordStore
+from mmbench.running.progress import TimeLeft
 from mmbench.running.runner import EXIT_FAILED, Summary, run
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def run_planned(
         for damage in RecordStore(folder).damage():
             say(f"{folder}: {damage}; it is replaced")
     store = RecordStore.create(folder, to_yaml(experiment.config), experiment.plan)
-    done = Summary()
+    done, left = Summary(), TimeLeft(experiment.jobs, falling=True)
     for column in experiment.config.machines if options.by_machine else [None]:
         group = [job for job in experiment.jobs if column in (None, job.column)]
         if done.interrupted or not group:
@@ -217,6 +218,7 @@ def run_planned(
             limits=options.limits.over(experiment.config.limits.amounts),
             source=RecordStore(experiment.source) if experiment.source else None,
             rerun=options.rerun,
+            time_left=left if options.by_machine else None,
         )
         if options.by_machine:
             say(_line(group, store, experiment.plan))

@@ -221,7 +221,8 @@ class Run:
     records of another experiment. `data` is the local store of data files, `mirror` a folder or URL
     that holds data files. A job that was stopped by a limit in an earlier run is not run again, if
     `limits` would stop it too. With ``rerun="changed"``, finished jobs run again if the source code
-    of their machine has changed. The outcome is added to `summary`.
+    of their machine has changed. The outcome is added to `summary`. `time_left` may count the jobs
+    of later runs too.
     """
 
     def __init__(
@@ -237,6 +238,7 @@ class Run:
         rerun: str | None = None,
         progress: Callable[[int], Lines] = progress_for,
         summary: Summary | None = None,
+        time_left: TimeLeft | None = None,
     ):
         self.store, self.executor, self.summary = store, executor, summary or Summary()
         self.context = Context(
@@ -269,7 +271,9 @@ class Run:
         said += outdated(self.open.values(), store)
         for record in [settled[key] for key in unique if key in settled]:
             self.summary.add(record, reused=True)
-        self.time_left = TimeLeft(self.open.values())
+        self.time_left = time_left or TimeLeft(unique.values())
+        for key in unique.keys() - self.open.keys():
+            self.time_left.end(unique[key])
         for record in self.results.values():
             self.time_left.learn(record)
         expected, threads = self.time_left.expected, executor.task_threads

@@ -60,6 +60,16 @@ def test_a_table_and_a_figure_come_out(table):
     assert load_config(folder / "experiment.yaml").datasets[0].target == "7"
 
 
+def test_the_time_left_is_that_of_all_machines_and_never_rises(table):
+    folds = "--set=protocol.test={kfold: 5}"
+    done = easy(table, "--target=7", FEW[0], folds, "--jobs=1")
+    left = [line.split()[-3:] for line in done.stderr.splitlines() if line.endswith(" left")]
+    seconds = [float(value) for value, unit, _ in left if unit == "s"]
+    assert len(seconds) == 8  # of ten jobs, without the last one of each machine
+    assert seconds == sorted(seconds, reverse=True)
+    assert seconds[3] > 0  # the other machine has not begun
+
+
 def test_jobs_that_fail_beside_records_of_other_settings_are_no_wrong_input(table):
     few = FEW[1:]
     assert easy(table, "--target=7", "--set=machines={svm: {grid: {C: [1]}}}", *few).exit_code == 0

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+import yaml
 
 from mmbench import __version__
 from mmbench.commands.cite import citation, entries_of
 from mmbench.errors import UserError
 from mmbench.machines import MACHINES
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -25,6 +29,14 @@ def test_an_alias_cites_the_paper_of_its_machine_and_mmbench():
     assert "Improving generalization abilities" in text
     assert "keywords" not in text
     assert f"version = {{{__version__}}}" in text
+
+
+def test_mmbench_alone_is_cited_as_in_its_citation_file():
+    file = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    year = file["date-released"].year
+    for part in (file["title"], file["version"], file["authors"][0]["name"], str(year)):
+        assert f"{{{part}}}" in citation()
+    assert citation().startswith(f"@{file['type']}{{")
 
 
 def test_an_experiment_that_comes_with_mmbench_is_cited_by_name():
