@@ -12,19 +12,12 @@ This problem is an SVM with the kernel ``s F S^-1 F'``. Its multipliers u determ
 ``F'u = F'g``. The step size s is the harmonic mean of sx/theta and sy/(1 - theta). With this s the
 error along each direction is multiplied by a factor of at least -1 per round. The quadratic model
 is curved along w, but sx + sy is linear along w; therefore each round ends with a line search over
-the multiples of v. Anderson acceleration combines the last rounds. If the free rows of their SVMs
-are the same, the accelerated iteration converges like conjugate gradients. A combination that
-increases the objective is discarded.
+the multiples of v.
 
 The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Rows
 that violate their margin are added to the working set until no violated row is left. Every round
 gives an upper and a lower bound on the optimum. Both bounds are computed from K, so that errors of
 the factorization do not affect the bounds.
-
-References
-----------
-H. Walker, P. Ni: Anderson acceleration for fixed-point iterations. SIAM J. Numerical Analysis 49,
-2011.
 """
 
 from collections.abc import Sequence
@@ -49,10 +42,6 @@ ADDED_ROWS_SHARE, ADDED_ROWS = 0.5, 100
 
 #: Margin violation above which a row is added to the working set, and KKT tolerance of its SVM.
 MARGIN_TOLERANCE = 1e-9
-
-#: Maximum number of rounds combined by Anderson acceleration, and the ratio of the residual to the
-#: smallest previous residual above which Anderson acceleration is restarted.
-ANDERSON_DEPTH, RESTART_RATIO = 8, 3.0
 
 #: Maximum number of SMO steps per row of the working set.
 STEPS_PER_ROW = 200
@@ -130,7 +119,8 @@ class _Iteration:
         # The sum of the optimal multipliers is the optimal value, and each multiplier is at most C.
         # With fewer than value/C rows in the working set, w = 0 may be optimal for the restricted
         # problem; the iteration is slow if it starts there.
-        value = self._best_multiple(c, self.decision)[1]
+        line = self._along(c, self.decision)
+        value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
         if len(set(y[first])) < 2:  # if only one class is in the working set, w = 0 is optimal
             other = order[y[order] != y[first[0]]]
@@ -144,7 +134,7 @@ class _Iteration:
         self._start()
 
     def _start(self) -> None:
-        self.rounds, self.history = 0, _AndersonHistory()
+        self.rounds = 0
         self.best_c, self.best_line = self.c, self._along(self.c, self.decision)
         self.best = self.best_line.trivial_solution()
         self._update_best()
@@ -164,33 +154,18 @@ class _Iteration:
         c = self.c + scale * spread.solution(self.residual + step, half)
         decision = spread.gram @ c
         self.rounds += 1
-        factor, plain = self._best_multiple(c, decision)
+        factor = float(self._along(c, decision).tuned(np.ones(1))[0][0])
         if factor > 0:
             c, decision = factor * c, factor * decision
-        if self._add_violated(decision, u):
-            self.history = _AndersonHistory()
-        else:
-            change, image = c - self.c, decision - self.decision
-            weighed = spread.weights * spread.centred(image) + spread.damping * change
-            combined = self.history.next((weighed, image), (c, decision, u))
-            if self._best_multiple(*combined[:2])[1] <= plain:
-                c, decision, u = combined
-            else:
-                self.history = _AndersonHistory()
+        self._add_violated(decision, u)
         self.c, self.decision, self.u = c, decision, y * balanced(y * u, y, self.C)
         self._update_best()
-
-    def _best_multiple(self, c: NDArray, decision: NDArray) -> tuple[float, float]:
-        """Return the factor of w that minimises the objective, and the minimum."""
-        line = self._along(c, decision)
-        factor, b = line.tuned(np.ones(1))
-        return float(factor[0]), line.value(factor, b)
 
     def _along(self, c: NDArray, decision: NDArray) -> MarginProblem:
         return along(decision, self.y, self.spread.spreads(c, decision), self.C)
 
-    def _add_violated(self, decision: NDArray, u: NDArray) -> bool:
-        """Add the rows with the largest margin violations; return False if no row is violated."""
+    def _add_violated(self, decision: NDArray, u: NDArray) -> None:
+        """Add the rows with the largest margin violations to the working set."""
         y, rows = self.y, self.working.rows
         size = np.abs(u)
         free = (size > 0) & (size < self.C)
@@ -198,11 +173,9 @@ class _Iteration:
         margins = y * (decision + b)
         margins[rows] = np.inf
         violated = np.flatnonzero(margins < 1.0 - MARGIN_TOLERANCE)
-        if not len(violated):
-            return False
         most = max(ADDED_ROWS, int(ADDED_ROWS_SHARE * len(rows)))
-        self.working.add(violated[np.argsort(margins[violated], kind="stable")[:most]])
-        return True
+        if len(violated):
+            self.working.add(violated[np.argsort(margins[violated], kind="stable")[:most]])
 
     def _update_best(self) -> None:
         """Update the best solution with the current w, and the lower bound with the multipliers.
@@ -212,7 +185,7 @@ class _Iteration:
         """
         spread, a = self.spread, np.abs(self.u)
         self.spreads = spread.spreads(self.c, self.decision)
-        line = along(self.decision, self.y, self.spreads, self.C)
+        line = self._along(self.c, self.decision)
         gradient = spread.gradient(self.c, self.decision)
         self.residual = self.u - gradient
         self.values = spread.gram @ self.residual
@@ -230,45 +203,3 @@ class _Iteration:
         if value < self.best.value:
             self.best_c, self.best_line = self.c, line
         self.best = self.best.better(line.certified(factor, b, a, bound, self.rounds))
-
-
-class _AndersonHistory:
-    """Anderson acceleration with the last rounds of the fixed-point iteration."""
-
-    def __init__(self) -> None:
-        self.changes: list[tuple[NDArray, NDArray]] = []
-        self.points: list[tuple[NDArray, ...]] = []
-        self._least = np.inf
-
-    def next(
-        self, change: tuple[NDArray, NDArray], point: tuple[NDArray, ...]
-    ) -> tuple[NDArray, ...]:
-        """Store a round, and return the affine combination of the points with the smallest change.
-
-        `point` is the result of the last round. The scalar product of the two vectors in `change`
-        is the squared distance of `point` from the start of the round.
-        """
-        size = float(change[0] @ change[1])
-        if size > RESTART_RATIO**2 * self._least:
-            self.changes, self.points = [], []
-        self._least = min(self._least, size)
-        self.changes = [*self.changes, change][-ANDERSON_DEPTH:]
-        self.points = [*self.points, point][-ANDERSON_DEPTH:]
-        n = len(self.points)
-        products = np.array([[a[0] @ b[1] for b in self.changes] for a in self.changes])
-        lengths = np.sqrt(np.maximum(np.diagonal(products), 1e-300))
-        system = np.zeros((n + 1, n + 1))
-        system[:n, :n] = products / np.outer(lengths, lengths)
-        system[:n, n] = system[n, :n] = 1.0 / lengths * lengths.min()
-        shares = np.zeros(n)
-        if np.isfinite(system).all():  # else LAPACK would print an error message
-            shares = np.linalg.lstsq(system, np.append(shares, 1.0), rcond=1e-14)[0][:n]
-        shares *= lengths.min() / lengths
-        total = shares.sum()
-        if not abs(total) > 1e-8:  # the changes contain only rounding errors
-            self.changes, self.points = [], []
-            return point
-        return tuple(
-            sum(share * own for share, own in zip(shares / total, parts, strict=True))
-            for parts in zip(*self.points, strict=True)
-        )

@@ -107,7 +107,7 @@ class M4(WeightedClassifier, SpreadMachine):
         {"C": ("C_factor", (1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", **SpreadMachine.search_space.prefer},
     )
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
 
     C: float | None = parameter(
         None, positive(optional=True), "Regularization parameter: penalty on the sum of slacks."
