@@ -13,9 +13,10 @@ from mmbench.commands.options import Say
 from mmbench.config.plan import replan
 from mmbench.errors import UserError, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_atomically
-from mmbench.tables.build import arranged, check_names, draw_tables
+from mmbench.tables.build import arrange, check_names, draw_tables, sheet_of
 from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.frame import SPLIT_COLUMNS
+from mmbench.tables.model import Table
 from mmbench.tables.render import csv_text
 from mmbench.tables.results import (
     PREDICTION_COLUMNS,
@@ -60,10 +61,11 @@ class TableText(str):
         """Return the tables as HTML."""
         from mmbench.tables.report import tables_as_html
 
-        found = self._experiments
-        return tables_as_html(
-            each(lambda one: arranged(one, *self._options), found, silent) if found else ()
-        )
+        def draw(experiment: Experiment) -> Table:
+            layout, metrics, bold = self._options
+            return arrange(sheet_of(experiment, layout, metrics), bold)
+
+        return tables_as_html(each(draw, self._experiments, silent) if self._experiments else ())
 
 
 def table(
@@ -115,7 +117,7 @@ def table(
     """
     output = None if output is None else Path(output)
     fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
-    check_names(fmt, layout, metrics)
+    check_names(layout, metrics)
     read = read_results(_paths(results), replan, mix, say)
     if include_failed:
         read = [replace(experiment, include_failed=True) for experiment in read]

@@ -31,6 +31,7 @@ from mmbench.tables.model import (
     Grid,
     Shown,
     join,
+    kernel_caption,
     kernel_text,
     measured_text,
     numbers,
@@ -53,7 +54,7 @@ from mmbench.tables.statistics import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 #: Function that returns the text of a table cell, given its row of the long table.
 Write = Callable[[Row], str]
@@ -103,15 +104,6 @@ def data_heads(name: Callable[[Key], str], head: str = "data") -> Heads:
     return {Column(head, "left"): name}
 
 
-def size_heads(sheet: Sheet, heads: Mapping[str, str], group: str = "") -> Heads:
-    """Return columns with the sizes of a data set, given the name of each size by heading."""
-
-    def text(size: str) -> Callable[[Key], object]:
-        return lambda place: sheet.sizes.get(place.dataset, {}).get(size, NOTHING)
-
-    return {Column(head, group=group): text(size) for head, size in heads.items()}
-
-
 def results(
     sheet: Sheet,
     metric: str,
@@ -151,19 +143,43 @@ def stacked(
     return Grid(sheet.columns("data", ""), rows, caption)
 
 
+#: Means, standard deviations (``sd``) and numbers of splits (``n``) on some data sets: one data
+#: frame each, with one row per data set and one column per machine.
+Side = Mapping[str, Any]
+#: Each of these numbers in the long table, and in published tables.
+SAMPLE = (("mean", "measured", "value"), ("sd", "sd", "std"), ("n", "n", "n_splits"))
+
+
+def both(sheet: Sheet, places: Sequence[Key]) -> list[Side]:
+    """Return the measured and the published results, one row per place."""
+    import pandas as pd
+
+    rows = (row for row in sheet.published if row["metric"] == METRIC)
+    printed = {(row["dataset"], row["kernel"], row["machine"]): row for row in rows}
+    known = [[printed.get((*p[:2], m), {}) for m in sheet.machines] for p in places]
+    sides: list[Any] = [{}, {}]
+    for name, ours, theirs in SAMPLE:
+        values = [[row.get(theirs) for row in line] for line in known]
+        sides[0][name] = sheet.wide(places, METRIC, ours)
+        sides[1][name] = pd.DataFrame(values, columns=sheet.machines, dtype=float)
+    return sides
+
+
 def paired(
     sheet: Sheet,
-    places: Sequence[Key],
-    caption: str = "",
     *,
+    caption: str = "",
     decimals: int = 1,
     sd: bool = False,
     change: Callable[[Row], Row] = lambda row: row,
-) -> Grid:
-    """Return a block with two rows per place: measured accuracies, and published accuracies.
+    count: Callable[[Sheet, Side], dict[str, list[str]]] | None = None,
+) -> list[Grid]:
+    """Return blocks with two rows per place: measured accuracies, and published accuracies.
 
-    `change` is applied to the rows of the long table, and the results are formatted by
-    `measured_text` with the arguments `decimals` and `sd`.
+    If `caption` is given, there is one block per kernel, whose name replaces ``{}``. `change` is
+    applied to the rows of the long table, and the results are formatted by `measured_text` with the
+    arguments `decimals` and `sd`. `count` returns texts by heading for measured or published
+    results; the texts are added below, in two rows per heading.
     """
 
     def measured(key: Key) -> str:
@@ -176,7 +192,17 @@ def paired(
         cited = sheet.cite(row) if row.status == PUBLISHED_ONLY else ""
         return join(published_text(row, decimals, sd), cited)
 
-    return stacked(sheet, places, {"measured": measured, "published": published}, caption)
+    texts, grids = {"measured": measured, "published": published}, []
+    for kernel in sheet.kernels if caption else [None]:
+        places = sheet.places_of(kernel) if kernel else sheet.places
+        name = caption.format(kernel_caption(*kernel)) if kernel else ""
+        grids.append(stacked(sheet, places, texts, name))
+        if count:
+            ours, theirs = (count(sheet, side) for side in both(sheet, places))
+            for head, text in ours.items():
+                grids[-1].rows.append([head, "measured", *text])
+                grids[-1].rows.append(["", "published", *theirs[head]])
+    return grids
 
 
 # -- CPU seconds -------------------------------------------------------------------------------
@@ -233,7 +259,7 @@ def by_stage(sheet: Sheet) -> Grid:
         values = by_name(sheet, key).values()
         return " + ".join(map(seconds_text, values)) if None not in values else NOTHING
 
-    calibrated = any(row.metric == f"seconds_{CALIBRATION}" for row in sheet.rows)
+    calibrated = f"seconds_{CALIBRATION}" in set(sheet.frame.metric)
     names = [*STAGES, *[f"{CALIBRATION} (if any)"][:calibrated]]
     caption = f"CPU seconds per split: {' + '.join(names)}"
     for used, users in taken_over(sheet, sheet.machines).items():
@@ -241,47 +267,6 @@ def by_stage(sheet: Sheet) -> Grid:
     grid = by_machine(sheet, text, caption)
     measured = any(cell != NOTHING for row in grid.rows for cell in row[-len(sheet.machines) :])
     return grid if measured else replace(grid, rows=[])
-
-
-# -- counts by the papers' rules -----------------------------------------------------------------
-
-#: Means, standard deviations (``sd``) and numbers of splits (``n``) on some data sets: one data
-#: frame each, with one row per data set and one column per machine.
-Side = Mapping[str, Any]
-
-
-def both(sheet: Sheet, places: Sequence[Key]) -> dict[str, Side]:
-    """Return the measured and the published results, one row per place."""
-    import pandas as pd
-
-    rows = (row for row in sheet.published if row["metric"] == METRIC)
-    printed = {(row["dataset"], row["kernel"], row["machine"]): row for row in rows}
-    known = [[printed.get((*p[:2], m), {}) for m in sheet.machines] for p in places]
-
-    def published(column: str) -> pd.DataFrame:
-        values = [[row.get(column) for row in line] for line in known]
-        return pd.DataFrame(values, columns=sheet.machines, dtype=float)
-
-    mean, sd, n = (sheet.wide(places, METRIC, name) for name in ("measured", "sd", "n"))
-    return {
-        "measured": {"mean": mean, "sd": sd.fillna(0.0), "n": n},
-        "published": {
-            "mean": published("value"),
-            "sd": published("std"),
-            "n": published("n_splits"),
-        },
-    }
-
-
-def with_counts(
-    sheet: Sheet, grid: Grid, places: Sequence[Key], count: Callable[[Side], dict[str, list[str]]]
-) -> Grid:
-    """Add two rows per count to a block: the count of measured, and of published results."""
-    found = {name: count(side) for name, side in both(sheet, places).items()}
-    for head in found["measured"]:
-        grid.rows.append([head, "measured", *found["measured"][head]])
-        grid.rows.append(["", "published", *found["published"][head]])
-    return grid
 
 
 # -- metrics of the configuration -----------------------------------------------------------------

@@ -10,14 +10,13 @@ from mmbench.tables.frame import check_metrics, long_table
 from mmbench.tables.layouts import GENERIC, check_any_metric, check_sized, find_layout
 from mmbench.tables.model import Table
 from mmbench.tables.published import published_rows, table_of_experiment
-from mmbench.tables.render import check_format, to_csv, to_latex, to_markdown
+from mmbench.tables.render import to_csv, to_latex, to_markdown
 from mmbench.tables.results import Experiment, each
 from mmbench.tables.sheet import Sheet
 
 
-def check_names(fmt: str, layout: str | None, metrics: Sequence[str] = ()) -> None:
+def check_names(layout: str | None, metrics: Sequence[str] = ()) -> None:
     """Raise UserError if a name is unknown, or if the layout cannot show the metrics."""
-    check_format(fmt)
     check_metrics(metrics)
     if layout is not None:
         find_layout(layout)
@@ -39,60 +38,42 @@ def draw_tables(
     layout is requested. The format ``csv`` is the long table and does not depend on the layout.
     `layout` and `metrics` replace the values in the configurations. If the layout of an experiment
     shows only accuracies, the generic layout is used for other `metrics`. If `bold` is true, the
-    best machines are printed in bold, see `embolden`. `say` is called with a
-    message for each experiment that the layout cannot show.
-    Raises UserError if the layout or format is unknown, or if the layout cannot show any of the
-    experiments.
+    best machines are printed in bold, see `embolden`. `say` is called with a message for each
+    experiment that the layout cannot show. Raises UserError if the layout is unknown, or if it
+    cannot show any of the experiments.
     """
-    check_names(fmt, layout, metrics)
     if fmt == "csv":
         return to_csv(each(lambda item: sheet_of(item, layout, metrics), experiments, say))
 
     def draw(experiment: Experiment) -> str:
         ready = experiment.text
         if ready is None or fmt != "markdown" or layout is not None or metrics:
-            table = arranged(experiment, layout, metrics, bold)
+            table = arrange(sheet_of(experiment, layout, metrics), bold)
             ready = to_latex(table) if fmt == "latex" else to_markdown(table)
         return ready
 
     return "\n".join(each(draw, experiments, say))
 
 
-def arranged(
-    experiment: Experiment, layout: str | None, metrics: Sequence[str], bold: bool
-) -> Table:
-    """Return the table of an experiment, see `draw_tables`."""
-    name = _layout_of(experiment, layout, metrics)
-    return arrange(sheet_of(experiment, layout, metrics), name, bold)
-
-
 def sheet_of(
     experiment: Experiment, layout: str | None = None, metrics: Sequence[str] = ()
 ) -> Sheet:
     """Return the input of a layout: the long table of an experiment, and its records if any."""
-    layout, plan = _layout_of(experiment, layout, metrics), experiment.plan
+    plan, frame = experiment.plan, experiment.frame
+    if layout is None:
+        layout = GENERIC if metrics and not find_layout(plan.layout).any_metric else plan.layout
     if any(cell.key.size is not None for cell in plan.cells):
         check_sized(layout)
     table = published_table(experiment.name, layout)
     published = comparable(table, plan.published_as) if table else []
-    if experiment.frame is not None:
+    if frame is not None:
         if metrics:
             raise UserError(f"{experiment.folder}: a table without records has no other metrics")
-        return Sheet(experiment, experiment.frame, published)
+        return Sheet(experiment, layout, frame, published)
     metrics = metrics or (plan.metrics if find_layout(layout).any_metric else ())
     cells = experiment.cells
-    return Sheet(
-        experiment, long_table(cells, published, not plan.smoke, metrics), published, cells, metrics
-    )
-
-
-def _layout_of(experiment: Experiment, layout: str | None, metrics: Sequence[str]) -> str:
-    """Return the requested layout, or the experiment's layout if it can show the metrics.
-
-    Otherwise, the generic layout is returned.
-    """
-    planned = experiment.plan.layout
-    return layout or (GENERIC if metrics and not find_layout(planned).any_metric else planned)
+    frame = long_table(cells, published, not plan.smoke, metrics)
+    return Sheet(experiment, layout, frame, published, cells, metrics)
 
 
 def published_table(experiment: str, layout: str) -> str | None:
@@ -112,8 +93,8 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
     return rows
 
 
-def arrange(sheet: Sheet, layout: str | None = None, bold: bool = True) -> Table:
-    """Return the table of a sheet in a layout, by default the layout of the experiment."""
-    table = find_layout(layout or sheet.plan.layout).draw(sheet)
+def arrange(sheet: Sheet, bold: bool = True) -> Table:
+    """Return the table of a sheet in its layout."""
+    table = find_layout(sheet.layout).draw(sheet)
     notes = [*(embolden(sheet, table.grids) if bold else []), *table.notes]
     return replace(table, title=f"{sheet.experiment.name}: {table.title}", notes=notes)

@@ -146,6 +146,7 @@ class Layout:
     metric: str = ""
     spread: str = STANDARD_ERROR
     runs: str = ""
+    choices: bool = True
     #: Name of the published table to compare with; None if there is none.
     published: str | None = None
     #: Whether several training sizes can be shown, and metrics other than the accuracy.
@@ -165,13 +166,14 @@ class Layout:
         """Return the table of a sheet."""
         if self.function:
             return self.function(sheet)
-        sheet.arrange(self.machines)
-        if not self.others:
-            sheet.machines = [machine for machine in sheet.machines if machine in self.machines]
+        first = [machine for machine in self.machines if machine in sheet.machines]
+        rest = [machine for machine in sheet.machines if machine not in first]
+        sheet.machines = first + (rest if self.others else [])
         grids: list[Grid] = []
         for block in self.blocks:
             made = block(sheet)
             grids += [made] if isinstance(made, Grid) else made
         notes = (re.sub(r"\{(\w+)\}", lambda m: sheet.label(m[1]), note) for note in self.notes)
-        metric, spread, runs = self.metric, self.spread, self.runs
-        return compose(sheet, self.title, grids, *notes, metric=metric, spread=spread, runs=runs)
+        options = ("metric", "spread", "runs", "choices")
+        own = {name: getattr(self, name) for name in options}
+        return compose(sheet, self.title, grids, *notes, **own)

@@ -24,9 +24,14 @@ from mmbench.errors import FINISHED, Status, UserError, did_you_mean, worst
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Arrays, Key, PlannedCell
 from mmbench.machines import alias_of
-from mmbench.tables.margin_ratios import fit_line, pair_points
 from mmbench.tables.published import STANDARD_ERROR
-from mmbench.tables.statistics import counting_sd, difference_se, z_value
+from mmbench.tables.statistics import (
+    counting_sd,
+    difference_se,
+    fit_line,
+    pair_points,
+    z_value,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -457,9 +462,8 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     import pandas as pd
 
     columns = ["key", *COLUMNS[COLUMNS.index("metric") :], "objection"]
-    frame = pd.DataFrame(rows, columns=columns).astype(TYPES)
-    texts = [name for name in columns[1:] if name not in TYPES]
-    frame = frame.fillna(dict.fromkeys(texts, ""))
+    texts = dict.fromkeys([name for name in columns[1:] if name not in TYPES], "")
+    frame = pd.DataFrame([texts | row for row in rows], columns=columns).astype(TYPES)
     rivals = grouped(
         (_place(row), row.published)
         for row in rows_of(frame)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import UserError, did_you_mean, visible
+from mmbench.errors import visible
 from mmbench.jobs.store import Key
 from mmbench.tables.frame import COLUMNS, IN_BAND, OUT_OF_BAND
 from mmbench.tables.model import NOTHING, Column, Grid, Table, emphasized, groupwise
@@ -21,19 +21,8 @@ from mmbench.tables.sheet import Sheet
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Formats in which a layout is written; ``csv`` writes the long table, without a layout.
-DRAWN = ("markdown", "latex")
-FORMATS = (*DRAWN, "csv")
-
-
 #: Column of the CSV after the degree if there are several training sizes.
 SIZE = "size"
-
-
-def check_format(fmt: str) -> None:
-    """Raise UserError if a format is unknown."""
-    if fmt not in FORMATS:
-        raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, FORMATS)}")
 
 
 def to_csv(sheets: Sequence[Sheet]) -> str:
@@ -47,11 +36,12 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
     frames, columns = [], list(COLUMNS)
     for sheet in sheets:
         keys = pd.DataFrame(list(sheet.frame.key), sheet.frame.index, list(Key._fields))
+        keys = keys.astype({"degree": "Int64", SIZE: "Int64"})
         deviations = {
             name: "; ".join(f"{name}: {text}" for text in texts)
             for name, texts in sheet.deviations.items()
         }
-        texts = (sheet.frame.note, sheet.frame.objection, keys.dataset.map(deviations).fillna(""))
+        texts = (sheet.frame.note, sheet.frame.objection, [deviations.get(d) for d in keys.dataset])
         notes = ["; ".join(filter(None, parts)) for parts in zip(*texts, strict=True)]
         frame = sheet.frame.assign(experiment=sheet.experiment.name, note=notes)
         frames.append(frame.join(keys))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -232,17 +231,14 @@ def _keyed_rows(path: Path, *needed: str) -> list[tuple[Key, Row]]:
     """
     import pandas as pd
 
-    types = {**TYPES, "degree": "Int64", "size": "Int64"}
-    lines = pd.read_csv(
-        path,
-        dtype=defaultdict(lambda: "str", types),
-        keep_default_na=False,
-        na_values={name: [""] for name in types},
-        float_precision="round_trip",
-        index_col=False,
-    )
+    lines = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
     if lost := {"dataset", "kernel", "machine", *needed} - {*lines}:
         raise ValueError(f"no column {min(lost)}")
+    casts: dict[str, Callable] = {"float64": float, "Int64": int, "boolean": "True".__eq__}
+    for name, kind in {**TYPES, "degree": "Int64", "size": "Int64"}.items():
+        if name in lines:
+            values = [casts[kind](text) if text else None for text in lines[name]]
+            lines[name] = pd.Series(values, dtype=kind)
     rows = rows_of(lines)
     keys = ([getattr(row, name, None) for name in Key._fields] for row in rows)
     return list(zip(map(Key._make, keys), rows, strict=True))

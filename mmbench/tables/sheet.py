@@ -50,6 +50,8 @@ class Sheet:
     Parameters
     ----------
     experiment : Experiment
+    layout : str
+        Name of the layout.
     frame : DataFrame
         The long table.
     published : sequence of mapping
@@ -64,7 +66,7 @@ class Sheet:
     configured : list of str
         Machines in the order of the configuration.
     machines : list of str
-        Machines in the order of the columns of a layout; see `arrange`.
+        Machines in the order of the columns of the layout.
     datasets : list of str
     kernels : list of (kernel, degree)
     places : list of Key
@@ -75,13 +77,14 @@ class Sheet:
     def __init__(
         self,
         experiment: Experiment,
+        layout: str,
         frame: pd.DataFrame,
         published: Sequence[Published] = (),
         cells: Sequence[Cell] = (),
         metrics: Sequence[str] = (),
     ):
         self.experiment, self.plan, self.label = experiment, experiment.plan, experiment.plan.label
-        self.frame, self.published, self.metrics = frame, published, metrics
+        self.layout, self.frame, self.published, self.metrics = layout, frame, published, metrics
         self.rows = rows_of(frame)
         self.cells = {cell.key: cell for cell in cells}
         self._rows = {(row.key, row.metric): row for row in self.rows}
@@ -174,7 +177,7 @@ class Sheet:
     @property
     def metric(self) -> str:
         """Metric of the comparison: error counts if only these are published, else accuracy."""
-        published = {row.metric for row in self.rows if row.published is not None}
+        published = set(self.frame.metric[self.frame.published.notna()])
         counts = "errors_count" in published and METRIC not in published
         return "errors_count" if counts else METRIC
 
@@ -203,16 +206,13 @@ class Sheet:
 
     def _environment(self) -> list[str]:
         """Return one line per computer and version of mmbench and Python in the records."""
-        runs = (record.environment for record in self.experiment.records if record.done)
+        runs = [record.environment for record in self.experiment.records if record.done]
         pairs = grouped(
             (f"mmbench {r['mmbench']}, Python {r['python']}, {r['cpu']}", r["threads"]["pairs"])
             for r in runs
         )
-        return [
-            f"Run with {computer}; pairs of classes trained at a time: "
-            f"{' or '.join(map(str, sorted(set(counts))))}."
-            for computer, counts in pairs.items()
-        ]
+        text = "Run with {}; pairs of classes trained at a time: {}."
+        return [text.format(c, " or ".join(map(str, sorted(set(n))))) for c, n in pairs.items()]
 
     def _code(self) -> list[str]:
         """Return the versions of the machines' code, and the numbers of records of other code."""
@@ -232,11 +232,6 @@ class Sheet:
         return [*(lines if known else []), *([lacking] if len(known) < len(done) else [])]
 
     # -- looking up ------------------------------------------------------------------------------
-
-    def arrange(self, first: Sequence[str]) -> None:
-        """Move the machines in `first` to the front, in the order of `first`."""
-        rest = [machine for machine in self.machines if machine not in first]
-        self.machines = [*(machine for machine in first if machine in self.machines), *rest]
 
     def row(self, key: Key, metric: str) -> Row:
         """Return the row of a table cell and metric, or `absent_row` if there is none."""

@@ -402,7 +402,7 @@ class Verdict(NamedTuple):
 def verdicts(t: Table) -> list[Verdict]:
     """Return the verdicts of Welch's test by which the MAMC paper counts wins, ties and losses."""
     sheet, found = sheet_of(_read(t.experiment)), []
-    sides = both(sheet, sheet.places).values()
+    sides = both(sheet, sheet.places)
     for k, place in enumerate(sheet.places):
         for machine in sheet.machines:
             pairs = [

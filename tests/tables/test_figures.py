@@ -13,7 +13,7 @@ from helpers.drawn import figure
 from mmbench.commands import outputs as tables
 from mmbench.errors import UserError
 from mmbench.resources import REFERENCE
-from mmbench.tables.margin_ratios import fit_line, pair_points
+from mmbench.tables.statistics import fit_line, pair_points
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 

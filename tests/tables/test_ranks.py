@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.drawn import cells_of, table
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import friedmanchisquare, ttest_rel, wilcoxon
 
-from mmbench.tables.layouts import comparison
+from mmbench.tables.frame import COLUMNS
 from mmbench.tables.statistics import (
     Ranks,
     correlated_posterior,
@@ -68,11 +67,20 @@ def test_groups_are_the_largest_that_fit_in_the_critical_difference():
     assert Ranks({"a": 1.0, "b": 1.5, "c": 1.9}, 9, 0.0, 0.0, 1.0).cliques() == [("a", "b", "c")]
 
 
-def test_every_group_of_many_machines_has_a_name():
-    ranks = Ranks({f"machine {k}": k + 1.0 for k in range(30)}, 40, 99.0, 0.0, 1.5)
-    grid = comparison._ranks(SimpleNamespace(label=str), ranks, "RBF kernel")
-    assert [row[2] for row in grid.rows][:2] == ["A", "A B"]
-    assert grid.rows[-1][2] == "CC"
+def test_every_group_of_many_machines_has_a_name(tmp_path):
+    """Forty machines in the same order on sixty data sets, of which about nine are a group."""
+    place = {"kernel": "rbf", "metric": "accuracy_pct", "n": 1, "status": "optimal"}
+    results = [
+        {**place, "dataset": f"set {j}", "machine": f"machine {k}", "measured": 90 - k}
+        for j in range(60)
+        for k in range(40)
+    ]
+    pd.DataFrame(results, columns=[*COLUMNS]).to_csv(tmp_path / "table.csv", index=False)
+    text = table(tmp_path, layout="comparison")
+    assert cells_of(text, "MACHINE 0")[1:] == ["1.00", "A"]
+    assert cells_of(text, "MACHINE 1 ")[2] == "A B"
+    groups = cells_of(text, "MACHINE 39")[2].split()
+    assert len(groups) == 1 and len(groups[0]) == 2  # after Z
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (5, 2)])

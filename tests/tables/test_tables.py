@@ -260,7 +260,7 @@ def test_no_layout_loses_a_kernel_or_degree(results) -> None:
     for degree in (2, 3):
         params = (("degree", degree),)
         experiment.add(experiment.job("pima", "svm", kernel="poly", params=params))
-    for layout in LAYOUTS:
+    for layout in LAYOUTS.keys() - {"fsvm_table1"}:  # which has no results, but sizes of data
         text = table(experiment.folder, layout=layout)
         assert re.search(r"[Pp]oly\D+2", text), layout
         assert re.search(r"[Pp]oly\D+3", text), layout

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import UserError
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing, mark
-from mmbench.tables.layouts.rmm_fig2 import COLD, GRAM, SVM, exponent, seconds
+from mmbench.tables.layouts.rmm import COLD, GRAM, SVM, exponent, seconds
 from mmbench.tables.model import kernel_caption
 from mmbench.tables.results import Experiment
 

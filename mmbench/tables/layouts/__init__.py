@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 GENERIC = "generic"
 
 LAYOUTS = {
-    "generic": "mmbench.tables.layouts.generic",
+    "generic": "mmbench.tables.layouts.generic:generic",
     "lfw": "mmbench.tables.layouts.papers:lfw",
     "comparison": "mmbench.tables.layouts.comparison",
-    "machines": "mmbench.tables.layouts.machines",
+    "machines": "mmbench.tables.layouts.generic:machines",
     "fsvm_table1": "mmbench.tables.layouts.papers:fsvm_table1",
     "fsvm_table2": "mmbench.tables.layouts.papers:fsvm_table2",
     "fsvm_table3": "mmbench.tables.layouts.papers:fsvm_table3",
@@ -38,10 +38,10 @@ LAYOUTS = {
     "m4_table2": "mmbench.tables.layouts.papers:m4_table2",
     "mmrm_table1": "mmbench.tables.layouts.papers:mmrm_table1",
     "mmrm_table2": "mmbench.tables.layouts.papers:mmrm_table2",
-    "rmm_fig2": "mmbench.tables.layouts.rmm_fig2",
-    "rmm_table1": "mmbench.tables.layouts.rmm_table1",
+    "rmm_fig2": "mmbench.tables.layouts.rmm:rmm_fig2",
+    "rmm_table1": "mmbench.tables.layouts.rmm:rmm_table1",
     "rmm_journal_table4": "mmbench.tables.layouts.papers:rmm_journal_table4",
-    "solvers": "mmbench.tables.layouts.solvers",
+    "solvers": "mmbench.tables.layouts.solvers:solvers",
 }
 # Layouts of installed plug-ins are added.
 LAYOUTS = with_plugins("layouts", LAYOUTS)

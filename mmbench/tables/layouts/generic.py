@@ -1,29 +1,52 @@
-"""Any experiment: one row per data set, kernel and training size, one column per machine.
+"""Layouts for any experiment: one row per data set, or one row per machine.
 
+The generic layout has one row per data set, kernel and training size, and one column per machine.
 The values are accuracies, beside published values if a published table belongs to the experiment,
-or the requested metrics. The last block shows the CPU seconds of each machine.
+or the requested metrics. The layout `machines` has one block per data set, kernel and training
+size; it is for experiments with many machines on few data sets.
 """
 
-from mmbench.tables.blocks import by_stage, definitions, grids, label, results, row_name
-from mmbench.tables.compose import compose
-from mmbench.tables.frame import METRIC, Row
-from mmbench.tables.model import Table, measured_text, published_text
+from mmbench.jobs.store import Key
+from mmbench.tables.blocks import (
+    CHOICES,
+    by_stage,
+    confusions,
+    definitions,
+    grids,
+    label,
+    metric_text,
+    results,
+    row_name,
+    sign_of,
+    total_with_search,
+    with_search_text,
+)
+from mmbench.tables.compose import Layout, compose
+from mmbench.tables.frame import ACCURACY, CONFUSION, METRIC, Row
+from mmbench.tables.model import (
+    Grid,
+    Shown,
+    Table,
+    join,
+    kernel_caption,
+    measured_text,
+    numbers,
+    published_text,
+    seconds_text,
+    words,
+)
 from mmbench.tables.sheet import Sheet
 
-SIZED = True
-ANY_METRIC = True
 
-
-def layout(sheet: Sheet) -> Table:
+def _generic(sheet: Sheet) -> Table:
     """Return accuracies, or error counts if only these are published, and CPU seconds."""
     if sheet.metrics:
         title, first = ", ".join(map(label, sheet.metrics)), row_name(sheet.metrics[0])
         blocks = [*grids(sheet), by_stage(sheet)]
         return compose(sheet, title, blocks, *definitions(sheet), metric=first)
-    published = {row.metric for row in sheet.rows if row.published is not None}
     metric = sheet.metric
     title = "Accuracy (%)" if metric == METRIC else "Errors on the test part"
-    if published & {"errors_count", METRIC}:
+    if sheet.frame.published[sheet.frame.metric == metric].notna().any():
         title += ", measured / published"
     blocks = [results(sheet, metric, _accuracy_or_errors), by_stage(sheet)]
     return compose(sheet, title, blocks, metric=metric)
@@ -32,3 +55,54 @@ def layout(sheet: Sheet) -> Table:
 def _accuracy_or_errors(row: Row) -> str:
     text = measured_text(row, None if row.metric == "errors_count" else 1)
     return text if row.published is None else f"{text} / {published_text(row)}"
+
+
+generic = Layout(
+    "Any experiment: one row per data set, kernel and training size, one column per machine.",
+    function=_generic,
+    sized=True,
+    any_metric=True,
+)
+
+
+def _by_machine(sheet: Sheet) -> Table:
+    """Return one block per place, with the machines sorted by the first metric."""
+    shown = [name for name in sheet.metrics if name != CONFUSION] or [ACCURACY]
+    grids = [_ranked(sheet, place, shown) for place in sheet.places]
+    if CONFUSION in sheet.metrics:
+        grids += confusions(sheet)
+    about, first = definitions(sheet), row_name(shown[0])
+    if sheet.cells:
+        about.append(f"Selected: {CHOICES}.")
+    if texts := with_search_text(sheet, sheet.machines):
+        about.append(f"CPU seconds: selection, training and test.{texts}")
+    return compose(sheet, "Machines, the best first", grids, *about, metric=first, choices=False)
+
+
+def _ranked(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
+    first = row_name(shown[0])
+
+    def rank(key: Key) -> tuple[bool, float]:
+        value = sheet.value(key, first)
+        return value is None, -sign_of(shown[0]) * (value or 0.0)
+
+    keys = [place._replace(machine=machine) for machine in sheet.machines]
+    rows = []
+    for key in sorted((key for key in keys if sheet.row(key, first).metric), key=rank):
+        best, *rest = (metric_text(sheet.row(key, row_name(name)), name) for name in shown)
+        row, seconds = sheet.row(key, first), seconds_text(total_with_search(sheet, key))
+        cited, chosen = Shown(join(best, sheet.cite(row)), row), sheet.chosen(key)
+        rows.append([sheet.label(key.machine), cited, *rest, seconds, chosen])
+    heads = numbers(*map(label, shown), "CPU seconds per split")
+    kernel = kernel_caption(place.kernel, place.degree)
+    size = "" if place.size is None else f", {place.size} rows"
+    caption = f"{sheet.head(place, name=place.dataset)}: {kernel}{size}"
+    return Grid((*words("machine"), *heads, *words("selected")), rows, caption)
+
+
+machines = Layout(
+    "Any experiment: one row per machine, the best first, with metrics, CPU time and parameters.",
+    function=_by_machine,
+    sized=True,
+    any_metric=True,
+)

@@ -7,7 +7,7 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from statistics import fmean
@@ -28,12 +28,10 @@ from mmbench.tables.blocks import (
     paired,
     results,
     signed,
-    size_heads,
     size_ratio,
     split_gaps,
     stacked,
     total,
-    with_counts,
 )
 from mmbench.tables.compose import STANDARD_DEVIATION, Layout
 from mmbench.tables.frame import METRIC, STAGES, Row
@@ -58,9 +56,9 @@ from mmbench.tables.statistics import LEVEL, best_and_worst, paired_p, win_tie_l
 # -- MMRM --------------------------------------------------------------------------------------
 
 
-def _by_kernel(sheet: Sheet) -> list[Grid]:
-    kernels = sorted(sheet.kernels, key=lambda kernel: ("linear", "poly", "rbf").index(kernel[0]))
-    return [paired(sheet, sheet.places_of(k), kernel_caption(*k)) for k in kernels]
+def _kernels_in_order(sheet: Sheet) -> list[Grid]:
+    sheet.kernels.sort(key=lambda kernel: ("linear", "poly", "rbf").index(kernel[0]))
+    return paired(sheet, caption="{}")
 
 
 mmrm_table1 = Layout(
@@ -69,7 +67,7 @@ mmrm_table1 = Layout(
     title="Classification accuracies (%), measured and published (MMRM paper, table 1)",
     published="mmrm_table1",
     machines=("mmrm", "svm", "rmm", "m4", "mpm"),
-    blocks=[_by_kernel],
+    blocks=[_kernels_in_order],
     notes=["The standard deviations in the paper have the size of standard errors."],
     metric=METRIC,
 )
@@ -82,7 +80,10 @@ def _errors(sheet: Sheet) -> Grid:
     def write(row: Row) -> str:
         return f"{measured_text(row)} / {published_text(row)}"
 
-    sizes = size_heads(sheet, {f"#{name}": f"n_{name}" for name in MMRM_SIZES}, "Data info")
+    def size(name: str) -> Callable[[Key], object]:
+        return lambda place: sheet.sizes.get(place.dataset, {}).get(f"n_{name}", NOTHING)
+
+    sizes = {Column(f"#{name}", group="Data info"): size(name) for name in MMRM_SIZES}
     heads = {**data_heads(sheet.head, "data set"), **sizes}
     caption = "Errors: measured / published"
     return results(sheet, "errors_count", write, caption, heads, group=caption)
@@ -120,13 +121,10 @@ mmrm_table2 = Layout(
 # -- RMM, journal version ----------------------------------------------------------------------
 
 
-def _error_rates(sheet: Sheet) -> Grid:
-    def rates(row: Row) -> Row:
-        values = (row.measured, row.published)
-        measured, published = (None if value is None else 100 - value for value in values)
-        return row._replace(measured=measured, published=published)
-
-    return paired(sheet, sheet.places, sd=True, change=rates)
+def _rates(row: Row) -> Row:
+    values = (row.measured, row.published)
+    measured, published = (None if value is None else 100 - value for value in values)
+    return row._replace(measured=measured, published=published)
 
 
 rmm_journal_table4 = Layout(
@@ -134,7 +132,7 @@ rmm_journal_table4 = Layout(
     title="Errors (%) on the two-class sets, measured and published (RMM journal, table 4)",
     published="rmm_2010_table4",
     machines=("svm", "klda", "sigma_svm", "rmm_c_equals_d", "rmm"),
-    blocks=[_error_rates],
+    blocks=[partial(paired, sd=True, change=_rates)],
     metric=METRIC,
     spread=STANDARD_DEVIATION,
 )
@@ -201,20 +199,18 @@ SIGNIFICANT = {
 }
 
 
-def _accuracies_and_tests(sheet: Sheet) -> list[Grid]:
-    """Return two blocks per kernel: accuracies with the count of best results, and tests."""
+def _best(sheet: Sheet, side: Side) -> dict[str, list[str]]:
+    counts = best_and_worst(side["mean"], decimals=1)
+    return {"Best": [str(counts[m][0]) if m in counts else NOTHING for m in sheet.machines]}
 
-    def count(side: Side) -> dict[str, list[str]]:
-        counts = best_and_worst(side["mean"], decimals=1)
-        return {"Best": [str(counts[m][0]) if m in counts else NOTHING for m in sheet.machines]}
 
-    grids = []
-    for kernel in sheet.kernels:
-        places, caption = sheet.places_of(kernel), kernel_caption(*kernel)
-        grids.append(with_counts(sheet, paired(sheet, places, caption), places, count))
+def _accuracies_and_tests(sheet: Sheet) -> Iterator[Grid]:
+    """Yield two blocks per kernel: accuracies with the count of best results, and tests."""
+    grids = paired(sheet, caption="{}", count=_best)
+    for grid, kernel in zip(grids, sheet.kernels, strict=True):
+        yield grid
         if "m4" in sheet.machines and len(sheet.machines) > 1:
-            grids.append(_m4_tests(sheet, places, caption))
-    return grids
+            yield _m4_tests(sheet, sheet.places_of(kernel), grid.caption)
 
 
 def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
@@ -264,7 +260,7 @@ m4_table2 = Layout(
 MAMC_MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")
 
 
-def _mamc_counts(side: Side) -> dict[str, list[str]]:
+def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
     """Return three rows of counts: average, best/worst, and win/tie/loss of MAMC_bs.
 
     Measured and published results are counted by the rules of the paper, with Welch's t-test at
@@ -291,26 +287,18 @@ def _mamc_counts(side: Side) -> dict[str, list[str]]:
     }
 
 
-def _accuracies_and_counts(sheet: Sheet) -> Grid:
-    grid = paired(sheet, sheet.places, decimals=2, sd=True)
-    return with_counts(sheet, grid, sheet.places, _mamc_counts)
-
-
 def _mamc_sizes(sheet: Sheet) -> Grid:
     """Return table 1 of the paper: features, rows per split, and measured and published splits."""
     ours = {key.dataset: len(cell.counted) for key, cell in sheet.cells.items() if cell.counted}
     theirs = {row["dataset"]: row["n_splits"] for row in published_rows("mamc_table1")}
-    sizes = {"inputs": "n_features", "train": "n_train", "test": "n_test"}
-    heads = {
-        **data_heads(lambda place: sheet.name(place, kernel=False)),
-        **size_heads(sheet, sizes),
-        Column("splits run"): lambda place: ours.get(place.dataset, NOTHING),
-        Column("splits of the paper"): lambda place: theirs.get(place.dataset, NOTHING),
-    }
-    places = [Key(dataset, "", None, "") for dataset in sheet.datasets]
-    return by_machine(
-        sheet, sheet.chosen, "The data sets (table 1)", heads=heads, places=places, machines=()
-    )
+    rows = []
+    for name in sheet.datasets:
+        sizes = sheet.sizes.get(name, {})
+        texts = [sizes.get(part, NOTHING) for part in ("n_features", "n_train", "n_test")]
+        texts += [ours.get(name, NOTHING), theirs.get(name, NOTHING)]
+        rows.append([sheet.name(Key(name, "", None, ""), kernel=False), *map(str, texts)])
+    heads = ("inputs", "train", "test", "splits run", "splits of the paper")
+    return Grid((*words("data"), *numbers(*heads)), rows, "The data sets (table 1)")
 
 
 mamc_table2 = Layout(
@@ -318,7 +306,7 @@ mamc_table2 = Layout(
     title="Accuracy (%) on the two-class sets, measured and published (MAMC paper, table 2)",
     published="mamc_table2",
     machines=MAMC_MACHINES,
-    blocks=[_accuracies_and_counts, _mamc_sizes],
+    blocks=[partial(paired, decimals=2, sd=True, count=_mamc_counts), _mamc_sizes],
     notes=[
         "Average: mean over data sets.",
         "Best/worst: numbers of data sets with the largest and smallest printed mean; ties all "
@@ -388,25 +376,14 @@ mamc_table3 = Layout(
 # -- F-SVM -------------------------------------------------------------------------------------
 
 
-def _accuracies_and_wins(sheet: Sheet) -> Iterable[Grid]:
-    """Return accuracies per kernel, with the number of data sets on which the F-SVM is better.
-
-    Wins over each machine are counted from rounded means, for measured and published values.
-    """
-
-    def count(side: Side) -> dict[str, list[str]]:
-        means = side["mean"].map(lambda mean: round(mean, 2))
-        ours = means["fsvm"] if "fsvm" in means else pd.Series(np.nan, means.index)
-        better, known = means.lt(ours, axis=0).sum(), means.notna()[ours.notna()].sum()
-        known["fsvm"] = 0
-        texts = [f"{better[m]} of {known[m]}" if known[m] else NOTHING for m in means]
-        return {f"{sheet.label('fsvm')} better on": texts}
-
-    for kernel in sheet.kernels:
-        places = sheet.places_of(kernel)
-        caption = f"Accuracy. {kernel_caption(*kernel)}"
-        grid = paired(sheet, places, caption, decimals=2)
-        yield with_counts(sheet, grid, places, count)
+def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
+    """Return the number of data sets on which the rounded mean of the F-SVM is larger."""
+    means = side["mean"].map(lambda mean: round(mean, 2))
+    ours = means["fsvm"] if "fsvm" in means else pd.Series(np.nan, means.index)
+    better, known = means.lt(ours, axis=0).sum(), means.notna()[ours.notna()].sum()
+    known["fsvm"] = 0
+    texts = [f"{better[m]} of {known[m]}" if known[m] else NOTHING for m in means]
+    return {f"{sheet.label('fsvm')} better on": texts}
 
 
 def _milliseconds(sheet: Sheet) -> Iterable[Grid]:
@@ -435,7 +412,7 @@ fsvm_table2 = Layout(
     "Tables II to V of the F-SVM paper: accuracy on eleven sets, and training time.",
     title="Accuracy (%) and training time, measured and published (F-SVM paper)",
     machines=("svm", "rmm", "rsvm_plus", "rsvm_mu_plus", "fsvm"),
-    blocks=[_accuracies_and_wins, _milliseconds],
+    blocks=[partial(paired, caption="Accuracy. {}", decimals=2, count=_wins), _milliseconds],
     notes=[
         "The paper prints means over 100 runs, without a spread.",
         "{fsvm} better on: number of data sets on which its printed mean is larger, out of the "
@@ -523,7 +500,7 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     return f"{fmean(values):{form}} ({max(values):{form}})" if values else NOTHING
 
 
-def _fsvm_accuracies(sheet: Sheet) -> Grid:
+def _accuracies(sheet: Sheet) -> Grid:
     write = partial(measured_text, decimals=2)
     return results(sheet, METRIC, write, "Accuracy (%)", data_heads(sheet.head))
 
@@ -536,7 +513,7 @@ fsvm_rounds = Layout(
     # machines use the C and rho that `fsvm` selects on the split, so they share the objective F.
     machines=("fsvm_semi", "fsvm_1", "fsvm_2", "fsvm_5", "fsvm_15", "fsvm", "fsvm_opt"),
     others=False,
-    blocks=[_objectives, _fsvm_accuracies],
+    blocks=[_objectives, _accuracies],
     notes=[
         "{fsvm}: the paper's stopping rule (15 rounds, or a decrease of F by less than 0.1 %).",
         "All columns use the C and rho that {fsvm} selects.",

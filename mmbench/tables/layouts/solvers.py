@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmbench.jobs.store import Key
-from mmbench.tables.compose import compose
+from mmbench.tables.compose import Layout
 from mmbench.tables.frame import METRIC
-from mmbench.tables.model import NOTHING, Grid, Table, join, kernel_caption, numbers, words
+from mmbench.tables.model import NOTHING, Grid, join, kernel_caption, numbers, words
 from mmbench.tables.sheet import KernelKey, Sheet
 
 if TYPE_CHECKING:
@@ -53,22 +53,9 @@ def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
     return found.assign(excess=(value - lowest) / np.maximum(value.abs(), 1e-12))
 
 
-def layout(sheet: Sheet) -> Table:
+def _blocks(sheet: Sheet) -> list[Grid]:
     """Return a block of certificates and a block of CPU times for each kernel."""
-    return compose(
-        sheet,
-        "Solvers of the same problems",
-        [grid for kernel in sheet.kernels for grid in _grids(sheet, kernel)],
-        "Excess: relative difference between the objective and the lowest objective of all solvers "
-        "of the same machine on the same split.",
-        "Gap: relative duality gap. Violation: largest violation of a constraint. Both are "
-        "recomputed from the solution, and determine the recomputed status.",
-        "Status of the solver: the worst status that the package returned in a training. libsvm "
-        "reports no failure; the trainings of F-SVM and routes without a package have none.",
-        "Support vectors: rows with a multiplier that is not zero; an interior point returns none "
-        "that is exactly zero.",
-        choices=False,
-    )
+    return [grid for kernel in sheet.kernels for grid in _grids(sheet, kernel)]
 
 
 def _grids(sheet: Sheet, kernel: KernelKey) -> list[Grid]:
@@ -104,3 +91,21 @@ def _grids(sheet: Sheet, kernel: KernelKey) -> list[Grid]:
 def _counts(statuses: Iterable[str]) -> str:
     counts = Counter(statuses).most_common()
     return ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts)
+
+
+solvers = Layout(
+    "Solvers of the same problems: objectives, certificates, CPU time and status of each solver.",
+    title="Solvers of the same problems",
+    blocks=[_blocks],
+    notes=[
+        "Excess: relative difference between the objective and the lowest objective of all solvers "
+        "of the same machine on the same split.",
+        "Gap: relative duality gap. Violation: largest violation of a constraint. Both are "
+        "recomputed from the solution, and determine the recomputed status.",
+        "Status of the solver: the worst status that the package returned in a training. libsvm "
+        "reports no failure; the trainings of F-SVM and routes without a package have none.",
+        "Support vectors: rows with a multiplier that is not zero; an interior point returns none "
+        "that is exactly zero.",
+    ],
+    choices=False,
+)

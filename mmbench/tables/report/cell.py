@@ -33,12 +33,9 @@ def write_cells(site: Site, view: View) -> None:
         splits = []
         for split in cell.splits:
             path = os.path.relpath(experiment.store.path_of(split["record"]).resolve(), folder)
-            splits.append({
-                **split,
-                "parameters": parameters_text(json.loads(split["parameters"])),
-                "limits": limits_text(split["source"]),
-                "href": quote(Path(path).as_posix()),
-            })  # fmt: skip
+            limits, chosen = limits_text(split["source"]), json.loads(split["parameters"])
+            texts = {"parameters": parameters_text(chosen), "limits": limits}
+            splits.append(split | texts | {"href": quote(Path(path).as_posix())})
         metrics = (row for row in view.sheet.rows if row.key == key and row.n is not None)
         used = {record.job.use for record in cell.records} - {None, key.machine}
         site.page(

@@ -60,29 +60,23 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
     ``file`` is empty, and ``words`` is the error message.
     """
 
-    def drawing(name: str, file: str, words: str = "") -> dict[str, str]:
-        return {"name": name, "title": title_of(name), "file": file, "words": words}
-
-    def draw(name: str) -> dict[str, str]:
+    names, drawn = figures_of(view.experiment), []
+    copied = not (view.has_records or names)
+    for image in sorted(view.experiment.folder.glob("*.[ps][nv]g")) if copied else []:
+        file, name = f"figures/{image.name}", image.stem
+        shutil.copyfile(image, site.path(f"{view.folder}/{file}"))
+        drawn.append({"name": view.name if name == "figure" else name, "file": file, "words": ""})
+    # Machines are not ranked over several training sizes of one data set.
+    ranks = [RANKS] if all(key.size is None for key in view.keys) else []
+    for name in () if drawn else (*names, *ranks):
         file = f"figures/{name}.svg"
         try:
             words = draw_figure(name, view.experiment, site.path(f"{view.folder}/{file}"))
         except UserError as error:
-            return drawing(name, "", str(error))
-        return drawing(name, file, words)
-
-    names, drawn = figures_of(view.experiment), []
-    copied = not (view.has_records or names)
-    for image in sorted(view.experiment.folder.glob("*.[ps][nv]g")) if copied else []:
-        file = f"figures/{image.name}"
-        shutil.copyfile(image, site.path(f"{view.folder}/{file}"))
-        drawn.append(drawing(view.name if image.stem == "figure" else image.stem, file))
-    if drawn:
-        return drawn
-    drawn = [draw(name) for name in names]
-    # Machines are not ranked over several training sizes of one data set.
-    ranks = [] if any(key.size is not None for key in view.keys) else [draw(RANKS)]
-    return drawn + [drawing for drawing in ranks if drawing["file"]]
+            file, words = "", str(error)
+        if file or name in names:
+            drawn.append({"name": name, "file": file, "words": words})
+    return [{"title": title_of(drawing["name"]), **drawing} for drawing in drawn]
 
 
 def _write_files(site: Site, view: View) -> dict[str, str]:
@@ -107,7 +101,7 @@ def ranks_table(view: View) -> Table | None:
     if len(machines) < 3 or view.sheet.plan.layout == RANKS_LAYOUT:
         return None
     try:
-        return arrange(sheet_of(view.experiment, RANKS_LAYOUT), RANKS_LAYOUT)
+        return arrange(sheet_of(view.experiment, RANKS_LAYOUT))
     except UserError:  # the layout cannot show several training sizes
         return None
 
