@@ -34,23 +34,23 @@ class UserError(Exception):
 
 
 @contextmanager
-def user_error(problem: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Replace an exception of some kinds in the block by a `UserError`: the problem and the reason.
+def converted(
+    problem: str, *kinds: type[Exception], to: type[Exception] = UserError
+) -> Iterator[None]:
+    """Replace an exception of some kinds in the block by another: the problem and the reason.
 
     Examples
     --------
-    >>> with user_error("my.csv: cannot be read", OSError):
+    >>> with converted("my.csv: cannot be read", OSError):
     ...     raise FileNotFoundError(2, "No such file or directory", "my.csv")
     Traceback (most recent call last):
     mmbench.errors.UserError: my.csv: cannot be read: No such file or directory
     """
     try:
         yield
-    except UserError:
-        raise
     except kinds as error:
         text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise UserError(f"{problem}: {text.splitlines()[0]}".removeprefix(": ")) from error
+        raise to(f"{problem}: {text.splitlines()[0]}".removeprefix(": ")) from error
 
 
 @contextmanager

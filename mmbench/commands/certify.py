@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
-from mmbench.errors import UserError, listed, user_error
+from mmbench.errors import UserError, converted, listed
 from mmbench.kernels.geometry import kernel_function, pair_coefficients
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _validated(
 
     model = getattr(model, "best_estimator_", model)
     is_file = isinstance(model, str | Path)
-    with user_error("", TypeError, ValueError):
+    with converted("", TypeError, ValueError):
         if isinstance(model, Pipeline):
             check_is_fitted(model)
             X = model[:-1].transform(X) if len(model) > 1 else X
@@ -250,9 +250,7 @@ def certify_file(
             raise UserError(f"{path}: reading it runs code stored in it; say --trusted if you may")
         import joblib
 
-        with user_error(
-            f"{path}: cannot be read", Exception
-        ):  # a damaged pickle may raise anything
+        with converted(f"{path}: cannot be read", Exception):  # a damaged pickle may raise anything
             model = joblib.load(path)
     X = _with_categories(training) if training.n_categorical else training.X
     return certify(model, X, training.y, C=C)
@@ -509,7 +507,7 @@ def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
     significant digits, so eight are compared.
     """
     problem = f"{path}: no model file of libsvm or liblinear"
-    with user_error(problem, OSError, ValueError):  # no text, or a null character in the path
+    with converted(problem, OSError, ValueError):  # no text, or a null character in the path
         lines = path.read_text().splitlines()
     start = next((k for k, line in enumerate(lines) if line.strip() in ("SV", "w")), None)
     pairs = [line.split() for line in lines[:start]]

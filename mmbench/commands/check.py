@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from mmbench.errors import Status, readable, user_error
+from mmbench.errors import Status, converted, readable
 from mmbench.machines import machine_class
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.problem import BinaryProblem, Fit
@@ -113,7 +113,7 @@ def check_machine(path: str) -> tuple[list[str], bool]:
     cls = machine_class(path)
     certified = issubclass(cls, PairwiseClassifier)
     make: Callable[[], Any] = getattr(cls, "make", cls)
-    with user_error(f"{path}: cannot be instantiated without arguments", Exception):
+    with converted(f"{path}: cannot be instantiated without arguments", Exception):
         made = make()
     checks = [
         (f"scikit-learn: {getattr(check, 'func', check).__name__}", check, clone(estimator))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmbench.commands.options import Say, to_stderr
 from mmbench.commands.run import run
-from mmbench.errors import UserError, listed, user_error
+from mmbench.errors import UserError, converted, listed
 from mmbench.jobs.store import CONFIG, write_atomically
 
 if TYPE_CHECKING:
@@ -230,6 +230,6 @@ def _columns(path: Path) -> Sequence[str]:
     from mmbench.datasets.user.formats import Table, read_file
     from mmbench.datasets.user.options import FileOptions
 
-    with user_error(str(path), ValueError):
+    with converted(str(path), ValueError):
         table = read_file(path, FileOptions(), -1)
     return list(table.frame.columns) if isinstance(table, Table) else ()

@@ -8,7 +8,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from mmbench.config.plan import replan
-from mmbench.errors import UserError, did_you_mean, listed, user_error
+from mmbench.errors import UserError, converted, did_you_mean, listed
 from mmbench.jobs.record import Choice, middle
 from mmbench.jobs.train import job_seeds, make_machine, own_part
 from mmbench.tables.results import read_results
@@ -83,7 +83,7 @@ def refit(
         raise UserError(f"{name}: the data changed since the run; run the experiment again")
     steps = make_preprocess(job.dataset.preprocess, data.n_categorical).fit(data.X)
     X = steps.transform(data.X)
-    with user_error(str(results), ValueError):
+    with converted(str(results), ValueError):
         choice: Choice = middle([r.selection.get("params", {}) for r in records])
     fitted = make_machine(job, 1, job_seeds(job)["machine"])
     own = own_part(fitted, job, choice)

@@ -44,7 +44,7 @@ from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
 from mmbench.datasets.splits import SplitRule
-from mmbench.errors import UserError
+from mmbench.errors import UserError, converted
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.selection.metrics import check_selectable
@@ -106,10 +106,8 @@ class DatasetEntry(UserTable):
 def _parse_test(value: Any) -> SplitRule:
     if not isinstance(value, str | dict):
         raise ValueError(f"must be a rule: {', '.join(RULES)}; got {value!r}")
-    try:
+    with converted("", UserError, OverflowError, to=ValueError):
         test = parse_rule(value)
-    except (UserError, OverflowError) as error:
-        raise ValueError(str(error)) from None
     if (test.arg or 0) > MAX_SPLITS:
         raise ValueError(f"{test.rule} of more than {MAX_SPLITS} parts, got {test.arg!r}")
     return test
@@ -150,10 +148,8 @@ class Protocol(Strict):
 
 def _checked(check: Callable[[Any], object], value: Any) -> Any:
     """Return a value if a check accepts it; replace the UserError of the check by a ValueError."""
-    try:
+    with converted("", UserError, to=ValueError):
         check(value)
-    except UserError as error:
-        raise ValueError(str(error)) from None
     return value
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from mmbench.errors import UserError, did_you_mean, user_error
+from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.plugins import with_plugins
 
 #: YAML loader: the parser of libyaml if PyYAML includes it (it reads all cards in a seventh of the
@@ -37,7 +37,7 @@ def _card_files(folders: str) -> dict[str, Traversable]:
     found: dict[str, Traversable] = {}
     sources: list[Traversable] = [files("mmbench.datasets") / "cards"]
     for path in with_plugins("cards", {}).values():
-        with user_error(f"the cards of {path} cannot be found", ImportError):
+        with converted(f"the cards of {path} cannot be found", ImportError):
             sources.append(files(path))
     for folder in (*sources, *map(Path, filter(None, folders.split(os.pathsep)))):
         if not folder.is_dir():

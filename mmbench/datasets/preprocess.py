@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
-from mmbench.errors import did_you_mean
+from mmbench.errors import converted, did_you_mean
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -79,10 +79,8 @@ def from_path(name: str, parameters: Any = ()) -> Any:
     ValueError: if there is no transformer at this path, or if it does not accept the parameters.
     """
     module, _, attribute = name.rpartition(".")
-    try:
+    with converted(f"{name} cannot be created", Exception, to=ValueError):
         made = getattr(import_module(module), attribute)(**dict(parameters or ()))
-    except Exception as error:  # the imported module may raise any exception
-        raise ValueError(f"{name} cannot be created: {error}") from None
     if not (hasattr(made, "fit") and hasattr(made, "transform")):
         raise ValueError(f"{name} is no transformer: it has no fit and transform")
     return made

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mmbench.datasets.card import PredefinedSplits
 from mmbench.datasets.dataset import Dataset, DatasetRef, Rows, random_stream, too_few_rows
 from mmbench.datasets.parsers.text import is_number
-from mmbench.errors import UserError, did_you_mean, user_error
+from mmbench.errors import UserError, converted, did_you_mean
 
 IntArray = NDArray[np.intp]
 #: A data set or its reference; functions use its name, card and file of folds.
@@ -278,7 +278,7 @@ def split_at(
         class has fewer rows than there are folds, or there is no test row.
     """
     name, arg = parse_rule({spec: args[0]} if isinstance(spec, str) and args else spec)
-    with user_error(f"data set {dataset.name!r}", ValueError):
+    with converted(f"data set {dataset.name!r}", ValueError):
         whole, test = _cut(name, arg, dataset, repeat, fold, seed)
         if not len(whole) or not len(test):
             rule, part = f"{name} {arg or ''}".strip(), "test" if len(whole) else "training"
@@ -391,14 +391,14 @@ def with_folds(data: Dataset, path: str) -> Dataset:
 
 def hash_with_folds(content_hash: str, path: str) -> str:
     """Return the hash of data together with their file of folds, from the hash of the data."""
-    with user_error(path, OSError):
+    with converted(path, OSError):
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return hashlib.sha256(f"{content_hash}\nfolds {folds}".encode()).hexdigest()
 
 
 def _read_folds(path: str) -> list[list[str]]:
     with (
-        user_error(f"{path}: not a file of folds", OSError, UnicodeDecodeError, csv.Error),
+        converted(f"{path}: not a file of folds", OSError, UnicodeDecodeError, csv.Error),
         Path(path).open(encoding="utf-8-sig", newline="") as file,
     ):
         lines = [[cell.strip() for cell in line] or [""] for line in csv.reader(file)]

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from mmbench.datasets.fetch.sources import create
-from mmbench.errors import UserError, user_error
+from mmbench.errors import UserError, converted
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import BadRecord, Content, Record, is_done, parse, sealed, unseal
 from mmbench.machines import alias_of
@@ -324,7 +324,7 @@ class RecordStore:
             If the folder cannot be written to, contains files of other programs, or is in use.
         """
         _refuse_foreign(folder)
-        with user_error(f"{folder}: cannot be written to", OSError):
+        with converted(f"{folder}: cannot be written to", OSError):
             (folder / "records").mkdir(parents=True, exist_ok=True)
             with exclusive(folder / LOCK):
                 (folder / PLAN).unlink(missing_ok=True)
@@ -368,7 +368,7 @@ class RecordStore:
             raise FileExistsError(f"{self.path_of(key)}: a finished record is never replaced")
         data = _npz(arrays) if arrays else b""
         text = sealed({**record, "arrays": _sha256(data) if data else None}, indent=1)
-        with user_error(f"{self.folder}: cannot be written to", OSError):
+        with converted(f"{self.folder}: cannot be written to", OSError):
             if data:
                 write_atomically(self.path_of(key, ".npz"), lambda file: file.write(data))
             write_atomically(self.path_of(key), lambda file: file.write(text))

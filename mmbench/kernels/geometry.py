@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import issparse
 
-from mmbench.errors import UserError, user_error
+from mmbench.errors import UserError, converted
 from mmbench.kernels import Kernel
 from mmbench.kernels.matrix import PRECOMPUTED
 
@@ -167,7 +167,7 @@ def _validated(X: Any, y: ArrayLike) -> tuple[NDArray, NDArray]:
     """Return dense rows of finite numbers and their labels."""
     from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-    with user_error("", TypeError, ValueError):
+    with converted("", TypeError, ValueError):
         data, labels = check_array(_dense(X), dtype=float), column_or_1d(y)
         check_consistent_length(data, labels)
     return data, labels

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mmbench.datasets.fetch import Places, Search, Store, find
-from mmbench.errors import UserError
+from mmbench.errors import UserError, converted
 from mmbench.jobs.job import Job
 
 #: Data files as (name in the store, SHA-256, content).
@@ -78,10 +78,8 @@ def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | 
         mirror = os.environ.get("MMBENCH_MIRROR")
     data, ref = _store(data), job.dataset
     if ref.card is not None:
-        try:
+        with converted("", UserError, to=MissingData):
             find(ref.card, Places(data, mirror))
-        except UserError as error:
-            raise MissingData(str(error)) from None
     given, here = {"folds": (ref.folds, _folds_name(job))}, dict[str, Any]()
     if ref.card is None and ":" not in str(ref.path):  # neither openml:31 nor sklearn:wine
         given["path"] = (ref.path, _user_name(job))

@@ -30,7 +30,7 @@ from mmbench.datasets.fetch.sources import (
 )
 from mmbench.datasets.generators import VERSION
 from mmbench.datasets.parsers.arrays import packed, packed_hash, write_packed
-from mmbench.errors import UserError, user_error
+from mmbench.errors import UserError, converted
 
 #: Folder of temporary files in the store. Files left by a killed process are harmless.
 SCRATCH = ".incoming"
@@ -48,14 +48,14 @@ class Store:
 
     def admit(self, temporary: Path, path: Path) -> None:
         """Move a verified file to its final path, atomically."""
-        with user_error(f"{path}: cannot store data", OSError):
+        with converted(f"{path}: cannot store data", OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(temporary, path)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """Yield a temporary folder on the file system of the store, and remove it at the end."""
-        with user_error(f"{self.root}: cannot store data", OSError):
+        with converted(f"{self.root}: cannot store data", OSError):
             incoming = self.root / SCRATCH
             incoming.mkdir(parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(dir=incoming))
@@ -320,11 +320,8 @@ def copy_to_store(found: SourceFiles, store: Store) -> SourceFiles:
 
 
 def _check_hash(path: Path, file: CardFile, name: str) -> None:
-    try:
-        with path.open("rb") as content:
-            found = hashlib.file_digest(content, "sha256").hexdigest()
-    except OSError as error:
-        raise SourceError(f"{name}: {error.strerror or error}") from error
+    with converted(name, OSError, to=SourceError), path.open("rb") as content:
+        found = hashlib.file_digest(content, "sha256").hexdigest()
     if found not in file.sha256:
         page = " (an HTML page)" if looks_like_html(path) else ""
         wrong = f"wrong SHA-256 {found[:12]}..., not {file.sha256[0][:12]}..."

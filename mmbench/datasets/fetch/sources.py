@@ -32,7 +32,7 @@ from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.generators import generate
 from mmbench.datasets.parsers import parse
 from mmbench.datasets.parsers.images import describe, fold_splits
-from mmbench.errors import UserError
+from mmbench.errors import UserError, converted
 
 #: Environment variables of two time limits, in seconds: the time without data from the server, and
 #: the time of a whole download.
@@ -207,7 +207,7 @@ def download_arff(
     data_id: int, folder: Path, progress: bool, most: int
 ) -> tuple[Path, Description]:
     """Return the path of the ARFF file, compared with its MD5, and the description."""
-    try:
+    with converted(f"OpenML data set {data_id}", SourceError, to=SourceError):
         facts = _describe(data_id, folder / "description.xml")
         path = folder / "data.arff"
         download(facts.url, path, progress, most)
@@ -215,8 +215,6 @@ def download_arff(
             md5 = hashlib.file_digest(file, "md5").hexdigest()
         if facts.md5 not in (None, md5):
             raise SourceError(f"{facts.url}: its MD5 is not the one that OpenML states")
-    except SourceError as error:
-        raise SourceError(f"OpenML data set {data_id}: {error}") from error
     return path, facts
 
 

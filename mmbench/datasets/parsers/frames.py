@@ -20,7 +20,7 @@ import numpy as np
 
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.parsers.text import in_columns, is_number, read_bytes
-from mmbench.errors import did_you_mean
+from mmbench.errors import converted, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,13 +152,11 @@ def _check_fields(text: str, wanted: int, separator: str) -> None:
         counts = (len(row) for row in reader if row and (len(row) > 1 or row[0].strip()))
     else:
         counts = (line.count(separator) + 1 for line in lines)
-    try:
+    with converted("a line cannot be cut into fields", csv.Error, to=ValueError):
         for row, count in enumerate(counts, 1):
             if count != wanted:
                 fields = f"a row does not have {wanted} fields"
                 raise ValueError(f"{fields} (data row {row} has {count})")
-    except csv.Error as error:
-        raise ValueError(f"a line cannot be cut into fields ({error})") from error
 
 
 # ARFF

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed, Rows
+from mmbench.errors import converted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,11 +96,10 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     opened = next((o for magic, o in UNPACKERS.items() if start.startswith(magic)), None)
     if opened is None:
         return path.read_bytes()
-    try:
-        with opened(path) as file:
-            content = file.read(most + 1)
-    except (OSError, EOFError, ValueError, LookupError, lzma.LZMAError, zlib.error) as error:
-        raise ValueError(f"{path.name}: damaged or cut short ({error})") from error
+    faults = OSError, EOFError, ValueError, LookupError, lzma.LZMAError, zlib.error
+    problem = f"{path.name}: damaged or cut short"
+    with converted(problem, *faults, to=ValueError), opened(path) as file:
+        content = file.read(most + 1)
     if len(content) > most:
         raise TooLarge(f"{path.name}: {size} bytes that unpack to more than {most}", 4 * most)
     return content
@@ -232,10 +232,8 @@ def in_columns(
             if unknown := set(column.dropna()) - set(table):
                 raise ValueError(f"column {name!r} has the unknown value {min(unknown)!r}")
             column = column.map(table)
-        try:
+        with converted(f"column {name!r}", ValueError, to=ValueError):
             columns.append(column.astype("float64"))
-        except ValueError as error:
-            raise ValueError(f"column {name!r}: {error}") from None
     X = np.column_stack(columns).astype(np.float64)
     if not isinstance(missing, str):
         X = np.where(np.isnan(X), float(missing), X)
@@ -283,7 +281,5 @@ def read_svmlight(content: bytes, **options: Any) -> tuple[Any, NDArray]:
     """Return sparse features and labels; `options` are arguments of `load_svmlight_file`."""
     from sklearn.datasets import load_svmlight_file
 
-    try:
+    with converted("not in svmlight's format", ValueError, OverflowError, to=ValueError):
         return load_svmlight_file(io.BytesIO(content), **options)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"not in svmlight's format ({error})") from error

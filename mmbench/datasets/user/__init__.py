@@ -21,7 +21,7 @@ from mmbench.datasets.user.formats import (
 )
 from mmbench.datasets.user.options import FileOptions as FileOptions
 from mmbench.datasets.user.options import UserTable as UserTable
-from mmbench.errors import UserError, user_error
+from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables, part of the hash of a user's data. It must be
 #: increased if a table is read as other values than before.
@@ -65,7 +65,7 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
         encode all categories.
     """
     try:
-        with user_error(str(ref.path), ValueError):
+        with converted(str(ref.path), ValueError):
             data = user_dataset(ref, _table(ref, places), _options(ref))
     except MemoryError:
         raise UserError(f"{ref.path}: does not fit in memory") from None

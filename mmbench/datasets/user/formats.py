@@ -42,7 +42,7 @@ from mmbench.datasets.parsers.frames import (
 )
 from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes, read_svmlight
 from mmbench.datasets.user.options import SVMLIGHT, FileOptions, inner_path
-from mmbench.errors import did_you_mean, extra
+from mmbench.errors import converted, did_you_mean, extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -240,11 +240,8 @@ def first_bytes(path: Path) -> bytes:
     """Return the first START bytes of a regular file. ValueError: if the file cannot be read."""
     if path.exists() and not path.is_file():
         raise ValueError("Is a directory" if path.is_dir() else "not a regular file")
-    try:
-        with path.open("rb") as file:
-            return file.read(START)
-    except OSError as error:
-        raise ValueError(error.strerror or str(error)) from error
+    with converted("", OSError, to=ValueError), path.open("rb") as file:
+        return file.read(START)
 
 
 def _refuse_other(start: bytes, options: FileOptions) -> None:
@@ -264,7 +261,7 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
         import pyarrow
         from pyarrow import parquet
 
-    try:
+    with converted("not a readable Parquet file", OSError, pyarrow.ArrowException, to=ValueError):
         file = parquet.ParquetFile(path)
         n_rows, schema = file.metadata.num_rows, file.schema_arrow
         check_width(len(schema.names), options.max_columns)
@@ -272,8 +269,6 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
         if size > most:
             raise TooLarge(f"{path.name}: {n_rows} rows x {len(schema.names)} columns", size)
         table = file.read()
-    except (OSError, pyarrow.ArrowException) as error:
-        raise ValueError(f"not a readable Parquet file ({error})") from error
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     refuse_equal_names(schema.names)
     label = _label(target, schema.names)
@@ -338,11 +333,9 @@ def as_text(value: object) -> str:
 
 
 def _npz(path: Path, most: int) -> Table:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path.name}: not a readable .npz file ({error})") from error
+    problem = f"{path.name}: not a readable .npz file"
+    with converted(problem, zipfile.BadZipFile, to=ValueError), zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
     if size > most:
         raise TooLarge(f"{path.name}: arrays of {size} bytes", size)
     arrays = read_npz(path)
