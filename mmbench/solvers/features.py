@@ -107,6 +107,19 @@ def solve_in_features(
     return replace(best, iterations=iterations)
 
 
+def solve_near(
+    dual: PiecewiseQP, start: NDArray, tol: float = 1e-5, gap_tolerance: float = np.inf
+) -> PiecewiseSolution | None:
+    """Solve by the active set method from u at a neighbouring grid point; None without convergence.
+
+    `start` only determines the initial active set. `solve_in_features` describes the parameters.
+    The F-SVM needs the exact solutions: with pairwise steps alone, equal rows and a row of weight 2
+    differ in the sixth digit.
+    """
+    exact = solve_active_set(dual, start) if start.any() else None
+    return None if exact is None else _measured(dual, exact, 1, tol, gap_tolerance)
+
+
 def _candidates(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None, start: NDArray | None
 ) -> Iterator[tuple[Candidate, int]]:

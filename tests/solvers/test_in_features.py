@@ -11,7 +11,7 @@ import pytest
 from mmbench.errors import Status
 from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import svm_dual
-from mmbench.solvers.features import solve_active_set, solve_in_features
+from mmbench.solvers.features import solve_active_set, solve_in_features, solve_near
 from mmbench.solvers.svm_dual.smo import solve_to_gap
 
 
@@ -126,7 +126,7 @@ def test_a_guess_settles_to_the_last_digits_or_says_that_it_does_not():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("share", [0.0, 0.5])
-def test_offsets_of_decisions_by_features_and_by_kernel_values(kind, share):
+def test_a_neighbour_settles_beside_given_decisions_or_says_that_it_does_not(kind, share):
     X, y = problem(kind)
     given = share * (X[:, :1] + 0.2)
     whole, dual = svm_dual(X @ X.T, y, 1.05), svm_dual(X, y, 1.05)
@@ -135,6 +135,14 @@ def test_offsets_of_decisions_by_features_and_by_kernel_values(kind, share):
     slow = solve_to_gap(whole, 1e-9, 1e-9)
     inside = solve_in_features(dual, y, 1.05, tol=1e-7)
     assert inside.value == pytest.approx(slow.value, rel=1e-7)
+    found = solve_near(dual, slow.u, tol=1e-7)
+    if found is None:  # more rows than features are free
+        assert kind in ("repeated", "tiny class")
+        return
+    assert found.status is Status.OPTIMAL
+    assert found.value == pytest.approx(slow.value, rel=1e-9)
+    assert found.bias == pytest.approx(slow.bias, abs=1e-6)
+    assert solve_near(dual, np.zeros(len(y))) is None
 
 
 def test_a_C_far_above_all_multipliers_takes_the_interior_point_little_longer():

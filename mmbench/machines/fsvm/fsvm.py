@@ -137,7 +137,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         # with float32 kernel values, small components consist of rounding errors
         single_precision=False,
     )
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 3
     #: Version 1: another algorithm computes the components if few of them are needed for many rows.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 

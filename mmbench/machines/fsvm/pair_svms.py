@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mmbench.errors import Status, worst
 from mmbench.kernels import row_squares
 from mmbench.machines.svm import GAP_TOLERANCE_FACTOR, svm_dual
-from mmbench.solvers.features import solve_in_features
+from mmbench.solvers.features import solve_in_features, solve_near
 from mmbench.solvers.result import Result
 from mmbench.solvers.svm_dual.qp import (
     UNRESOLVED_TOLERANCES,
@@ -210,14 +210,19 @@ def _attempts(
 ) -> Iterator[PiecewiseSolution]:
     """Yield the solutions of several algorithms in turn.
 
-    The algorithms are pairwise steps unless the pair has many rows, the interior point, and
-    pairwise steps until the gap is small enough.
+    The algorithms are an active-set method if there is a warm start, pairwise steps unless the pair
+    has many rows, the interior point, and pairwise steps until the gap is small enough.
     """
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
 
         yield solve_libsvm(pair.dual(C), pair.y, C * pair.weights, tol)
         return
+    by_rows = pair.dual(C, offset, in_features=True)
+    if start is not None and solver != "pairwise":
+        near = solve_near(by_rows, start, tol)
+        if near is not None:
+            yield near
     (n, k), certified = pair.rows.shape, tol < SEARCH_TOL
     many = INTERIOR_ROWS if certified else INTERIOR_ROWS_IN_SEARCH
     enough = INTERIOR_ROWS_PER_COMPONENT * k
@@ -227,7 +232,7 @@ def _attempts(
         few = solve_smo(pair.dual(C, offset), start, tol, steps)
         yield few
         start = few.u
-    yield solve_in_features(pair.dual(C, offset, in_features=True), pair.y, C * pair.weights, tol)
+    yield solve_in_features(by_rows, pair.y, C * pair.weights, tol)
     yield solve_to_gap(pair.dual(C, offset), tol, gap_tolerance, start)
 
 
