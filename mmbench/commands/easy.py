@@ -129,6 +129,10 @@ def easy(
     from mmbench.commands.outputs import TableText, figure, table
 
     if not isinstance(data, str | Path):
+        if not hasattr(data, "to_csv"):
+            kind = type(data).__name__
+            remedy = "use pandas.DataFrame(X).assign(label=y), with target='label'"
+            raise UserError(f"a path or a data frame is needed, got {kind}; {remedy}")
         frame, data = data, Path(results) / "frame.csv"  # a file that workers can read
         data.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(data, lambda file: frame.to_csv(file, index=False))

@@ -83,6 +83,8 @@ def test_what_is_wrong_is_an_exception(tmp_path: Path):
         mmbench.run({**EXPERIMENT, "machines": {"lda": {"grid": {"C": [1]}}}}, tmp_path)
     with pytest.raises(UserError, match="no such file"):
         mmbench.run("nowhere.yaml", tmp_path)
+    with pytest.raises(UserError, match=r"got ndarray; use pandas\.DataFrame\(X\)\.assign"):
+        mmbench.easy(load_iris().data, target=0, results=tmp_path)
     with pytest.raises(UserError, match="time limit"):
         mmbench.run(EXPERIMENT, tmp_path, time_limit="soon")
     with pytest.raises(UserError, match="--rerun all: must be 'changed'"):
