@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from mmbench.commands.options import Say
 from mmbench.config.plan import replan
-from mmbench.errors import UserError, did_you_mean, extra
+from mmbench.errors import UserError, converted, did_you_mean, extra
 from mmbench.jobs.store import CONFIG, RecordStore, write_atomically
 from mmbench.tables.build import arrange, check_names, draw_tables, sheet_of
 from mmbench.tables.figures import check_figure, choose, draw_figure
@@ -314,7 +314,5 @@ def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -
 def _write(path: Path, write: Callable[[IO[bytes]], object], problem: str) -> None:
     if not path.name:
         raise UserError(f"{path}: {problem}: it is a folder")
-    try:
+    with converted(f"{path}: {problem}", OSError):
         write_atomically(path, write)
-    except OSError as error:
-        raise UserError(f"{path}: {problem}: {error.strerror}") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmbench import resources
-from mmbench.errors import UserError
+from mmbench.errors import UserError, converted
 from mmbench.jobs.record import BadRecord, Record
 from mmbench.jobs.store import CONFIG, Arrays, Key, Plan, RecordStore, key_of
 from mmbench.tables.frame import (
@@ -210,15 +210,13 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
     Raises UserError if the CSV file is not a long table of mmbench.
     """
     path, rows, deviations = folder / CSV, [], {}
-    try:
+    with converted(f"{path}: not a table of mmbench", ValueError):
         for key, line in _keyed_rows(path, "metric", "status", "note"):
             own, _, deviation = line.note.partition(f"{key.dataset}: ")
             note, mark, reason = own.removesuffix("; ").partition(NO_TARGET)
             texts = {"note": note.removesuffix("; "), "objection": mark + reason}
             rows.append({**line._asdict(), **dict.fromkeys(CODE, ""), **texts, "key": key})
             deviations[key.dataset] = (deviation,) if deviation else ()
-    except ValueError as error:
-        raise UserError(f"{path}: not a table of mmbench ({error})") from None
     remarks = (f"Read from {path}: values of single records are not shown.",)
     frame, plan = as_long_table(rows), plan or Plan(folder.name)
     return Experiment(folder, plan, remarks=remarks, frame=frame, deviations=deviations)

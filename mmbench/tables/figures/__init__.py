@@ -13,7 +13,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import UserError, did_you_mean
+from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.plugins import with_plugins
 
 if TYPE_CHECKING:  # keeps `mmbench list figures` fast
@@ -124,7 +124,5 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
     The suffix of `output` (png, pdf, svg) determines the format. Raises UserError if records are
     missing, or if the output cannot be written.
     """
-    try:
+    with converted(f"{output}: cannot write the figure", OSError):
         return find_figure(name).draw(experiment, output)
-    except OSError as error:
-        raise UserError(f"{output}: cannot write the figure: {error.strerror}") from None

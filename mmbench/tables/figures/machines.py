@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mmbench.errors import UserError
+from mmbench.errors import UserError, converted
 from mmbench.tables.blocks import dataset_gaps, ranks_of, total_with_search
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures import Figure
@@ -67,10 +67,8 @@ def _draw_ranks(experiment: Experiment, output: Path) -> str:
     0.05. Raises UserError if too few machines or data sets have results.
     """
     sheet = sheet_of(experiment)
-    try:
+    with converted(experiment.name, ValueError):
         found = {kernel_caption(*kernel): ranks_of(sheet, kernel) for kernel in sheet.kernels}
-    except ValueError as error:
-        raise UserError(f"{experiment.name}: {error}") from None
 
     def panel(axes: Any, kernel: str, ranks: Ranks) -> str:
         order, cd = ranks.order, f"critical difference {ranks.critical_difference:.2f}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mmbench import __version__
-from mmbench.errors import UserError, extra, visible
+from mmbench.errors import UserError, converted, extra, visible
 from mmbench.tables.model import emphasized, groupwise, kernel_text, small_text
 from mmbench.tables.render import csv_text
 from mmbench.tables.report.view import metric_name, number, published, signed
@@ -65,19 +65,15 @@ class Site:
     def text(self, path: str, text: str) -> Path:
         """Write a text to a file of the report and return the path."""
         target = self.path(path)
-        try:
+        with converted(f"{target}: cannot be written", OSError):
             target.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{target}: cannot be written: {error.strerror}") from None
         return target
 
     def path(self, path: str) -> Path:
         """Return the path of a file of the report; its folder is created."""
         target = self.folder / path
-        try:
+        with converted(f"{target.parent}: cannot be written", OSError):
             target.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"{target.parent}: cannot be written: {error.strerror}") from None
         return target
 
 
