@@ -247,8 +247,6 @@ def _certified(
                 objective=float(objective[k]),
                 bound=float(objective[k] - squares[k] / (2 * etas[k])),
                 max_violation=float(np.sqrt(squares[k] / distance)) if coef[:, k].any() else 0.0,
-                iterations=0,
-                seconds=0.0,
                 n_support=len(rows.y) if of_weights else int(np.count_nonzero(coef[:, k])),
             ),
             **({"w": coef[:, k]} if of_weights else {"coef": rows.root * coef[:, k]}),

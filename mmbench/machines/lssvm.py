@@ -234,8 +234,6 @@ def _certificates(
             objective=float(objective[k]),
             bound=float(bound[k]),
             max_violation=float(violation[k]),
-            iterations=0,
-            seconds=0.0,
             n_support=int(np.count_nonzero(a[:, k])),
         )
         worse = fit.objective > at_zero[k] * (1 + ROUNDING)

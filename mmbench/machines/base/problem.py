@@ -174,9 +174,9 @@ class Fit:
     objective: float
     bound: float
     max_violation: float
-    iterations: int
-    seconds: float
-    n_support: int
+    iterations: int = 0
+    seconds: float = 0.0
+    n_support: int = 0
     pair: tuple = ()
     route: str = ""
     extra: dict[str, Any] = field(default_factory=dict)

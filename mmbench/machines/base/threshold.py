@@ -1,4 +1,4 @@
-"""The bias b with minimum hinge loss or fewest training errors, for given scores of the rows.
+"""The bias b with minimum hinge loss or fewest training errors, and the best multiple of a w.
 
 `best_bias`. A machine with hinge loss solves
 
@@ -38,6 +38,26 @@ from numpy.typing import NDArray
 #: Relative difference below which two sums of weights, and errors, slacks or margins of two
 #: candidates, are considered equal.
 TIE = 1e-12
+
+
+def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
+    """Return the s >= 0 that minimises ``s length + sum_i p_i max(0, 1 - s m_i)``.
+
+    m are the margins of all rows with penalties p. If the function decreases without limit, the
+    result is 1.
+
+    Examples
+    --------
+    >>> best_multiple(np.array([0.5, 0.1, -0.2]), np.ones(3), 0.2)
+    2.0
+    """
+    order = np.argsort(-margins)[: int((margins > 0).sum())]
+    # entry j of the cumulative sum belongs to the j largest margins, which reach 1 first
+    reached = np.append(0.0, np.cumsum((penalties * margins)[order]))
+    rising = np.flatnonzero(length - penalties @ margins + reached >= 0)
+    if not len(rising):
+        return 1.0
+    return float(1.0 / margins[order[rising[0] - 1]]) if rising[0] else 0.0
 
 
 def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> float:

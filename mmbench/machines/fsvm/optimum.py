@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
+from mmbench.machines.base.threshold import best_multiple
 from mmbench.machines.fsvm.pair_svms import (
     JointRows,
     JointSolution,
@@ -119,7 +120,13 @@ def solve_pair(
             break
     value, W, b = best
     if value - bound > gap_tolerance * value:
-        value, W, b = best_multiple(rows, C, W, b)
+        # if C is large and a margin is below 1 by rounding, a slightly longer w has no slack
+        (index, y), costs = rows.pairs[0], C * rows.costs[0]
+        margins = y * (rows.Z[index] @ W[:, 0] + b[0])
+        length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))
+        s = best_multiple(margins, costs, length)
+        value = s * length + float(costs @ np.maximum(0.0, 1.0 - s * margins))
+        W, b = s * W, s * b
     return JointSolution(
         W=W,
         b=b,
@@ -136,27 +143,6 @@ def solve_pair(
         route="secant",
         state=start,
     )
-
-
-def best_multiple(
-    rows: JointRows, C: float, W: NDArray, b: NDArray
-) -> tuple[float, NDArray, NDArray]:
-    """Return F*, w and b for the best common multiple s of w and b of one pair.
-
-    If C is large and a margin is below 1 by rounding, a slightly longer w has no slack. The
-    derivative of F* in s is ``sqrt(2) ||v||`` minus C times the weighted sum of y f over the rows
-    with ``s y f < 1``.
-    """
-    (index, y), own = rows.pairs[0], rows.costs[0]
-    margins = y * (rows.Z[index] @ W[:, 0] + b[0])
-    length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))
-    order = np.argsort(margins)[::-1][: int((margins > 0).sum())]
-    ends = margins[order]  # as s grows, the largest margin reaches 1 first
-    slopes = length - C * (own @ margins - np.cumsum(own[order] * ends))
-    rising = np.flatnonzero(slopes >= 0)
-    s = 1.0 / float(ends[rising[0]]) if len(rising) else 1.0
-    slack = float(own @ np.maximum(0.0, 1.0 - s * margins))
-    return s * length + C * slack, s * W, s * b
 
 
 class SecantSearch:

@@ -204,7 +204,6 @@ def certificate(found: Result, tol: float, n_support: int, **extra: Any) -> Fit:
         bound=found.bound,
         max_violation=found.violation,
         iterations=found.iterations,
-        seconds=0.0,
         n_support=n_support,
         route=found.route,
         extra=extra,
@@ -213,10 +212,9 @@ def certificate(found: Result, tol: float, n_support: int, **extra: Any) -> Fit:
 
 def majority_model(data: DiagonalData, status: Status, reason: str, **facts: Any) -> BinaryModel:
     """Return a model that always predicts the larger class; `facts` are fields of its `Fit`."""
-    empty = {"objective": 0.0, "bound": 0.0, "max_violation": 0.0, "iterations": 0}
     extra = {"reason": reason, **facts.pop("extra", {})}
-    values = {**empty, **facts, "seconds": 0.0, "n_support": 0, "route": "closed form"}
-    fit = Fit(status, **values, extra=extra)
+    values = {"objective": 0.0, "bound": 0.0, "max_violation": 0.0, **facts}
+    fit = Fit(status, **values, route="closed form", extra=extra)
     return BinaryModel(data.majority, fit, w=np.zeros(data.rows.shape[1]))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.errors import Status
-from mmbench.machines.base.threshold import balanced, best_bias
+from mmbench.machines.base.threshold import balanced, best_bias, best_multiple
 from mmbench.machines.minimax.spread import minimax_direction, spreads
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import Rows
@@ -138,32 +138,14 @@ class MarginProblem:
         return factor * w, factor * b
 
     def _best_factor(self, w: NDArray, margins: NDArray) -> float:
-        """Return the factor of (w, b) that minimises the objective, or 1 if no minimum exists.
-
-        At the minimum the derivative of the objective with respect to the factor changes its sign.
-        The derivative is ``sx + sy - C m``, where m is the weighted sum of the margins of all
-        points with positive slack.
-        """
+        """Return the factor of (w, b) that minimises the objective, or 1 if no minimum exists."""
         weights = self.weights * np.ones(len(margins))
         if self.removed:
             margins = np.append(margins, 0.5 * float(self.delta @ w))
             weights = np.append(weights, 2.0 * self.removed)
-        positive = margins > 0
-        if not positive.any():
-            return 1.0
-        order = np.argsort(-margins[positive])
-        ends = margins[positive][order]
         if np.isinf(self.C):
-            return 1.0 / float(ends[-1]) if positive.all() else 1.0
-        gains = (weights[positive] * margins[positive])[order]
-        losses = float(weights[~positive] @ margins[~positive])
-        # Entry j is the sum of the j largest margins, which reach 1 first as the factor increases.
-        reached = np.append(0.0, np.cumsum(gains))
-        slope = float(self.spreads(w).sum()) - self.C * (losses + gains.sum() - reached)
-        rising = np.flatnonzero(slope >= 0)
-        if not len(rising):
-            return 1.0
-        return float(1.0 / ends[rising[0] - 1]) if rising[0] else 0.0
+            return 1.0 / float(margins.min()) if (margins > 0).all() else 1.0
+        return best_multiple(margins, self.C * weights, float(self.spreads(w).sum()))
 
     def trivial_solution(self) -> MarginSolution:
         """Return the solution w = 0, which predicts the larger class."""

@@ -101,9 +101,7 @@ class ScaledFeatures:
         n_support = int((coefficients > ZERO_COEFFICIENT * coefficients.max()).sum())
         weights = {"w": w} if self.linear else {"coef": w}
         intercept = b - float(self.origin @ w)
-        return BinaryModel(
-            intercept, Fit(**fit, seconds=0.0, n_support=n_support), state=state, **weights
-        )
+        return BinaryModel(intercept, Fit(**fit, n_support=n_support), state=state, **weights)
 
 
 class RadiusMachine(WeightedClassifier):
@@ -163,7 +161,6 @@ class RadiusMachine(WeightedClassifier):
                     objective=value,
                     bound=value,
                     max_violation=0.0,
-                    iterations=0,
                     route="equal rows",
                     extra={"reason": "all rows are equal"},
                 )
