@@ -146,8 +146,8 @@ class RMM(WeightedClassifier):
     sparse_input = translation_invariant = True
     version = SVM.version
     #: Version 3 for the linear kernel: (13) is solved by the root search; version 4: coordinate
-    #: descent.
-    kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 4}
+    #: descent; version 5: coordinate descent on many dense features.
+    kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 5}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

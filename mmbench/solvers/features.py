@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import Status
 from mmbench.solvers.interior_point import HingeInteriorPoint
-from mmbench.solvers.rows import Rows, weighted_product
+from mmbench.solvers.rows import weighted_product
 from mmbench.solvers.svm_dual.qp import (
     PiecewiseQP,
     PiecewiseSolution,
@@ -124,7 +124,7 @@ def _candidates(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None, start: NDArray | None
 ) -> Iterator[tuple[Candidate, int]]:
     """Yield feasible candidates in the order of the routes, each with the iterations so far."""
-    rows = _rows(dual)
+    rows = dual.gram
     if B == 0 or start is not None:  # if B is zero, every decision is zero
         u = np.zeros(len(y)) if B == 0 else dual.feasible(start)  # type: ignore[arg-type]
         yield Candidate(u, rows.T @ u, "warm start"), 0
@@ -143,11 +143,6 @@ def _candidates(
         yield _feasible(dual, end, C), max(point.iterations, spent)
 
 
-def _rows(dual: PiecewiseQP) -> Rows:
-    """Return the rows Z that replace the Gram matrix of a dual."""
-    return dual.gram
-
-
 def _solved(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None
 ) -> HingeInteriorPoint:
@@ -162,7 +157,7 @@ def _solved(
         a = FIRST_BOX_SHARE * C * lighter / lighter.max()
         # a difference between the slopes and -y is an offset of the decisions
         offset = dual.slopes[:, 0] + y if B is None else 0.0
-        point = HingeInteriorPoint(_rows(dual), y, C, a, offset, B)
+        point = HingeInteriorPoint(dual.gram, y, C, a, offset, B)
         point.run(GAP_TOLERANCES[0])
         point.iterations = iterations = iterations + point.iterations
         largest = float((point.at["a"] / C).max())
@@ -178,7 +173,7 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     multipliers so that ``Z'u`` remains w. If multipliers are large and w is short, rounding alone,
     or a correction of the sum by a single multiplier, would change w.
     """
-    rows, u, w = _rows(dual), end.u, end.w
+    rows, u, w = dual.gram, end.u, end.w
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
     for knot in dual.knots.T:
         u = np.where(np.abs(u - knot) <= near, knot, u)
@@ -218,7 +213,7 @@ def _measured(
 ) -> PiecewiseSolution:
     """Return the solution that consists of a candidate, the optimal b and the certificate."""
     u, w = candidate.u, candidate.w
-    decision = _rows(dual) @ w
+    decision = dual.gram @ w
     bias, violation = optimality(decision, *gains(u, dual.knots, dual.slopes))
     solution = dual.solution(
         u, decision, bias, iterations, Status.INACCURATE, weights=w, route=candidate.route
@@ -237,7 +232,7 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     linear system gives u of these rows, and b. Each row that then violates an optimality condition
     moves to the next knot or piece, and the system is solved again.
     """
-    rows, knots, index = _rows(dual), dual.knots, np.arange(len(u))
+    rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
     # position 2 j is knot j, position 2 j + 1 the piece above knot j; slopes beyond the end knots
     # are infinite
     place = 2 * (knots < u[:, None]).sum(axis=1) - ~(knots == u[:, None]).any(axis=1)

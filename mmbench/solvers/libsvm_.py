@@ -69,14 +69,14 @@ def solve_libsvm(
     if solver == "libsvm" and isinstance(C, np.ndarray):
         raise ValueError("libsvm-official supports no row weights; take solver='sklearn'")
     if solver == "sklearn" or isinstance(C, np.ndarray) or find_spec("libsvm") is None:
-        support, coef, bias = _weighted(problem.values, y, C * np.ones(len(y)), tol)
+        support, coef, bias = _weighted(problem.gram, y, C * np.ones(len(y)), tol)
     else:
-        support, coef, bias = _plain(problem.values, y, C, tol)
+        support, coef, bias = _plain(problem.gram, y, C, tol)
     u = np.zeros(len(y))
     u[support] = coef
     u = problem.feasible(u)
     note_status(Status.OPTIMAL)
-    return problem.solution(u, problem.values @ u, bias, 0, Status.OPTIMAL, route="libsvm")
+    return problem.solution(u, problem.gram @ u, bias, 0, Status.OPTIMAL, route="libsvm")
 
 
 @memory_of("liblinear")

@@ -43,6 +43,17 @@ def test_objective_is_that_of_pairwise_steps(C, share):
     assert found.objective == pytest.approx(expected.objective, rel=1e-6)
 
 
+def test_dense_rows_of_many_features(monkeypatch):
+    monkeypatch.setattr("mmbench.machines.svm.STORED_ROWS", 300)
+    X, y = documents(d=80)
+    machine = SVM(kernel="linear", tol=1e-7)
+    inside = machine.fit(X.toarray(), y).fits_[0]
+    monkeypatch.setattr("mmbench.machines.svm.MANY_FEATURES", 70)
+    found, expected = both(machine, X.toarray(), y)
+    assert (inside.route != ROUTE, found.route, found.status) == (True, ROUTE, "optimal")
+    assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
 @pytest.mark.parametrize("B", [1.05, 1.5, 3.0])
 def test_rmm_with_bounded_decisions(B):
     X, y = documents()

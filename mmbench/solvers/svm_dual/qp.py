@@ -57,12 +57,6 @@ class PiecewiseQP:
     #: Constant term of the objective.
     constant: float = 0.0
 
-    @property
-    def values(self) -> NDArray:
-        """K as an array; K must be stored."""
-        assert isinstance(self.gram, np.ndarray)
-        return self.gram
-
     def cost(self, u: NDArray) -> float:
         """Return ``sum_i phi_i(u_i)``, with ``phi_i(0) = 0``."""
         low, high = self.knots[:, :-1], self.knots[:, 1:]
