@@ -43,6 +43,11 @@ opt     "reference"         ``solver="reference"``           one cone program, s
                                                              several pairs
 ======= =================== ================================ ======================================
 
+With a kernel the time of "pg" grows like n^3, because the number k of components grows with n, and
+no part dominates: at 2000 rows (50 normal features, rbf, gamma = 0.02) the M-steps take 40 % of the
+time, the SVMs 21 %, the eigendecomposition 14 %, all else 25 %. Half the time would need faster
+routes for at least two of these parts.
+
 References
 ----------
 X. Wu, W. Zuo, Y. Zhu, L. Lin: F-SVM: Combination of feature transformation and SVM learning via
