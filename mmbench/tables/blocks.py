@@ -379,7 +379,9 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     the tests; places without values of single splits are not changed.
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
-    values = {(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None}
+    known = [(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None]
+    # Without repetitions, in the order of the columns: of equal machines, the first is the best.
+    values = dict.fromkeys(known)
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests = set(), set()
     for (_, metric), keys in places.items():

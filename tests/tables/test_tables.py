@@ -88,6 +88,19 @@ def test_machines_on_one_official_test_part_are_compared_by_mcnemar(results, n_l
     assert "McNemar's test" in text
 
 
+@pytest.mark.parametrize(("order", "bold"), [(("svm", "rmm"), False), (("rmm", "svm"), True)])
+def test_of_equal_machines_the_first_is_the_best(results, order, bold):
+    """The MMRM has two errors more than the SVM on each split; the RMM varies by more."""
+    errors = {"svm": (10, 10, 10, 10), "rmm": (5, 15, 5, 15), "mmrm": (12, 12, 12, 12)}
+    experiment = results.experiment("own", datasets=["heart"], machines=[*order, "mmrm"])
+    for machine in (*order, "mmrm"):
+        for repeat, count in enumerate(errors[machine]):
+            experiment.add(experiment.job("heart", machine, repeat=repeat, rule="holdout"), count)
+    *equal, mmrm = cells_of(lines_of(table(experiment.folder), "heart")[0])[2:]
+    assert all(cell.startswith("**90.0") for cell in equal)
+    assert mmrm.startswith("**") == bold
+
+
 def test_a_table_without_values_of_single_splits_has_no_bold_type(usps):
     assert "**9" not in table(usps.folder)
 
