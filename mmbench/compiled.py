@@ -37,8 +37,15 @@ def _prepare() -> None:
         return
     beside = Path(__file__).parent / "kernels" / "__pycache__"
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba"
-    if all(_writable(folder) for folder in (beside, home)):
+    if not any(_access(folder) for folder in (beside, home)):
         os.environ["NUMBA_CACHE_DIR"] = _temporary()
+
+
+def _access(folder: Path) -> bool:
+    """Return whether a folder is writable or can be created."""
+    while not folder.exists():
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK)
 
 
 def _temporary() -> str:

@@ -286,7 +286,7 @@ def report(
     ),
     mix: bool = MIX,
 ) -> None:
-    """Write the results as a web site that can be read without a server.
+    """Write the results as a web site that is read without a server.
 
     Two folders of the same experiment are compared.
     """
@@ -329,7 +329,7 @@ def cite(
         "MACHINE|CONFIG", "A machine, or an experiment [default: mmbench alone].", None, **CONFIG
     ),
 ) -> None:
-    """Print the references of a machine, an experiment or mmbench as BibTeX."""
+    """Print references of a machine, experiment or mmbench as BibTeX."""
     from mmbench.commands.cite import citation
 
     echo(citation(name))
