@@ -1,22 +1,30 @@
-"""CPU time, objectives and predictions of mmbench beside other packages, as a CSV table.
+"""CPU time, memory, objectives and predictions of mmbench beside other packages, as a CSV table.
 
-    python benchmarks/peers.py OUT.csv [--tasks kernel classes linear programs] [--rows 500 8000]
-        [--mirror FOLDER] [--repeats 3] [--seconds 120]
+    python benchmarks/peers.py --out benchmarks/results/peers.csv --mirror FOLDER
+        [--tasks kernel classes linear programs search growth first] [--rows 500 2000 8000]
+        [--repeats 3] [--seconds 60]
 
 kernel    SVM with an RBF kernel on the parity of digits (MNIST), halves of the alphabet (Letter)
-          and Banana, for several C and gamma; SVC, libsvm, Intel's SVC
+          and Banana, for two C and two gamma; SVC of scikit-learn, libsvm, SVC of Intel
 classes   the same on all classes of Letter and USPS, with predictions of 1 and 10,000 rows
-linear    SVM on 20 to 2000 generated features and on documents of 38 among 20,000 words;
-          LinearSVC (liblinear) and skglm
-programs  RMM, MMRM and M4 on Heart, Pima and German, RBF and linear; their reference solvers
-          (Clarabel, HiGHS)
+linear    SVM on 20, 200 and 2000 generated features and on documents with 38 of 20,000 words;
+          LinearSVC of scikit-learn (liblinear), skglm
+programs  the other machines on Heart, Pima and German, linear and RBF; their reference solvers
+          (Clarabel, HiGHS, dense linear algebra)
+search    five folds of a grid on Image and USPS; GridSearchCV of scikit-learn over the estimator
+growth    all machines, RBF on the parity of digits and linear on ten times the rows with 54
+          features, relative to the SVM
+first     the first fit of each machine, with an empty cache of compiled code
 
-Each measurement is a process with one thread, which first fits a few rows. Contenders alternate,
-and the least CPU time of the repeats counts. A contender that fails or exceeds the limit of seconds
-is left out of larger problems, and so is a package that is not installed. The objective of an SVM
-is recomputed from the coefficients with the best intercept for them; other objectives are those of
-the certificates. The excess is relative to the least objective of a problem. Data that are not
-embedded are read from the mirror.
+Each measurement is a process with one thread, which first fits a few rows (except `first`).
+Contenders alternate, and the least CPU time of the repeats counts; the spread is the largest time
+divided by the least. A fit that fails or exceeds the limit of seconds is a row without a time. The
+contender is left out of larger problems, and of problems whose time, extrapolated by the square of
+the rows, exceeds the limit. A package that is not installed is left out. The objective of an SVM is
+recomputed from the coefficients with the best intercept for them; other objectives are those of the
+certificates. The excess is relative to the least objective of a problem. Memory is the peak of the
+process. Rows of tasks that are not measured again stay in the file. docs/benchmarks.md shows the
+file as tables and pictures.
 """
 
 import argparse
@@ -24,71 +32,125 @@ import csv
 import itertools
 import json
 import os
+import pickle
+import platform
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from functools import cache
+from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
-FIELDS = ["task", "data", "machine", "n", "d", "C", "gamma", "contender", "seconds", "ratio"]
-FIELDS += ["predict_1", "predict_10000", "objective", "excess", "status"]
-PACKAGES = {"libsvm": "libsvm", "intel": "sklearnex", "skglm": "skglm"}
+import mmbench
+
+FIELDS = ["task", "data", "machine", "n", "d", "C", "gamma", "contender", "seconds", "spread"]
+FIELDS += ["ratio", "memory_mb", "predict_1", "predict_10000", "objective", "excess", "status"]
+FIELDS += ["repeats", "version", "processor"]
+#: Contender -> module and distribution of its package; mmbench's machines are contenders too.
+PACKAGES = {
+    "SVC": ("sklearn", "scikit-learn"),
+    "LinearSVC": ("sklearn", "scikit-learn"),
+    "GridSearchCV": ("sklearn", "scikit-learn"),
+    "GridSearchCV of SVC": ("sklearn", "scikit-learn"),
+    "libsvm": ("libsvm", "libsvm-official"),
+    "Intel": ("sklearnex", "scikit-learn-intelex"),
+    "skglm": ("skglm", "skglm"),
+}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 WARM_UP_ROWS = 20  # of each class
+#: Machines in the order of the tables; the first is the reference of `growth`.
+MACHINES = ("svm", "rmm", "sigma_svm", "mmrm", "m4", "mpm", "mempm", "lda", "fsvm", "rsvm_plus")
+MACHINES += ("mrsvm", "klda", "lssvm", "mamc")
+LINEAR_ONLY = ("lda", "mrsvm")
+#: Divisor of gamma, by data set: the number of features, or 1 if they are not scaled to [-1, 1].
+WIDTHS = {"mnist": 1024, "letter": 4, "ida_banana": 1}
+GRID = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.01, 0.1, 1.0]}
 
 
-def cells(tasks, rows):
-    """Yield the problems of the tasks with the names of their contenders."""
-    for n, task in itertools.product(rows, tasks):
-        cell = {"task": task, "machine": "svm", "n": n, "gamma": 0.0, "d": 0}
-        if task == "kernel":
-            for data, C, gamma in itertools.product(
-                ("mnist", "letter", "ida_banana"), (1, 100), (1, 16)
-            ):
-                scaled = gamma / {"mnist": 1024, "letter": 4, "ida_banana": 1}[data]
-                names = ("mmbench", "SVC", "libsvm", "intel")
-                yield cell | {"data": data, "C": C, "gamma": scaled}, names
-        elif task == "classes":
-            for data, gamma in (("letter", 4.0), ("usps", 2.0**-7)):
-                yield cell | {"data": data, "C": 10, "gamma": gamma}, ("mmbench", "SVC", "intel")
-        elif task == "linear":
-            for d, C in itertools.product((20, 200, 2000, 20000), (0.01, 1)):
-                data = "documents" if d == 20000 else "generated"
-                yield cell | {"data": data, "C": C, "d": d}, ("mmbench", "LinearSVC", "skglm")
-        else:
-            for machine, data in itertools.product(
-                ("rmm", "mmrm", "m4"), ("heart", "pima", "german")
-            ):
-                for gamma in (0.0, 0.05):
-                    problem = {"machine": machine, "data": data, "C": 1, "gamma": gamma}
-                    yield cell | problem, ("mmbench", "reference")
+def cells(task, n):
+    """Yield the problems of a task with n rows, and the names of their contenders."""
+    cell = {"task": task, "machine": "svm", "n": n, "gamma": 0.0, "d": 0, "C": 1}
+    if task == "kernel":
+        for (data, width), C, gamma in itertools.product(WIDTHS.items(), (1, 100), (1, 16)):
+            problem = {"data": data, "C": C, "gamma": gamma / width}
+            yield cell | problem, ("mmbench", "SVC", "libsvm", "Intel")
+    elif task == "classes":
+        for data, gamma in (("letter", 4.0), ("usps", 2.0**-7)):
+            problem = {"data": data, "C": 10, "gamma": gamma}
+            yield cell | problem, ("mmbench", "SVC", "Intel")
+    elif task == "linear":
+        for d, C in itertools.product((20, 200, 2000, 20000), (0.01, 1)):
+            data = "documents" if d == 20000 else "generated"
+            yield cell | {"data": data, "C": C, "d": d}, ("mmbench", "LinearSVC", "skglm")
+    elif task == "programs":
+        for machine, data, gamma in itertools.product(
+            MACHINES[1:-1], ("heart", "pima", "german"), (0.0, 0.05)
+        ):
+            if not (gamma and machine in LINEAR_ONLY):
+                problem = {"machine": machine, "data": data, "gamma": gamma}
+                yield cell | problem, ("mmbench", "reference")
+    elif task == "search":
+        for machine, data in itertools.product(("svm", "rmm", "lssvm"), ("ida_image", "usps")):
+            names = ("mmbench", "GridSearchCV", *["GridSearchCV of SVC"] * (machine == "svm"))
+            yield cell | {"machine": machine, "data": data}, names
+    elif task == "growth":
+        kernels = [name for name in MACHINES if name not in LINEAR_ONLY]
+        yield cell | {"data": "mnist", "C": 10, "gamma": 2.0**-6}, ("svm", "rmm 0.1", *kernels[1:])
+        yield cell | {"data": "generated", "n": 10 * n, "d": 54}, ("LinearSVC", *MACHINES)
+    else:
+        for gamma in (0.0, 0.05):
+            yield cell | {"data": "generated", "n": 200, "d": 10, "gamma": gamma}, MACHINES
+
+
+def documents(n, d, words):
+    """Return n sparse rows with words of Zipf's frequencies, weighted as TF-IDF, and labels."""
+    from scipy import sparse
+
+    random = np.random.default_rng(0)
+    shares = 1 / (np.arange(d) + 10.0)
+    columns = random.choice(d, size=n * words, p=shares / shares.sum()).astype(np.int32)
+    places = np.repeat(np.arange(n, dtype=np.int32), words), columns
+    X = sparse.csr_array((np.ones(n * words), places), shape=(n, d))
+    rarity = np.log((1 + n) / (1 + np.bincount(X.indices, minlength=d)))
+    X.data = (1 + np.log(X.data)) * rarity[X.indices]
+    X.data /= np.repeat(np.sqrt(X.multiply(X).sum(axis=1)), np.diff(X.indptr))
+    scores = X @ random.normal(size=d)
+    scores = scores + 0.5 * scores.std() * random.normal(size=n)
+    return X, np.where(scores > np.quantile(scores, 0.6), 1, -1)
+
+
+@cache
+def loaded(name, mirror):
+    """Return a data set of the mirror."""
+    from mmbench.datasets import load_dataset
+
+    return load_dataset(name, store="datasets", mirror=mirror, allow_network=False)
 
 
 def problem(cell, mirror):
     """Return training rows and labels, and rows to predict."""
     n, d, name = cell["n"], cell["d"], cell["data"]
-    rng = np.random.default_rng(0)
+    random = np.random.default_rng(0)
     if name == "documents":
-        from sparse_rows import documents
-
         X, y = documents(n, d, 38)
         return X, y, X
     if name == "generated":
-        X = rng.normal(size=(n, d)) / np.sqrt(d)
-        y = np.where(X @ rng.normal(size=d) + 0.5 * rng.normal(size=n) > 0, 1, -1)
+        X = random.normal(size=(n, d)) / np.sqrt(d)
+        y = np.where(X @ random.normal(size=d) + 0.5 * random.normal(size=n) > 0, 1, -1)
         return X, y, X
-    from mmbench.datasets import load_dataset
-
-    data = load_dataset(name, store="datasets", mirror=mirror, allow_network=False)
+    data = loaded(name, mirror)
     X, y = np.asarray(data.X, dtype=float), np.unique(data.y, return_inverse=True)[1]
     X = X / np.abs(X).max() if name in ("mnist", "letter") else X
-    if cell["task"] == "programs":
+    if cell["task"] in ("programs", "search"):
         X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
-    if cell["task"] == "kernel":
+    if cell["task"] in ("kernel", "growth"):
         y = np.where(y < 13, 1, -1) if name == "letter" else 1 - 2 * (y % 2)
-    order = rng.permutation(len(y))
+    order = random.permutation(len(y))
     train, test = order[:n], np.resize(order[n:] if len(order) > n else order, 10000)
     return X[train], y[train], X[test]
 
@@ -109,15 +171,49 @@ class LibSVM:
         return self
 
 
+class Search:
+    """A grid search with five folds, with the interface of an estimator."""
+
+    def __init__(self, machine, contender):
+        self.machine, self.contender = machine, contender
+
+    def fit(self, X, y):
+        """Search; the objective is the best mean accuracy with its sign reversed."""
+        from mmbench.selection import select
+        from mmbench.selection.folds import inner_splits
+
+        if self.contender == "mmbench":
+            rows = select(self.machine, X, y, GRID, folds=5, seed=0, n_jobs=1).scores
+            self.objective = -max(row["score"] for row in rows)
+            return self
+        from sklearn.model_selection import GridSearchCV
+
+        splits = inner_splits(y, 5, None, 1, 0)
+        found = GridSearchCV(self.machine, GRID, cv=splits, refit=False).fit(X, y)
+        self.objective = -float(found.cv_results_["mean_test_score"].max())
+        return self
+
+
 def estimator(cell, contender):
     """Return an unfitted estimator."""
     C, gamma = cell["C"], cell["gamma"]
-    if contender in ("mmbench", "reference"):
+    if cell["task"] == "search":
+        other = contender == "GridSearchCV of SVC"
+        machine = estimator(cell | {"task": "", "gamma": 1.0}, "SVC" if other else "mmbench")
+        return Search(machine, contender)
+    if contender not in PACKAGES:
         from mmbench.machines import make_machine
 
-        kernel = {"kernel": "rbf", "gamma": gamma} if gamma else {"kernel": "linear"}
-        solver = {"solver": "reference"} if contender == "reference" else {}
-        return make_machine(cell["machine"], C=C, **kernel, **solver)
+        given = {"kernel": "rbf", "gamma": gamma} if gamma else {"kernel": "linear"}
+        if contender == "reference":
+            given["solver"] = "reference"
+        machine, _, share = contender.partition(" ")
+        machine = machine if machine in MACHINES else cell["machine"]
+        if share:
+            given["B_fraction"] = float(share)
+        if machine not in ("mmrm", "m4") and "C" in make_machine(machine).get_params():
+            given["C"] = C
+        return make_machine(machine, **given)
     if contender == "libsvm":
         return LibSVM(C, gamma)
     if contender == "skglm":
@@ -128,7 +224,7 @@ def estimator(cell, contender):
         from sklearn.svm import LinearSVC
 
         return LinearSVC(C=C, loss="hinge", max_iter=1000)
-    if contender == "intel":
+    if contender == "Intel":
         from sklearnex.svm import SVC
     else:
         from sklearn.svm import SVC
@@ -137,6 +233,10 @@ def estimator(cell, contender):
 
 def objective(model, cell, X, y):
     """Return the objective of the SVM at the fitted w and the best intercept for it."""
+    if cell["task"] in ("growth", "first"):
+        return None
+    if cell["task"] == "search":
+        return model.objective
     if cell["task"] == "programs":
         return model.fits_[0].objective
     if cell["task"] == "classes":
@@ -159,18 +259,30 @@ def objective(model, cell, X, y):
     return float(0.5 * norm + cell["C"] * np.maximum(0, 1 - margins).sum())
 
 
-def measure(cell, contender, mirror):
+def peak_mb():
+    """Return the peak memory of this process, without the peak of the process that started it."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return ""
+    (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) // 1024
+
+
+def measure(cell, contender, path):
     """Print the figures of one fit: the work of a process of its own."""
     warnings.simplefilter("ignore")
-    X, y, rows = problem(cell, mirror)
-    few = np.concatenate([np.flatnonzero(y == label)[:WARM_UP_ROWS] for label in np.unique(y)])
-    estimator(cell, contender).fit(X[few], y[few])
+    with open(path, "rb") as file:
+        X, y, rows = pickle.load(file)
+    if cell["task"] != "first":
+        few = np.concatenate([np.flatnonzero(y == label)[:WARM_UP_ROWS] for label in np.unique(y)])
+        estimator(cell, contender).fit(X[few], y[few])
     model, start = estimator(cell, contender), time.process_time()
     model.fit(X, y)
-    found = {"seconds": time.process_time() - start, "d": X.shape[1]}
+    found = {"seconds": time.process_time() - start, "d": X.shape[1], "n": X.shape[0]}
+    found["memory_mb"] = peak_mb()
     if hasattr(model, "fits_"):
         found["status"] = " ".join(sorted({str(fit.status) for fit in model.fits_}))
-    if hasattr(model, "predict") and cell["task"] == "classes":
+    if cell["task"] == "classes":
         for n in (1, 10000):
             model.predict(rows[:1])
             start = time.process_time()
@@ -179,18 +291,23 @@ def measure(cell, contender, mirror):
     print(json.dumps(found | {"objective": objective(model, cell, X, y)}))
 
 
-def measured(cell, contender, options):
-    """Return the figures of one process, or its failure as the status."""
-    command = [sys.executable, __file__, "-", "--one", json.dumps([cell, contender])]
-    command += ["--mirror", options.mirror] if options.mirror else []
+def measured(cell, contender, folder, options):
+    """Return the figures of one process, or its failure as the status.
+
+    `folder` holds the rows in the file ``rows``.
+    """
+    one = json.dumps([cell, contender, str(folder / "rows")])
+    command = [sys.executable, __file__, "--one", one]
     environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
-    limit = {"timeout": options.seconds, "capture_output": True, "text": True}
+    limit = {"timeout": 3 * options.seconds + 60, "capture_output": True, "text": True}
+    if cell["task"] == "first":
+        environment["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(dir=folder)
     try:
         done = subprocess.run(command, env=environment, check=True, **limit)
     except subprocess.TimeoutExpired:
-        return {"seconds": np.inf, "status": "time_limit"}
+        return {"seconds": np.inf, "status": "time limit"}
     except subprocess.CalledProcessError as error:
-        return {"seconds": np.inf, "status": error.stderr.strip().splitlines()[-1]}
+        return {"seconds": np.inf, "status": (error.stderr.strip() or "killed").split("\n")[-1]}
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -200,44 +317,99 @@ def best(runs):
     for name in ("predict_1", "predict_10000"):
         if name in found:
             found[name] = min(run.get(name, np.inf) for run in runs)
+    found["spread"] = max(run["seconds"] for run in runs) / found["seconds"]
+    found["repeats"] = len(runs)
     return found
 
 
+def compared(cell, names, options, before):
+    """Return one row per contender; `before` holds the last n and seconds of each, and is updated.
+
+    A contender is left out if its time, extrapolated from `before`, exceeds the limit.
+    """
+    settings = tuple(value for name, value in cell.items() if name != "n")
+
+    def fits_in(name):
+        n, seconds = before.get((name, *settings), (cell["n"], 0.0))
+        return seconds * (cell["n"] / n) ** 2 <= options.seconds
+
+    module = {name: PACKAGES.get(name, ("mmbench", "mmbench"))[0] for name in names}
+    runs = {name: [] for name in names if find_spec(module[name]) and fits_in(name)}
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/rows", "wb") as file:
+            pickle.dump(problem(cell, options.mirror), file)
+        for _, name in itertools.product(range(options.repeats), list(runs)):
+            if all(np.isfinite(run["seconds"]) for run in runs[name]):
+                runs[name].append(measured(cell, name, Path(folder), options))
+    figures = {name: best(run) for name, run in runs.items()}
+    before |= {(name, *settings): (cell["n"], row["seconds"]) for name, row in figures.items()}
+    known = [row["objective"] for row in figures.values() if row.get("objective")]
+    first = figures.get("svm" if cell["task"] == "growth" else "mmbench", {}).get("seconds")
+    rows = []
+    for name, row in figures.items():
+        if np.isinf(row["seconds"]):
+            row |= {"seconds": "", "spread": ""}
+        elif first:
+            row["ratio"] = row["seconds"] / first
+        if row.get("objective"):
+            row["excess"] = (row["objective"] - min(known)) / max(abs(min(known)), 1e-12)
+        row |= {"version": version_of(name), "processor": processor()}
+        rows.append(cell | {"contender": name} | row)
+    return rows
+
+
+def version_of(contender):
+    """Return the name and version of a contender's package."""
+    if contender not in PACKAGES:
+        return f"mmbench {mmbench.__version__}"
+    package = PACKAGES[contender][1]
+    return f"{package} {metadata.version(package)}"
+
+
+def processor():
+    """Return the name of the processor."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    names = [line.partition(": ")[2] for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def text_of(value):
+    """Return a number with the digits that a reader can use."""
+    return f"{value:.4g}" if isinstance(value, float) else value
+
+
 def main():
-    tasks = ("kernel", "classes", "linear", "programs")
+    tasks = ("kernel", "classes", "linear", "programs", "search", "growth", "first")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out")
-    parser.add_argument("--tasks", nargs="+", choices=tasks, default=tasks)
-    parser.add_argument("--rows", type=int, nargs="+", default=[500, 2000, 8000])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--tasks", nargs="*", choices=tasks, default=tasks)
+    parser.add_argument("--rows", type=int, nargs="*", default=[500, 2000, 8000])
     parser.add_argument("--mirror")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--seconds", type=float, default=60, help="limit of one fit")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        measure(*json.loads(options.one), options.mirror)
+        measure(*json.loads(options.one))
         return
-    slow = set()
-    with open(options.out, "w", newline="") as file:
-        table = csv.DictWriter(file, FIELDS, extrasaction="ignore")
-        table.writeheader()
-        for cell, names in cells(options.tasks, sorted(options.rows)):
-            own = {key: value for key, value in cell.items() if key != "n"}.values()
-            names = [name for name in names if find_spec(PACKAGES.get(name, "sklearn"))]
-            names = [name for name in names if (name, *own) not in slow]
-            runs = {name: [] for name in names}
-            for _, name in itertools.product(range(options.repeats), names):
-                if all(np.isfinite(run["seconds"]) for run in runs[name]):
-                    runs[name].append(measured(cell, name, options))
-            figures = {name: best(runs[name]) for name in names}
-            slow |= {(name, *own) for name in names if np.isinf(figures[name]["seconds"])}
-            known = [row["objective"] for row in figures.values() if row.get("objective")]
-            for name, row in figures.items():
-                row["ratio"] = row["seconds"] / figures["mmbench"]["seconds"]
-                if row.get("objective"):
-                    row["excess"] = row["objective"] / min(known) - 1
-                table.writerow(cell | {"contender": name} | row)
-            file.flush()
+    rows = []
+    if options.out.exists():
+        with options.out.open(newline="") as file:
+            rows = [row for row in csv.DictReader(file) if row["task"] not in options.tasks]
+    options.out.parent.mkdir(exist_ok=True)
+    before, done = {}, set()
+    for task, n in itertools.product(options.tasks, options.rows):
+        for cell, names in cells(task, n):
+            new = compared(cell, names, options, before)
+            new = [row for row in new if json.dumps([row[f] for f in FIELDS[:8]]) not in done]
+            done |= {json.dumps([row[f] for f in FIELDS[:8]]) for row in new}
+            rows += [{name: text_of(value) for name, value in row.items()} for row in new]
+            with options.out.open("w", newline="") as file:
+                table = csv.DictWriter(file, FIELDS, restval="", lineterminator="\n")
+                table.writeheader()
+                table.writerows(rows)
+            print(task, cell["data"], cell["machine"], cell["n"], len(rows), flush=True)
 
 
 if __name__ == "__main__":

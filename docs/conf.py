@@ -32,6 +32,7 @@ extensions = [
     "commands",
     "mathml",
     "pictures",
+    "peers",
     "measured",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}

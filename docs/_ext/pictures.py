@@ -325,7 +325,7 @@ class NarrowPictures(SphinxTransform):
         """Add the narrow pictures before images are collected."""
         for image in list(self.document.findall(nodes.image)):
             path = Path(image["uri"])
-            if path.parent.name == "pictures" and path.stem in PICTURES:
+            if path.parent.name == "pictures":
                 narrow = image.deepcopy()
                 narrow["uri"] = str(path.with_stem(f"{path.stem}_narrow"))
                 image["classes"].append("wide")

@@ -38,7 +38,7 @@ PARTIAL_SHARE = 0.25
 
 #: Minimum number of rows, and maximum number of requested components as a fraction of the rows, for
 #: which the Lanczos method is used: it is 2 to 40 times as fast as a reduction of the whole matrix
-#: (`benchmarks/kernel_pca.py`).
+#: (`benchmarks/routes.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 

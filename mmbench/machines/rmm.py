@@ -32,11 +32,11 @@ and the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
 | `Fit.route` | taken by "auto" | cost |
 | --- | --- | --- |
 | the SVM's | (7) with B >= theta | none in addition to the SVM |
-| the SVM's | (7), solved like the SVM | 1 to 3 SVMs (benchmarks/rmm_growth.py) |
+| the SVM's | (7), solved like the SVM | 1 to 3 SVMs (benchmarks/peers.py, growth) |
 | root search | (13) and (14) | 10 warm RMMs |
 | Clarabel | never: solver="reference" | n^3 per iteration |
 
-The solution at a neighbouring grid point is a warm start (benchmarks/rmm_warm_start.py).
+The solution at a neighbouring grid point is a warm start (configs/rmm_fig2.yaml).
 
 References
 ----------

@@ -20,7 +20,7 @@ matrix         condition                                       cost
 inverse        a kernel other than linear, D below 1, equal    n^3 per D and an additional n x n
                weights                                         array: 5 to 8 times faster than a
                                                                decomposition
-                                                               (benchmarks/sigma_inverse.py)
+                                                               (benchmarks/routes.py)
 decomposition  otherwise                                       kernel PCA once for all D; with a
                                                                linear kernel in the feature space,
                                                                without any n x n array

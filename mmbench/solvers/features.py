@@ -19,7 +19,7 @@ interior point  the active set does not converge         as for the active set, 
 ==============  =======================================  ==========================================
 
 If no route finds an optimal solution, the caller continues with pairwise steps
-(`mmbench.machines.svm`). benchmarks/linear_growth.py compares these routes with liblinear.
+(`mmbench.machines.svm`). benchmarks/peers.py compares these routes with liblinear.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class SpreadMachine(CovarianceMachine):
     computation takes ten times as long as a Cholesky factorization; for a low-rank kernel matrix
     the computation time is negligible. Solver "gram" trains on the kernel matrix. Solver "auto"
     does the same if the kernel matrix is not of low rank, `scatter` is "mean" and the ridge is at
-    least LEAST_GRAM_RIDGE. benchmarks/m4_search.py and benchmarks/m4_growth.py compare the routes.
+    least LEAST_GRAM_RIDGE. The growth of both with n is in benchmarks/peers.py.
 
     A subclass implements `solve` and `solve_gram`.
     """

@@ -20,15 +20,13 @@ With row and class weights s the penalty of a row is ``C s_i``, and means and co
 weighted. The sums (31), (32) of the constraints then have the total weights of the classes in place
 of N_x and N_y, so the theta of (34)-(37) is the share of the positive class in the total weight.
 
-Routes of ``solver="auto"`` for n rows and k diagonal coordinates (`Fit.route`), with the benchmarks
-in which the routes are compared:
+Routes of ``solver="auto"`` for n rows and k diagonal coordinates (`Fit.route`); benchmarks/peers.py
+compares them with the reference (programs) and with the SVM (growth):
 
-    interior point    "margin", linear or with a low-rank kernel matrix: O(n k^2) per step.
-                      benchmarks/linear_growth.py, benchmarks/m4_routes.py
-    gram              "margin" with a kernel matrix of high rank: n^3/3 operations and a few SVMs.
-                      benchmarks/m4_growth.py, benchmarks/m4_search.py
+    interior point    "margin", linear or with a low-rank kernel matrix: O(n k^2) per step
+    gram              "margin" with a kernel matrix of high rank: n^3/3 operations and a few SVMs
     cone program      hard margin, reduction, or an open gap of the first route: Clarabel, with up
-                      to 30 copies of the rows in memory. benchmarks/m4_routes.py
+                      to 30 copies of the rows in memory
     branch and bound  "mean": one cone program per value of rho
     closed form       equal class means, zero variance, or a class without constraints
 

@@ -20,8 +20,8 @@ Routes, for n rows, d features, and a kernel matrix of rank r (`Fit.route`):
     cone program  solver "reference", "clarabel" or "ecos"
     closed form   equal class means, or class means that differ along a direction of zero variance
 
-benchmarks/m4_search.py compares the routes "secant" and "gram". The equation number is (4) in the
-MMRM paper and (12) in the M4 paper.
+benchmarks/peers.py measures the growth of "secant" and "gram" with n. The equation number is (4) in
+the MMRM paper and (12) in the M4 paper.
 
 References
 ----------

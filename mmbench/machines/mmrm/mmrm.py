@@ -28,8 +28,8 @@ route        when                                           cost
 Every route ends in a certificate that is recomputed from the whole program. If the first route of a
 kernel program does not reach the tolerance, the other route of "interior" and "whole" is tried, and
 then "highs" for up to 4000 rows; the best objective and the best bound are combined. Benchmarks:
-`benchmarks/mmrm_usps.py` and `benchmarks/mmrm_mnist.py` ("interior" against "highs"),
-`benchmarks/mmrm_grid.py` ("whole"), `benchmarks/mmrm_low_rank.py` ("whole" at low rank).
+`benchmarks/peers.py` ("auto" against "highs"), `benchmarks/mmrm_grid.py` ("whole"),
+`benchmarks/routes.py` ("whole" at low rank).
 
 References
 ----------

@@ -11,7 +11,7 @@ row for each class: the mean of the rows outside, with the sum of their costs. T
 the rows outside imply the constraint of their mean. With costs of at least 1/n_class, no restricted
 program is then unbounded.
 
-Measured times: `benchmarks/mmrm_usps.py` and `benchmarks/mmrm_mnist.py`.
+Measured times: `benchmarks/peers.py`, programs and growth.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ coefficients do not cancel and all steps are short. The second starting point th
 coefficients of the warm start.
 
 Cost: of order ``n^3`` per iteration, ``n r^2`` for a kernel of numerical rank r
-(`benchmarks/mmrm_grid.py` and `benchmarks/mmrm_low_rank.py`).
+(`benchmarks/mmrm_grid.py` and `benchmarks/routes.py`).
 """
 
 from typing import Any

@@ -18,7 +18,7 @@ features.
 
 Routes (`Fit.route`). Few of the n (n - 1)/2 pairs of rows are active. All routes except "reference"
 therefore add violated pairs to a restricted problem until the gap is at most the tolerance.
-benchmarks/rsvm_plus_pairs.py compares the routes.
+benchmarks/peers.py compares the routes.
 
 ============ ============================================== ====================================
 route        when                                           cost of a restricted problem

@@ -21,7 +21,7 @@ coordinate descent  linear kernel, more than 64 features; sparse  20 to 100 pass
 
 The number of passes grows with ``C k(x, x)``. If long rows need more passes than are allowed, the
 caller continues with pairwise steps (`mmbench.machines.svm`).
-benchmarks/sparse_rows.py compares this route with pairwise steps and with liblinear.
+benchmarks/peers.py compares this route with liblinear.
 
 References
 ----------

@@ -27,8 +27,7 @@ kernel on USPS: 1/22 of the time without Newton steps.
 
 In the quadratic term of the RMM's dual (8), the three variables of a row occur only as u_i. A step
 of the RMM therefore costs as much as a step of the SVM: the costs of u_i only have more pieces. The
-script benchmarks/rmm_growth.py measures both routes; benchmarks/rmm_memory.py measures SMO on
-working sets with little memory; benchmarks/peers.py compares both with SVC.
+script benchmarks/peers.py measures time and memory of both, and compares the SVM with SVC.
 
 A working set contains the rows with ``u_i != 0`` and the rows with ``u_i = 0`` that violate the
 optimality conditions most. `Descent` solves the restricted problem of the working set, in which all

@@ -74,7 +74,13 @@ def _draw(
         for axes in panels[1:]:
             axes.set_ylim(bottom=0)
         handles, names = panels[0].get_legend_handles_labels()
-        canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
+        datasets = points.dataset.unique()
+        if len(datasets) > 1:
+            canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
+        else:  # the line of the rival is labelled
+            title = f"{title}: {datasets[0]}"
+            for axes in panels:
+                _label_line(axes, datasets[0])
         canvas.suptitle(title)
     kept = [f", {k:.0f} % of the rows kept" if k == k else "" for k in points.kept]
     return "\n".join(
@@ -118,6 +124,24 @@ def _draw_curve(
     others: Any = points[(points.machine == rival) & points[column].notna()]
     for level, label in zip(others[column], others.label, strict=True):
         axes.axhline(level, color=style["color"], ls="--", label=f"{dataset}, {label}")
+
+
+def _label_line(axes: Axes, dataset: str) -> None:
+    """Label the horizontal lines of a panel with the names of their machines."""
+    for line in axes.get_lines():
+        label, prefix = str(line.get_label()), f"{dataset}, "
+        if label.startswith(prefix):
+            axes.annotate(
+                label.removeprefix(prefix),
+                (0.05, line.get_ydata()[0]),  # type: ignore[index]
+                (0, -4),
+                axes.get_yaxis_transform(),
+                "offset points",
+                va="top",
+                color=line.get_color(),
+                zorder=5,
+                bbox={"fc": "white", "ec": "none", "alpha": 0.85, "pad": 1},
+            )
 
 
 # At ν = 1 the M4 is equivalent to the MPM.

@@ -104,7 +104,7 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
 def _panel(
     axes: Axes, name: str, data: Prepared, decisions: Mapping[str, Decision], machines: list[str]
 ) -> None:
-    """Draw test points, hollow training points, and the boundary of each decision function.
+    """Draw test points, hollow training points, and the labelled boundary of each machine.
 
     `decisions` has the label of each machine; `machines` are the corresponding keys of `STYLES`,
     followed by "bayes".
@@ -124,11 +124,29 @@ def _panel(
     across, up = np.linspace(left, right, RESOLUTION), np.linspace(low, high, RESOLUTION)
     grid = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
     drawn = {**decisions, "Bayes classifier": lambda points: bayes(name, points)}
-    for machine, (label, decide) in zip(machines, drawn.items(), strict=True):
+    for k, (machine, (label, decide)) in enumerate(zip(machines, drawn.items(), strict=True), 1):
         ink, dashes, width = STYLES.get(machine, ("grey", "-", 1.2))
         values = decide(grid).reshape(RESOLUTION, RESOLUTION)
-        axes.contour(across, up, values, [0.0], colors=ink, linestyles=[dashes], linewidths=width)
-        axes.plot([], [], color=ink, ls=dashes, lw=width, label=label)
+        style = {"colors": ink, "linestyles": [dashes], "linewidths": width}
+        boundary = axes.contour(across, up, values, [0.0], **style)
+        # Labels differ in height, as boundaries may coincide.
+        height = low + (high - low) * k / (len(drawn) + 1)
+        path = np.vstack(boundary.allsegs[0] or [np.empty((0, 2))])
+        if len(path):
+            at = path[np.argmin(np.abs(path[:, 1] - height))]
+            side = 1 if machine in ("mpm", "bayes") else -1
+            axes.annotate(
+                label,
+                at,
+                (18 * side, 0),
+                textcoords="offset points",
+                ha="left" if side > 0 else "right",
+                va="center",
+                color=ink,
+                zorder=5,
+                bbox={"fc": "white", "ec": "none", "alpha": 0.85, "pad": 1},
+                arrowprops={"arrowstyle": "-", "color": ink, "lw": 0.6, "shrinkB": 0},
+            )
     axes.set(aspect="equal", xlim=(left, right), ylim=(low, high))
     axes.set(xlabel="feature 1", ylabel="feature 2")
 

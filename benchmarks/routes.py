@@ -1,0 +1,104 @@
+"""CPU time of routes of mmbench beside the general method that each replaces, as a CSV table.
+
+    python benchmarks/routes.py --out benchmarks/results/routes.csv [--rows 1000 2000]
+
+inverse   Sigma-SVM, RBF: the kernel by an inverse, beside a decomposition of the Gram matrix
+lanczos   20 components of kernel PCA by Lanczos steps, beside a decomposition of the Gram matrix
+low rank  MMRM on two overlapping classes in the plane: a factor of the Gram matrix, beside the
+          whole matrix
+
+Rows are generated. One thread; the difference is relative, of objectives or of variances.
+"""
+
+import argparse
+import csv
+import time
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from mmbench.kernels import Kernel
+from mmbench.machines import MMRM, kernel_pca, sigma_svm
+from mmbench.machines.base.problem import BinaryProblem
+from mmbench.machines.mmrm import program
+
+FIELDS = ("route", "n", "seconds", "general_seconds", "ratio", "difference")
+
+
+def classes(n, d, share):
+    """Return rows of two classes that overlap, labels -1 and 1; `share` is the second class's."""
+    random = np.random.default_rng(0)
+    y = np.where(random.random(n) < share, 1.0, -1.0)
+    return random.normal(size=(n, d)) + 0.4 * y[:, None], y
+
+
+def inverse(n, general):
+    """Return a function that trains a Sigma-SVM and returns its objective."""
+    X, y = classes(n, 20, 0.5)
+    kernel = Kernel("rbf", 0.05)
+    problem = BinaryProblem(X, y, kernel, kernel(X, X))
+    without = {"new": lambda problem, D: None} if general else {"new": sigma_svm.inverse_kernel}
+
+    def train():
+        with patch.object(sigma_svm, "inverse_kernel", **without):
+            return sigma_svm.train_sigma_svm(problem, [(0.5, 10.0)], "auto", 1e-3)[0].fit.objective
+
+    return train
+
+
+def lanczos(n, general):
+    """Return a function that decomposes a Gram matrix and returns the variances."""
+    X, y = classes(n, 20, 0.5)
+    problem = BinaryProblem(X, y, Kernel("rbf", 0.05))
+    _ = problem.gram
+
+    def decompose():
+        with patch.object(kernel_pca, "LANCZOS_ROWS", np.inf if general else 0):
+            return kernel_pca.spectrum(problem, 20).variances
+
+    return decompose
+
+
+def low_rank(n, general):
+    """Return a function that trains an MMRM and returns its objective."""
+    X, y = classes(n, 2, 0.03)
+
+    def train():
+        with patch.object(program, "MOST_RANK", 0 if general else program.MOST_RANK):
+            return MMRM().fit(X, y).fits_[0].objective
+
+    return train
+
+
+def timed(call):
+    """Return CPU seconds and the value of a call."""
+    start = time.process_time()
+    value = np.asarray(call())
+    return time.process_time() - start, value
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--rows", type=int, nargs="*", default=[1000, 2000])
+    options = parser.parse_args()
+    options.out.parent.mkdir(exist_ok=True)
+    with options.out.open("w", newline="") as file, threadpool_limits(1):
+        table = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        table.writeheader()
+        for make in (inverse, lanczos, low_rank):
+            make(120, False)()  # compiles
+            for n in options.rows:
+                (ours, one), (general, two) = timed(make(n, False)), timed(make(n, True))
+                difference = float(np.abs(one / two - 1).max())
+                name = make.__name__.replace("_", " ")
+                values = (ours, general, general / ours, difference)
+                texts = [f"{value:.3g}" for value in values]
+                table.writerow(dict(zip(FIELDS, (name, n, *texts), strict=True)))
+                file.flush()
+
+
+if __name__ == "__main__":
+    main()

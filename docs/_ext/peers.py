@@ -1,0 +1,291 @@
+"""Tables and pictures of the benchmarks, from the files in ``benchmarks/results``.
+
+``{peers} TASK`` writes the table of a task; the pictures are ``pictures/peers_*.svg``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from docutils import nodes
+from docutils.statemachine import StringList
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from mmbench.machines import MACHINES, alias_of
+from mmbench.tables.figures.style import COLOURS, DASHES, SETTINGS
+
+FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "peers.csv"
+NAMES = {
+    "mnist": "MNIST",
+    "letter": "Letter",
+    "ida_banana": "Banana",
+    "ida_image": "Image",
+    "usps": "USPS",
+    "generated": "generated",
+    "documents": "documents",
+    "SVC": "SVC of scikit-learn",
+    "libsvm": "libsvm",
+    "Intel": "SVC of Intel",
+    "LinearSVC": "LinearSVC (liblinear)",
+    "reference": "reference solver",
+    "rmm 0.1": "RMM, B near 1",
+}
+#: Headings of the first columns, by the column of the file.
+HEADS = {"data": "Data", "n": "Rows", "d": "Features", "machine": "Machine", "kernel": "Kernel"}
+#: Columns that distinguish the rows of a table; other settings are summarised by a range.
+LINES = {
+    "kernel": ["data", "n", "d"],
+    "classes": ["data", "n", "d"],
+    "linear": ["data", "n", "d"],
+    "programs": ["machine", "kernel"],
+    "search": ["machine", "data", "n"],
+}
+Rows = Iterator[list[str]]
+
+
+def table_of(task: str) -> pd.DataFrame:
+    """Return the measurements of a task, with the column ``kernel``."""
+    table = pd.read_csv(FILE)
+    table = table[table.task == task]
+    return table.assign(kernel=np.where(table.gamma > 0, "RBF", "linear"))
+
+
+def name_of(value: object) -> str:
+    """Return the name of a data set, machine or package."""
+    if not isinstance(value, str):
+        return f"{value:,}"
+    machine = value in MACHINES
+    return NAMES.get(value) or (alias_of(value).label if machine else None) or value
+
+
+def short(value: float) -> str:
+    """Return a number with two significant digits and without an exponent."""
+    return f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def spanned(values: pd.Series) -> str:
+    """Return the median of some values, and their range if they differ."""
+    values = values.dropna()
+    if values.empty:
+        return "–"
+    low, middle, high = map(short, values.quantile([0, 0.5, 1]))
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def compared(task: str) -> Rows:
+    """Yield the rows of a table of CPU times relative to mmbench's."""
+    table = table_of(task)
+    others = [name for name in dict.fromkeys(table.contender) if name != "mmbench"]
+    given = LINES[task]
+    heads = [HEADS[name] for name in given]
+    excess = [] if task in ("classes", "search") else ["Largest excess"]
+    yield [*heads, "mmbench, CPU ms", *map(name_of, others), *excess]
+    yield ["---"] * len(heads) + ["---:"] * (1 + len(others) + len(excess))
+    for values, part in table.groupby(given, sort=False):
+        parts = {name: part[part.contender == name] for name in ("mmbench", *others)}
+        row = [name_of(value) for value in values]
+        row.append(spanned(1e3 * parts["mmbench"].seconds))
+        row += [spanned(parts[name].ratio) for name in others]
+        if excess:
+            largest = (own.excess.max() for own in parts.values())
+            row.append(" / ".join("–" if np.isnan(v) else f"{v:.0e}" for v in largest))
+        yield row
+
+
+def predictions() -> Rows:
+    """Yield the rows of the table of predictions."""
+    table = table_of("classes")
+    names = list(dict.fromkeys(table.contender))
+    yield ["Data", "Rows predicted", "mmbench, CPU ms", *map(name_of, names[1:])]
+    yield ["---", "---:"] + ["---:"] * len(names)
+    for (data, n), part in table.groupby(["data", "n"], sort=False):
+        own = part.set_index("contender")
+        for rows in (1, 10000):
+            seconds = own[f"predict_{rows}"]
+            ratios = [seconds.get(name, np.nan) / seconds["mmbench"] for name in names[1:]]
+            title = name_of(data)
+            texts = ("–" if np.isnan(ratio) else short(ratio) for ratio in ratios)
+            yield [f"{title}, {n:,} rows", f"{rows:,}", short(1e3 * seconds["mmbench"]), *texts]
+
+
+def growth() -> Rows:
+    """Yield one row per kernel and machine: time, ratio to the SVM, exponent of n and memory."""
+    table = table_of("growth").dropna(subset=["seconds"])
+    yield ["Kernel", "Machine", "Rows", "CPU s", "SVM = 1", "Exponent of n", "Memory, MB"]
+    yield ["---", "---", *["---:"] * 5]
+    for kernel, whole in table.groupby("kernel", sort=False):
+        for name, own in whole.groupby("contender", sort=False):
+            last = own.sort_values("n").iloc[-1]
+            power = slope(own)
+            yield [
+                str(kernel),
+                name_of(name),
+                f"{last.n:,}",
+                short(last.seconds),
+                short(last.ratio),
+                "–" if np.isnan(power) else f"{power:.1f}",
+                f"{last.memory_mb:.0f}",
+            ]
+
+
+def slope(own: pd.DataFrame) -> float:
+    """Return the exponent of n between the two largest sizes, NaN if there is one size."""
+    last = own.sort_values("n").iloc[-2:]
+    if len(last) < 2:
+        return np.nan
+    return float(np.diff(np.log(last.seconds))[0] / np.diff(np.log(last.n))[0])
+
+
+def first() -> Rows:
+    """Yield the CPU seconds of the first fit of each machine."""
+    table = table_of("first").pivot(index="contender", columns="kernel", values="seconds")
+    table = table.reindex(columns=["linear", "RBF"])
+    order = dict.fromkeys(table_of("first").contender)
+    yield ["Machine", "Linear kernel, CPU s", "RBF kernel, CPU s"]
+    yield ["---", "---:", "---:"]
+    for name in order:
+        seconds = (table.at[name, kernel] for kernel in ("linear", "RBF"))
+        yield [name_of(name), *("–" if np.isnan(value) else f"{value:.1f}" for value in seconds)]
+
+
+def source() -> Rows:
+    """Yield the packages, their versions and the processor."""
+    table = pd.read_csv(FILE)
+    yield ["Package", "Version"]
+    yield ["---", "---"]
+    yield from (text.rsplit(" ", 1) for text in sorted(set(table.version), key=str.lower))
+    yield ["processor", ", ".join(sorted(set(table.processor.dropna())))]
+    yield ["repeats per measurement", spanned(table.repeats)]
+    yield ["largest time divided by least time of the repeats", spanned(table.spread)]
+
+
+def routes() -> Rows:
+    """Yield the table of routes beside general methods, from ``routes.csv``."""
+    texts = {
+        "inverse": ["Σ-SVM, RBF kernel", "a decomposition of the Gram matrix"],
+        "lanczos": ["20 components of kernel PCA", "a decomposition of the Gram matrix"],
+        "low rank": ["MMRM, overlapping classes in the plane", "the whole Gram matrix"],
+    }
+    table = pd.read_csv(FILE.with_name("routes.csv"))
+    yield ["Problem", "Compared with", "Rows", "Times faster", "Relative difference"]
+    yield ["---", "---", "---:", "---:", "---:"]
+    for row in table.itertuples():
+        yield [*texts[row.route], f"{row.n:,}", f"{row.ratio:.2g}", f"{row.difference:.0e}"]
+
+
+class Peers(SphinxDirective):
+    """``{peers} TASK``: the table of a task."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table."""
+        task = self.arguments[0]
+        special = {
+            "growth": growth,
+            "first": first,
+            "predictions": predictions,
+            "source": source,
+            "routes": routes,
+        }
+        rows = special[task]() if task in special else compared(task)
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        node = nodes.container()
+        self.state.nested_parse(StringList(lines, source="peers"), self.content_offset, node)
+        self.env.note_dependency(str(FILE))
+        return node.children
+
+
+def ratios_of(canvas: Figure, task: str) -> None:
+    """Draw the ratio of each rival's CPU time to mmbench's, one row per data set and size."""
+    table = table_of(task)
+    axes = canvas.subplots()
+    places = list(table.groupby(LINES[task], sort=False).groups)
+    others = [name for name in dict.fromkeys(table.contender) if name != "mmbench"]
+    axes.axvline(1.0, color="0.4", lw=0.8)
+    for k, name in enumerate(others):
+        own = table[table.contender == name]
+        rows = [places.index(tuple(p)) for p in own[LINES[task]].itertuples(index=False)]
+        height = np.array(rows) + 0.22 * (k - (len(others) - 1) / 2)
+        axes.plot(own.ratio, height, "osD^"[k], color=COLOURS[k], label=name_of(name), alpha=0.8)
+    labels = [f"{name_of(data)}\n{n:,} × {d:,}" for data, n, d in places]
+    axes.set_yticks(range(len(places)), labels)
+    axes.set_ylim(len(places) - 0.5, -0.5)
+    axes.set_xscale("log")
+    axes.set_xlabel("CPU time relative to mmbench")
+    axes.xaxis.set_major_formatter("{x:g}")
+    canvas.set_figheight(0.5 * len(places) + 0.8)
+    canvas.legend(loc="outside upper left", ncols=2)
+
+
+def draw_growth(canvas: Figure) -> None:
+    """Draw CPU seconds against the number of rows, with the names at the ends of the lines."""
+    table = table_of("growth").dropna(subset=["seconds"])
+    kernels = list(dict.fromkeys(table.kernel))
+    wide = canvas.get_figwidth() > 5
+    shape = (1, len(kernels)) if wide else (len(kernels), 1)
+    canvas.set_figheight(4.2 if wide else 4.2 * len(kernels))
+    for axes, kernel in zip(canvas.subplots(*shape, squeeze=False).ravel(), kernels, strict=True):
+        own = table[table.kernel == kernel]
+        ends = []
+        for k, (name, line) in enumerate(own.groupby("contender", sort=False)):
+            line = line.sort_values("n")
+            style = {"color": COLOURS[k % len(COLOURS)], "ls": DASHES[k % len(DASHES)]}
+            axes.loglog(line.n, line.seconds, marker="o", ms=3, **style)
+            ends.append((line.n.iloc[-1], line.seconds.iloc[-1], name_of(name), style["color"]))
+        label_ends(axes, ends)
+        sizes = sorted(set(own.n))
+        axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
+        axes.minorticks_off()
+        data = "MNIST, odd or even digits" if kernel == "RBF" else "generated rows, 54 features"
+        axes.set(title=f"{kernel} kernel: {data}", xlabel="training rows n", ylabel="CPU seconds")
+
+
+def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]]) -> None:
+    """Write the names of lines beside their ends, at a distance from each other."""
+    low, high = np.log(axes.get_ylim())
+    left, right = np.log(axes.get_xlim())
+    beside = right + 0.08 * (right - left)
+    step, at = (high - low) / 22, -np.inf
+    for n, seconds, name, ink in sorted(ends, key=lambda end: end[1]):
+        at = max(at + step, np.log(seconds))
+        axes.annotate(
+            name,
+            (n, seconds),
+            (np.exp(beside), np.exp(at)),
+            color=ink,
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": ink, "lw": 0.4, "shrinkA": 0, "shrinkB": 2},
+        )
+    axes.set_ylim(top=max(np.exp(high), np.exp(at + step)))
+
+
+def draw_all(app: Sphinx) -> None:
+    """Write the pictures into ``docs/pictures``."""
+    folder = Path(app.srcdir) / "pictures"
+    folder.mkdir(exist_ok=True)
+    with rc_context({**SETTINGS, "font.size": 9}):
+        for width, suffix in ((7.0, ""), (4.0, "_narrow")):
+            for task in ("kernel", "linear"):
+                canvas = Figure(figsize=(width, 3), layout="constrained")
+                ratios_of(canvas, task)
+                canvas.savefig(folder / f"peers_{task}{suffix}.svg", metadata={"Date": None})
+            canvas = Figure(figsize=(width, 3), layout="constrained")
+            draw_growth(canvas)
+            canvas.savefig(
+                folder / f"peers_growth{suffix}.svg", bbox_inches="tight", metadata={"Date": None}
+            )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directive, and draw before the pages are read."""
+    app.add_directive("peers", Peers)
+    app.connect("builder-inited", draw_all)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
