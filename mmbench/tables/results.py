@@ -215,7 +215,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
             own, _, deviation = line.note.partition(f"{key.dataset}: ")
             note, mark, reason = own.removesuffix("; ").partition(NO_TARGET)
             texts = {"note": note.removesuffix("; "), "objection": mark + reason}
-            rows.append({**line._asdict(), **dict.fromkeys(CODE, ""), **texts, "key": key})
+            rows.append({**dict.fromkeys(CODE, ""), **line._asdict(), **texts, "key": key})
             deviations[key.dataset] = (deviation,) if deviation else ()
     remarks = (f"Read from {path}: values of single records are not shown.",)
     frame, plan = as_long_table(rows), plan or Plan(folder.name)

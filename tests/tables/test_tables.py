@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shutil
 import subprocess
@@ -492,6 +493,15 @@ def test_a_reference_table_has_every_format_and_layout(reference) -> None:
     assert r"92 / 89 \textasciitilde{}" in table(folder, "latex")
     assert "95.4 / " not in table(folder, layout="generic")
     assert "values of single records are not shown" in table(folder, layout="generic")
+
+
+def test_the_csv_of_a_reference_table_keeps_versions_and_fingerprints() -> None:
+    folder = resources.REFERENCE / "geometry"
+    stored, shown = (folder / "table.csv").read_text(), table(folder, "csv")
+    rows = [list(csv.DictReader(text.splitlines())) for text in (stored, shown)]
+    codes = [[(row["version"], row["fingerprint"]) for row in part] for part in rows]
+    assert codes[0] == codes[1]
+    assert all(all(code) for code in codes[1])
 
 
 def test_a_file_that_is_no_table_is_named(reference) -> None:
