@@ -256,7 +256,7 @@ def _certified(
 
 
 def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) -> float:
-    """Return b, given the scores multiplied by `root` and the weights of the training errors."""
+    """Return b from the scores, multiplied by `root`, and the weights of the training errors."""
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))
         return -0.5 * float(sum(means))

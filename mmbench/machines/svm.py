@@ -121,8 +121,9 @@ class SVM(WeightedClassifier):
 
     Notes
     -----
-    In place of scikit-learn's SVC: with more than two classes, `coef_`, `intercept_`, `dual_coef_`
-    and decision values of pairs have the opposite sign, and `dual_coef_` has one row per pair.
+    Differences from scikit-learn's SVC: with more than two classes, `coef_`, `intercept_`,
+    `dual_coef_` and decision values of pairs have the opposite sign, and `dual_coef_` has one row
+    per pair.
     Negative sample weights are refused, where SVC removes the rows. A linear machine does not store
     its support vectors, which are ``X[support_]``. There is no ``probability=True``; use
     scikit-learn's CalibratedClassifierCV.

@@ -97,7 +97,7 @@ class View:
 
 
 class StoredView(View):
-    """A stored kernel matrix of all rows, or of given rows; other kernel values are computed."""
+    """View with a stored kernel matrix of all rows or `rows`; it computes other kernel values."""
 
     def __init__(self, X: NDArray, kernel: Kernel, gram: StoredGram, rows: NDArray | None = None):
         super().__init__(X, kernel)

@@ -201,8 +201,8 @@ class HingeInteriorPoint:
         """Set the initial w and variables of a subclass; return the largest product of these
         variables.
 
-        w is scaled down to a mean decision of at most 1. With w = v and a large C the decisions
-        would be so large that the surplus of the rows loses its digits. Scaling also halves the
+        w is scaled down to a mean decision of at most 1. With w = v and a large C, large
+        decisions would cause cancellation in the surplus of the rows. Scaling also halves the
         number of iterations.
         """
         size = float(np.abs(self.Z @ self.at["v"]).mean())
@@ -224,8 +224,8 @@ class HingeInteriorPoint:
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
         """Return three blocks of the Newton matrix.
 
-        The blocks are (w, w) or its diagonal, (w, added), and (added, added),
-        for the unknowns that a subclass adds.
+        The blocks couple w with w (the matrix or its diagonal), w with the unknowns that a
+        subclass adds, and these unknowns with each other.
         """
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 

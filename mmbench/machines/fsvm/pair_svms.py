@@ -119,7 +119,7 @@ class JointSolution(Result):
     rounds: int
     #: Number of iterations of the SVM solver for each pair.
     pair_iterations: list[int]
-    #: Warm start for another C.
+    #: Warm start for a training with another C.
     state: Any = None
 
     def extreme_eigenvalues(self) -> tuple[float, float]:

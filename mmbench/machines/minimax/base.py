@@ -48,8 +48,8 @@ from mmbench.machines.minimax.spread import GramSpread
 from mmbench.solvers.result import Result
 
 #: The rank of a kernel matrix is estimated from a submatrix with every k-th row and column (k >=
-#: 2). Maximum number of rows of this submatrix; and maximum ratio of its rank to its number of rows
-#: for which the kernel matrix is treated as a low-rank matrix.
+#: 2). `RANK_ROWS` is the maximum number of rows of this submatrix. The kernel matrix is treated as
+#: low-rank if the rank of the submatrix is at most `LOW_RANK_SHARE` times its number of rows.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
 #: Lower bound on the relative ridge for the Gram route. A smaller ridge is lost in the rounding

@@ -305,8 +305,7 @@ class OfLowRank(Refined):
 #: Step length relative to the step length to the boundary.
 BOUNDARY_FRACTION = 0.995
 
-#: Primal residual after a step above which `Whole` replaces `Reduced`, if the step has increased
-#: it.
+#: `Whole` replaces `Reduced` if a step increases the primal residual to more than this limit.
 REDUCED_RESIDUAL_LIMIT = 1e-6
 
 #: Iterations end if the value is below minus this number, which proves that the program without the

@@ -111,7 +111,7 @@ class Program(ABC):
 
     @property
     def class_shares(self) -> NDArray:
-        """Weight of each row divided by the sum of its class: the multipliers 1/n_class."""
+        """Weight of each row divided by the total weight of its class: multipliers 1/n_class."""
         return self.row_weights / self.class_sizes[(self.y > 0).astype(int)]
 
     @cached_property

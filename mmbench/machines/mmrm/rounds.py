@@ -7,8 +7,8 @@ column is violated, the iterate is refined, one LU factorization computes the ex
 pricing is repeated at the vertex.
 
 A restricted program with few rows may be unbounded because some c_k < 0. It therefore has one more
-row for each class: the mean of the rows outside, with the sum of their costs. The constraints of
-the rows outside imply the constraint of their mean. With costs of at least 1/n_class, no restricted
+row for each class: the mean of the omitted rows, with the sum of their costs. The constraints of
+the omitted rows imply the constraint of their mean. With costs of at least 1/n_class, no restricted
 program is then unbounded.
 
 Measured times: `benchmarks/peers.py`, programs and growth.

@@ -12,7 +12,7 @@ define the same program, up to b. The entries of the shifted matrix are of order
 
 The first starting point has tiny reduced costs s and large coefficients mu/s: if the kernel is
 smooth, all dual feasible points have tiny reduced costs. From a start with s of order one, half of
-the iterations are needed to reach them. If the classes overlap little or one class is rare, large
+the iterations are needed to reduce s. If the classes overlap little or one class is rare, large
 coefficients do not cancel and all steps are short. The second starting point therefore has the
 coefficients of the warm start.
 

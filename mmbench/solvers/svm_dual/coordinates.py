@@ -6,10 +6,10 @@ The attribute `gram` of the problem contains the rows Z in place of the Gram mat
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
 
 over a single u_i, with one product of the row with w and one update of w (Hsieh et al. 2008). The
-sum of the minimising u decreases in b, and the optimal b is its root, found by secants. Its slope
-is ``-e' K_FF^-1 e`` for the free rows F and ``e = (1, ..., 1)``, in magnitude at least
-``|F|^2 / ||Z_F' e||^2``, which gives the first step. Each minimisation starts at the minimum for
-the previous b, and its tolerance decreases with the steps of b.
+sum of the minimising u decreases in b, and the optimal b is its root, found by secants. The slope
+of the sum is ``-e' K_FF^-1 e`` for the free rows F and ``e = (1, ..., 1)``. Its magnitude is at
+least ``|F|^2 / ||Z_F' e||^2``; this bound gives the first step. Each minimisation starts at
+the minimum for the previous b, and its tolerance decreases with the steps of b.
 
 ==================  ============================================  ================================
 route               condition                                     cost

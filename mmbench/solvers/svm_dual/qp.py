@@ -27,8 +27,8 @@ ROUNDING_FACTOR = 4.0
 #: above 1 since decisions at rows at a bound vary by more than decisions at rows inside a piece.
 UNRESOLVED_TOLERANCES = 4.0
 
-#: Minus a dual value is at most the objective at w = 0; a relative excess up to this tolerance is
-#: attributed to rounding errors of sums.
+#: The lower bound (minus a dual value) is at most the objective at w = 0; a relative excess up to
+#: this tolerance is attributed to rounding errors of sums.
 SUM_ROUNDING = 1e-12
 
 

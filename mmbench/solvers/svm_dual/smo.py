@@ -119,8 +119,8 @@ IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
 LEAST_DECREASE = 1e-12
 
 #: On a `LazyGram` with more rows, the first n steps are taken on all rows, and the next steps on
-#: working sets. CPU time relative to steps on all rows alone, with C = 100: 1/6 on 5300 rows of
-#: Banana, 1/3 on 8000 rows of Letter; with C = 1 the first n steps solve both.
+#: working sets. With C = 100, the CPU time is 1/6 (5300 rows of Banana) and 1/3 (8000 rows of
+#: Letter) of the CPU time without working sets; with C = 1 the first n steps solve both problems.
 MOST_ROWS_PER_STEP = 3000
 
 #: Factors by which the KKT tolerance is multiplied, tried in turn.
