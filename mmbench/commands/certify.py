@@ -451,7 +451,7 @@ def _linear_problems(
     pairs = [("rest", c) for c in classes] if one_vs_rest else list(combinations(classes, 2))
     of_class: Any = None
     if not ours:
-        # "balanced" refers to the weights of rows in LinearSVC, to their number in SGDClassifier
+        # "balanced" class weights: LinearSVC sums row weights per class, SGDClassifier counts rows
         balanced = {} if hasattr(model, "alpha") else {"sample_weight": weights}
         kinds = getattr(model, "class_weight", None)
         of_class = compute_class_weight(kinds, classes=classes, y=labels, **balanced)

@@ -72,7 +72,7 @@ def plan(
 
 
 def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int | None) -> list[Job]:
-    """Return the jobs with jobs of the source experiment as parents.
+    """Return the jobs, each with its parent jobs in the source experiment.
 
     The parent of a job is the source's job of the same split; if `splits` is given, the parents are
     the source's jobs of the first `splits` splits.

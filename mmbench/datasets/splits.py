@@ -6,8 +6,8 @@ spawn_key=(repeat,))``, so additional repeats do not change earlier repeats, and
 repeat use the same permutation of the rows.
 
 A file of folds is a CSV file with one line per row of the data. Each column is one partition, and
-each table cell contains the fold (a number or a word) in which the row is a test row. If the table
-cell is empty, the row is always a training row. A first line of column names is skipped.
+each table cell contains the fold (a number or a word) in which the row is a test row. A row with
+an empty cell is always a training row. A first line of column names is skipped.
 """
 
 import csv

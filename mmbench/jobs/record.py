@@ -233,7 +233,7 @@ class Record:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Record:
-        """Return the record with a content in JSON types.
+        """Construct a record from a mapping of JSON types.
 
         Raises
         ------

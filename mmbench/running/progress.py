@@ -134,8 +134,8 @@ def readable(n_bytes: float) -> str:
     return f"{gib:.1f} GiB" if gib >= 1 else f"{n_bytes / 2**20:.0f} MiB"
 
 
-#: CPU time of a split relative to the SVM, by column, if it is not about equal; measured in `easy`
-#: with 270 and 1000 training rows, the larger value.
+#: CPU time of a split relative to the SVM, by column; columns with a ratio of about 1 are omitted.
+#: The larger of the values measured in `easy` with 270 and 1000 training rows.
 COSTS = {
     "logistic_regression": 0.1,
     "lssvm": 7.0,

@@ -130,8 +130,8 @@ def stacked(
 ) -> Grid:
     """Return a block with one row per place and entry of `texts`, and one column per machine.
 
-    The second column has the names of the entries. With a caption, the rows do not name the kernel,
-    which is part of the caption.
+    The second column has the names of the entries. If there is a caption, it names the kernel, and
+    the rows do not.
     """
     rows = []
     for place in places:
@@ -376,7 +376,7 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     """Print the best machine of each place, and machines that do not differ from it, in bold.
 
     Each machine is compared with the best one by a paired test. Returns a note with the names of
-    the tests; places without values of single splits are not changed.
+    the tests. Entries without values of single splits are not marked.
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     known = [(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None]

@@ -297,7 +297,7 @@ class Sheet:
         return Shown(text, row) if row.metric else text
 
     def cite(self, row: Row, kernel: bool = True) -> str:
-        """Return the footnote marks of a table cell: the note, and the reason against a comparison.
+        """Return the footnote marks of a table cell: its note, and why it is not compared.
 
         The reason is often the same for a whole column, so its footnote names no table cell. The
         note "not run" gets no footnote. If `kernel` is true, the footnote names the kernel.

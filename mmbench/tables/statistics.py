@@ -94,7 +94,7 @@ def z_value(measured: float, published: float, se: float) -> float:
 
 
 def wins_and_losses(first: NDArray, second: NDArray) -> tuple[int, int]:
-    """Return the numbers of test rows that only the first, and only the second machine has right.
+    """Return the numbers of test rows classified correctly by only the first or second machine.
 
     `first` and `second` are masks of the correctly classified test rows, shape (n_test,).
     """
@@ -302,7 +302,7 @@ def detectable_difference(
     """Return the true mean difference that `paired_p` finds significant with some probability.
 
     `sd` is the standard deviation of the differences of two machines on single splits, and `n` the
-    number of splits, at least 2. The level of the test is `LEVEL`, its probability is `power`.
+    number of splits, at least 2. The significance level is `LEVEL`, the power is `power`.
 
     Notes
     -----
@@ -428,7 +428,7 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     The weights of the data sets are drawn from a Dirichlet distribution with parameter 1 per data
     set, and parameter 1/2 for an additional data set with difference 0 (the prior). Each pair of
     data sets is worse, equivalent or better, according to the mean of its two differences. The
-    outcome with the largest total weight of pairs is counted for the draw.
+    outcome of a draw is the class of pairs with the largest total weight.
 
     `differences` has one difference between the means of two machines per data set; differences of
     at most `rope` are practically equivalent. The result is None for fewer than two differences.

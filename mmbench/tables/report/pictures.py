@@ -26,7 +26,7 @@ Spec = dict[str, Any]
 
 
 class Point(NamedTuple):
-    """The point of a table cell.
+    """The plotted point of a table cell.
 
     `error` is half the length of the error bar, and `hint` is the last line of the hover text.
     """

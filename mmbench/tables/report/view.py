@@ -248,8 +248,8 @@ def summarize(view: View) -> dict[str, Any]:
     timed = sheet.frame[sheet.frame.metric.isin(SECONDS)]
     seconds = sum((timed.measured * timed.n).fillna(0.0))
     fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
-    # Fits that stop by a rule of the machine, not by the gap, are stated apart. Gaps without a
-    # tolerance are used only if no gap has a tolerance.
+    # Fits that stop by a rule of the machine, not by the gap, are reported separately. Gaps without
+    # a tolerance are used only if no gap has a tolerance.
     gaps = [
         (fit[0] == Status.STOPPED_BY_RULE, fit[1], fit[2]) for fit in fits if fit[1] is not None
     ]
