@@ -86,8 +86,8 @@ def count_errors(
 ) -> tuple[dict[str, Any], NDArray]:
     """Return the metrics and predictions of one-vs-one decision values, shape (n_test, n_pairs).
 
-    `ties` is the rule for equal numbers of votes in errors and accuracy; with "expected", the
-    predictions are made by the rule "lowest". Test rows of a class without training rows always
+    `ties` is the tie-breaking rule of errors and accuracy; with "expected", the predictions use the
+    rule "lowest". Test rows of a class without training rows always
     count as errors.
     """
     counts = votes(decisions, len(classes))

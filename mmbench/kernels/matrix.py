@@ -323,7 +323,7 @@ class LazyGram:
         if self.columns is None:
             self.add_columns(rows, u[rows], out)
             return out
-        slots = self._stored(rows)  # most of the stored rows, and BLAS needs no compilation
+        slots = self._stored(rows)  # most stored rows are needed, and BLAS needs no compilation
         coefficients = np.zeros(self.slots[-1])
         coefficients[slots] = u[rows]
         return coefficients @ self.values[: len(coefficients)]

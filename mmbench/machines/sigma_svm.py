@@ -78,8 +78,8 @@ from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 #: entries 1 of the identity matrix.
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
-#: Lower bound on the mean eigenvalue of Kc relative to s for the inverse: below this ratio the
-#: difference ``I - s P`` cancels.
+#: The inverse is used only if the mean eigenvalue of Kc, relative to s, is at least this value:
+#: below it the difference ``I - s P`` cancels.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
 #: Lower bound on s relative to the trace of Kc for the inverse: below this ratio the Cholesky

@@ -55,7 +55,7 @@ LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 #: smaller of C and the largest multiplier.
 ROUNDING_SHARE = 2e-6
 
-#: Tolerance for a decision that must equal a slope, or must not exceed a slope.
+#: Tolerance of the equations and inequalities between decisions and slopes.
 SLOPE_TOLERANCE = 1e-10
 
 #: Maximum number of solutions of one linear system, including iterative refinements.
@@ -88,9 +88,9 @@ def solve_in_features(
 ) -> PiecewiseSolution:
     """Solve the dual of the linear SVM, or of the RMM with decisions within [-B, B].
 
-    `dual` has rows Z of shape (n, k) in place of the Gram matrix. If its slopes differ from -y, the
-    difference ``slope + y`` is an offset that is added to the SVM's decisions. `tol` is the
-    tolerance of the KKT conditions in units of f. `start` is u at a neighbouring grid point. If no
+    `dual` has rows Z of shape (n, k) in place of the Gram matrix. If the slopes of `dual` are
+    not -y, the offset ``slope + y`` is added to the SVM's decisions. `tol` is the tolerance of the
+    KKT conditions in units of f. `start` is u at a neighbouring grid point. If no
     candidate meets both tolerances, the candidate with the smallest gap is returned, with the
     status ``inaccurate``.
     """

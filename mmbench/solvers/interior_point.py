@@ -327,7 +327,7 @@ class HingeInteriorPoint:
         at, k = self.at, self.Z.shape[1]
         to_surplus = self._open("surplus", "a", target, ahead)
         to_slack = self._open("slack", "rest", target, ahead)
-        # changes of the multipliers of the bounds, for unchanged decisions
+        # steps of the bounds' multipliers if the decisions do not change
         to = {z: self._open(x, z, target, ahead) / at[x] for z, x, _ in self.bounds}
         of_w, of_added = self._sides(target, ahead)
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])

@@ -301,7 +301,7 @@ def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, 
 
 
 def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray]:
-    """Return minus the slope of each cost to the right of u, and minus the slope to the left.
+    """Return the slopes of the costs to the right and to the left of u, with reversed signs.
 
     If u is at a bound, the slope outside the bound is infinite.
     """

@@ -359,7 +359,7 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
 
 @compiled()
 def _move(decision, rise, row_i, row_j, t):
-    """Add ``t (K_i - K_j)`` to ``Ku`` in place; return the largest gain's row, and this gain."""
+    """Add ``t (K_i - K_j)`` to ``Ku`` in place; return the row of the largest gain and the gain."""
     best, top = 0, -np.inf
     for start in range(0, decision.shape[0], BLOCK_COLUMNS):
         f, r = decision[start : start + BLOCK_COLUMNS], rise[start : start + BLOCK_COLUMNS]

@@ -106,8 +106,8 @@ def _panel(
 ) -> None:
     """Draw test points, hollow training points, and the labelled boundary of each machine.
 
-    `decisions` has the label of each machine; `machines` are the corresponding keys of `STYLES`,
-    followed by "bayes".
+    `decisions` contains decision functions by label; `machines` contains the corresponding keys of
+    `STYLES`, followed by "bayes".
     """
     from mmbench.datasets.generators import bayes
 

@@ -105,7 +105,7 @@ def environment() -> Environment:
 
 
 def optional(value: float | None, form: str = "", nothing: str = "") -> Any:
-    """Return a number in a format, or `nothing` for None and NaN; unchanged if `form` is empty.
+    """Format a number, unless `form` is empty; return `nothing` for None and NaN.
 
     Examples
     --------
