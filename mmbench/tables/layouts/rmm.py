@@ -1,7 +1,7 @@
 """Tables of the RMM paper: errors on digits, and figure 2 as a table of training times.
 
 The paper reports single runs on digits. If an experiment repeats the selection with other seeds,
-the run with the first seed is shown as the single run, and the mean over seeds in another block.
+the run with the first seed is shown as the single run, and the mean over seeds in the next row.
 
 The certificate of an RMM holds separate CPU times for the Gram matrix, for the SVM that determines
 theta, and for the RMM itself. The last row of a block of times shows the exponent of the number of
