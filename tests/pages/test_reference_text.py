@@ -36,7 +36,8 @@ def test_a_table_that_says_otherwise_stops_the_page(monkeypatch: pytest.MonkeyPa
 
     def other(path: Path, **options: object) -> pd.DataFrame:
         table = read(path, **options)
-        if path.parent.name == "rmm_table1_mnist23":
+        # the table is read once as numbers, and once as text
+        if path.parent.name == "rmm_table1_mnist23" and table.measured.dtype == float:
             cell = (table.machine == "rmm") & (table.metric == "errors_count") & (table.degree == 1)
             table.loc[cell, "measured"] += 1
         return table

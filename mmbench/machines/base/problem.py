@@ -92,9 +92,12 @@ class BinaryProblem:
         fits = small or 8 * n**2 <= cache_bytes(cache_size)
         if fits and lazy:
             self._matrix = LazyGram.gaussian(self.kernel.gamma, self.X)
-        elif fits and n <= STORED_ROWS:
-            return self.gram
-        else:
+            return self._matrix
+        return self.gram if fits and n <= STORED_ROWS else self.blocks(cache_size)
+
+    def blocks(self, cache_size: float | None) -> KernelMatrix:
+        """Return a kernel matrix that is computed in blocks; `cache_size` MB are stored."""
+        if not isinstance(self._matrix, KernelMatrix):
             single = self.kernel.fits_single_precision(self.X)
             self._matrix = KernelMatrix(self.kernel, self.X, cache_bytes(cache_size), single)
         return self._matrix

@@ -350,11 +350,9 @@ def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
     time.
     """
     n = len(problem.y)
-    if n <= STORED_ROWS or 8 * n**2 <= min(
-        MOST_GRAM_BYTES, available_bytes() / 2, allowed_bytes() / 2
-    ):
-        return problem.gram
-    return problem.matrix(None)
+    most = min(MOST_GRAM_BYTES, available_bytes() / 2, allowed_bytes() / 2)
+    stored = problem.given_gram is not None or n <= STORED_ROWS or 8 * n**2 <= most
+    return problem.gram if stored else problem.blocks(None)
 
 
 def _guess(
