@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mmbench import resources
 from mmbench.errors import UserError, converted
 from mmbench.jobs.record import BadRecord, Record
-from mmbench.jobs.store import CONFIG, Arrays, Key, Plan, RecordStore, key_of
+from mmbench.jobs.store import CONFIG, PLAN, Arrays, Key, Plan, RecordStore, key_of
 from mmbench.tables.frame import (
     CODE,
     NO_TARGET,
@@ -303,6 +304,10 @@ def folders_in(path: Path) -> list[Path]:
     if not path.is_dir():
         kind = "is a file, not a results folder" if path.exists() else "no such folder"
         raise UserError(f"{path}: {kind}")
+    for plan in (path / PLAN, *path.glob(f"*/{PLAN}")):
+        if plan.is_file() and not (plan.parent / CONFIG).is_file():
+            with suppress(UserError):  # a lost configuration is restored from the plan
+                RecordStore(plan.parent)
     for mark in (CONFIG, CSV):
         if (path / mark).is_file():
             return [path]

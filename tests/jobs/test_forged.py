@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import shutil
 
 import pytest
 from helpers.serial_executor import SerialExecutor
@@ -65,3 +66,11 @@ def test_a_forged_record_gives_no_traceback(seed, folder, tmp_path):
         assert not damaged or "1 damaged record(s) left out, such as " in text, place
     finally:
         path.write_bytes(intact)
+
+
+def test_a_folder_without_its_configuration_is_read_by_every_command(folder, tmp_path):
+    copy_of = shutil.copytree(folder, tmp_path / "results" / "small")
+    (copy_of / "experiment.yaml").unlink()
+    assert str(mmbench.table(copy_of)) == str(mmbench.table(folder))
+    (copy_of / "experiment.yaml").unlink()
+    assert len(mmbench.load(tmp_path / "results")) == len(mmbench.load(folder))
