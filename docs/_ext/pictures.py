@@ -69,9 +69,10 @@ def strips() -> tuple[NDArray, NDArray]:
 
 def panels(canvas: Figure, n: int, columns: int, narrow: int = 1) -> list[Axes]:
     """Return n panels in rows of some columns; `narrow` is the number on a narrow canvas."""
-    columns = columns if canvas.get_figwidth() >= WIDTH else narrow
-    rows = n // columns
-    canvas.set_figheight(max(canvas.get_figheight(), rows * canvas.get_figwidth() / columns * 0.75))
+    wide = canvas.get_figwidth() >= WIDTH
+    columns = columns if wide else narrow
+    rows, least = n // columns, HEIGHT if wide else 2.2
+    canvas.set_figheight(max(least, rows * canvas.get_figwidth() / columns * 0.75))
     return list(canvas.subplots(rows, columns, squeeze=False).ravel())
 
 
@@ -279,7 +280,7 @@ def six(canvas: Figure) -> None:
         "MAMC\nlarge average margin": MAMC(gamma=0.3),
         "LS-SVM\nsmall squared residuals": LSSVM(C=10, gamma=0.3),
     }
-    for axes, (name, machine) in zip(panels(canvas, 6, 3, narrow=2), machines.items(), strict=True):
+    for axes, (name, machine) in zip(panels(canvas, 6, 3, narrow=3), machines.items(), strict=True):
         points(axes, X, y)
         contour(axes, machine.fit(X, y), "-", name)
         (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
@@ -287,7 +288,8 @@ def six(canvas: Figure) -> None:
         values = machine.decision_function(np.column_stack([part.ravel() for part in grid]))
         regions = values.reshape(grid[0].shape) > 0
         axes.contourf(*grid, regions, levels=[-0.5, 0.5, 1.5], colors=[ORANGE, BLUE], alpha=0.12)
-        axes.set_title(name, fontsize=8)
+        wide = canvas.get_figwidth() >= WIDTH
+        axes.set_title(name if wide else name.partition("\n")[0], fontsize=8)
 
 
 PICTURES: dict[str, Callable[[Figure], None]] = {

@@ -1,8 +1,8 @@
-"""Write docs/verdict.md from its template: what the experiment `verdict` says of every machine.
+"""Write docs/verdict.md from its template: the machines compared in the experiment `verdict`.
 
 Ranks and tests are those of the layout ``comparison``, over the cells of ``table.csv``; how fits
-ended is read from ``table.md``. What is said in words follows from a probability of at least
-`SURE`; otherwise it is said that nothing is decided.
+ended is read from ``table.md``. Findings in words have a probability of at least `SURE`; all other
+comparisons are undecided.
 
     python -m results.pages.verdict_text  # writes the page
     python -m results.pages.verdict_text --check  # exits with 1 if the page is another
@@ -39,20 +39,13 @@ from results.pages.reference_text import REFERENCE, Table, listing, rendered, wr
 
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
-#: The machine that the others are held against.
+#: The machine with which the others are compared.
 SVM = "svm"
-#: Nothing is said in words of what is less probable.
+#: Least probability of a finding.
 SURE = 0.95
 EXPERIMENTS = ("verdict", "verdict_large")
-#: What is said of a finding; of none, that nothing is decided.
-SAID = {
-    "better": "better than the SVM",
-    "equivalent": "practically equivalent to the SVM",
-    "worse": "worse than the SVM",
-    "": "undecided",
-}
 METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss")
-#: The rows of the tables that are committed: those of the thousands of cells are many.
+#: Metrics in the committed tables; all metrics of the thousands of cells would be too large.
 ROWS = {
     *map(metrics.row_name, METRICS),
     *(f"seconds_{stage}" for stage in ("selection", "training", "test", "calibration")),
@@ -74,20 +67,21 @@ class Against(NamedTuple):
 
     @property
     def bar(self) -> str:
-        """The probabilities as a bar of ten signs; rounding goes to the equivalent part."""
-        worse, better = (round(10 * p) for p in (self.posterior.worse, self.posterior.better))
-        return "◁" * worse + "■" * (10 - worse - better) + "▷" * better
+        """The probabilities as text, with shares from which the style sheet draws a bar."""
+        worse, better = self.posterior.worse, self.posterior.better
+        shares = f"--worse: {worse:.2f}; --better: {better:.2f}"
+        return f'<span class="bar" style="{shares}">{self.posterior}</span>'
 
     @property
     def finding(self) -> str:
-        """What is at least as probable as `SURE`; empty where nothing is."""
+        """Outcome with a probability of at least `SURE`; empty if there is none."""
         said = {"worse": self.posterior.worse, "equivalent": self.posterior.equivalent}
         said["better"] = self.posterior.better
         return next((word for word, p in said.items() if p >= SURE), "")
 
 
 class Verdict:
-    """What the cells of an experiment say.
+    """The comparisons of an experiment.
 
     Parameters
     ----------
@@ -230,41 +224,24 @@ class Verdict:
         rows = Table(self.name).printed("Certificates of all fits")
         return {row["machine"]: row for row in rows}
 
-    def words(self, machine: str) -> str:
-        """Return what is decided of a machine against the SVM, kernel by kernel."""
-        found = list(self.all_against(machine))
-        return " ".join(
-            f"{self.caption(kernel)}: {_findings([a for a in found if a.kernel == kernel])}."
-            for kernel in self.kernels_of(machine)
-        )
-
     def advice(self, machine: str) -> str:
-        """Return when to take a machine, as far as the comparisons decide."""
+        """Return when to prefer a machine to the SVM, as far as the comparisons decide."""
         found = list(self.all_against(machine))
         findings = {one.finding for one in found}
         if "better" in findings:
             better = dict.fromkeys(name_of(a.metric) for a in found if a.finding == "better")
-            return f"Take it in place of the SVM where the {listing(better)} counts."
+            return f"better by {listing(better)}"
         if findings == {"worse"}:
-            return "Do not take it in place of the SVM on sets like these."
+            return "not on data sets like these"
         if findings == {"equivalent"}:
-            return "It gains nothing over the SVM and loses nothing: take the cheaper one."
-        return "No gain over the SVM is certain."
+            return "as good as the SVM: choose by CPU time"
+        return "no certain gain"
 
 
 def name_of(metric: str) -> str:
     """Return a metric's name in a sentence."""
     label = metrics.label(metric).removesuffix(" (%)")
     return label if label.isupper() else label.lower()
-
-
-def _findings(found: Sequence[Against]) -> str:
-    """Return what the comparisons of a machine with one kernel decide, and what they do not."""
-    parts = []
-    for word, said in SAID.items():
-        if names := [name_of(one.metric) for one in found if one.finding == word]:
-            parts.append(f"{said} by {listing(names)}")
-    return "; ".join(parts)
 
 
 def page(names: Sequence[str] = EXPERIMENTS) -> str:

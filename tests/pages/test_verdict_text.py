@@ -26,9 +26,9 @@ RESULTS = {
 CERTIFICATES = """
 **Certificates of all fits: relative duality gaps, violations of constraints**
 
-| machine | fits                   | gaps above |
-| ------- | ---------------------- | ---------: |
-| RMM     | 1 inaccurate, 7 optimal |    1 of 8 |
+| machine | fits                   | gaps above tolerance |
+| ------- | ---------------------- | -------------------: |
+| RMM     | 1 inaccurate, 7 optimal |               1 of 8 |
 """
 
 
@@ -67,15 +67,23 @@ def test_without_tables_the_page_says_that_there_are_none(tmp_path, monkeypatch)
     assert "**Not yet run in full.**" in page()
 
 
-def test_words_follow_from_probabilities(reference) -> None:
-    verdict = Verdict("verdict")
-    assert verdict.words("rmm") == "Linear kernel: better than the SVM by accuracy and log loss."
-    assert verdict.advice("rmm").startswith("Take it in place of the SVM where the accuracy")
-    assert "equivalent to the SVM by accuracy and log loss" in verdict.words("klda")
-    assert verdict.words("lssvm") == (
-        "Linear kernel: worse than the SVM by log loss; undecided by accuracy."
-    )
-    assert verdict.advice("lssvm") == "No gain over the SVM is certain."
+def test_findings_and_advice_follow_from_probabilities(reference) -> None:
+    verdict, linear = Verdict("verdict"), ("linear", None)
+    advice = {
+        "rmm": "better by accuracy and log loss",
+        "klda": "as good as the SVM: choose by CPU time",
+        "lssvm": "no certain gain",
+    }
+    assert {machine: verdict.advice(machine) for machine in advice} == advice
+    assert verdict.against(linear, "lssvm", "log_loss").finding == "worse"
+    assert verdict.against(linear, "lssvm", "accuracy").finding == ""
+    assert "| [RMM](machines/rmm.md) | linear | **better** | **better** |" in page()
+    assert "| [LS-SVM](machines/least_squares.md) | linear |  | worse |" in page()
+
+
+def test_bars_have_the_shares_of_their_probabilities(reference) -> None:
+    bar = Verdict("verdict").against(("linear", None), "lssvm", "log_loss").bar
+    assert bar == '<span class="bar" style="--worse: 1.00; --better: 0.00">1.00 / 0.00 / 0.00</span>'
 
 
 def test_time_counts_the_search_of_the_machine_whose_parameters_are_taken_over(reference) -> None:
