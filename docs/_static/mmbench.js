@@ -27,6 +27,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const words = 2 * table.querySelectorAll("thead .text-right").length < columns;
       const wide = table.scrollWidth > table.parentElement.clientWidth + 2;
       table.classList.toggle("cards", phone.matches && few && words && wide);
+      table.classList.toggle("scrolls", phone.matches && wide && !(few && words));
       table.classList.toggle("pairs", columns === 2);
     }
     boxes.forEach(fade);

@@ -83,7 +83,7 @@ def test_findings_and_advice_follow_from_probabilities(reference) -> None:
 
 def test_bars_have_the_shares_of_their_probabilities(reference) -> None:
     bar = Verdict("verdict").against(("linear", None), "lssvm", "log_loss").bar
-    assert bar == '<span class="bar" style="--worse: 1.00; --better: 0.00">1.00 / 0.00 / 0.00</span>'
+    assert 'class="bar" style="--worse: 1.00; --better: 0.00">1.00 / 0.00 / 0.00<' in bar
 
 
 def test_time_counts_the_search_of_the_machine_whose_parameters_are_taken_over(reference) -> None:
