@@ -215,6 +215,13 @@ def test_a_body_without_end_is_left_at_the_size_that_the_card_knows(
     assert "more than the 1000000 bytes" in refusal(bounded, store)
 
 
+def test_the_body_of_a_redirect_is_not_read(server: DataServer, store: Path, monkeypatch):
+    monkeypatch.setenv("MMBENCH_DOWNLOAD_TIMEOUT", "5")
+    server.serve("/rows.data", BODY)
+    url = server.endless("/old.data", to="/rows.data")
+    assert find(make_card(file_source(url)), Places(store)).read().X.shape == (200, 2)
+
+
 def test_a_length_beyond_the_cards_is_refused_before_the_body(server: DataServer, store: Path):
     assert "more than the" in refusal(sized(server.serve("/rows.data", BODY * 2)), store)
 

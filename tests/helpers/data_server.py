@@ -74,11 +74,18 @@ class DataServer:
         self.answers[path] = answer
         return self.url + path
 
-    def endless(self, path: str, chunk: bytes = b"1,2,red\n" * 4096, pause: float = 0.0) -> str:
-        """Send a head without a length, and then the same chunk until the client leaves."""
+    def endless(
+        self, path: str, chunk: bytes = b"1,2,red\n" * 4096, pause: float = 0.0, to: str = ""
+    ) -> str:
+        """Send a head without a length, and then the same chunk until the client leaves.
+
+        The answer is a redirect if `to` is a path.
+        """
 
         def answer(request: BaseHTTPRequestHandler) -> None:
-            request.send_response(200)
+            request.send_response(302 if to else 200)
+            if to:
+                request.send_header("Location", to)
             request.end_headers()
             self._repeat(request, chunk, pause)
 

@@ -143,6 +143,12 @@ def _within_limit(url: str, stop: threading.Event, function: Callable[[], Any]) 
     return outcome.result()
 
 
+def _without_body(answer: Any, **options: Any) -> None:
+    """Mark the body of a redirect as read: requests reads it at once, and it may be endless."""
+    if answer.is_redirect:
+        answer._content = b""
+
+
 def _download(url: str, path: Path, progress: bool, most: int, stop: threading.Event) -> None:
     import requests
     from requests.exceptions import ChunkedEncodingError, ConnectionError
@@ -151,9 +157,10 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
     silence = seconds(SILENCE)
     limits = (min(CONNECT_TIMEOUT, silence), silence)
     headers = {"Accept-Encoding": "identity", "User-Agent": "mmbench"}
+    more: Any = {"headers": headers, "hooks": {"response": _without_body}}
     try:
         with (
-            requests.get(url, stream=True, timeout=limits, headers=headers) as answer,
+            requests.get(url, stream=True, timeout=limits, **more) as answer,
             create(path) as file,
         ):
             if not answer.ok:
