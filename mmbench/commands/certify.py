@@ -185,9 +185,12 @@ def _validated(
         column_or_1d,
     )
 
+    from mmbench.machines.base.estimator import refuse_masks
+
     model = getattr(model, "best_estimator_", model)
     is_file = isinstance(model, str | Path)
     with converted("", TypeError, ValueError):
+        refuse_masks(X, y, sample_weight)
         if isinstance(model, Pipeline):
             check_is_fitted(model)
             X = model[:-1].transform(X) if len(model) > 1 else X

@@ -10,7 +10,8 @@ from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
-from mmbench.errors import Status
+from mmbench import certify
+from mmbench.errors import Status, UserError
 from mmbench.machines import (
     FSVM,
     KLDA,
@@ -190,6 +191,20 @@ def test_overflow_of_a_width_or_an_exponent_is_no_warning(weights):
     SVM(gamma=1e8).fit(X * 1e150, y, weights)
     with pytest.raises(ValueError, match="scale the data"):
         SVM(gamma="scale").fit((X + 1e6) * 1e150, y, weights)
+
+
+@pytest.mark.parametrize("part", ["X", "y", "sample_weight"])
+def test_masked_values_are_no_numbers(wine, part):
+    arrays = {"X": wine[0], "y": wine[1], "sample_weight": np.ones(len(wine[1]))}
+    masked = {**arrays, part: np.ma.masked_less(arrays[part], np.median(arrays[part]) + 0.5)}
+    plain = {name: np.ma.masked_array(array) for name, array in arrays.items()}
+    machine = SVM(kernel="linear").fit(**plain)
+    with pytest.raises(ValueError, match=rf"^masked values in .*{part}.* leave out the rows$"):
+        SVM(kernel="linear").fit(**masked)
+    with pytest.raises(UserError, match=r"^masked values"):
+        certify(machine, **masked)
+    with pytest.raises(ValueError, match=r"^masked values"):
+        machine.predict(np.ma.masked_less(wine[0], 1.0))
 
 
 def test_lapack_prints_no_message_of_its_own(capfd):

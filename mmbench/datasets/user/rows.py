@@ -43,7 +43,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
         names = list(self.columns)
         if not isinstance(X, pd.DataFrame):
-            X = np.asarray(X.toarray() if issparse(X) else X, dtype=object)
+            X = np.asanyarray(X.toarray() if issparse(X) else X, dtype=object)
             if X.ndim != 2 or X.shape[1] != len(names):
                 raise ValueError(f"X has shape {X.shape}, and the table the columns {names}")
             X = pd.DataFrame(X, columns=names)

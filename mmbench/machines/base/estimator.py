@@ -529,6 +529,7 @@ class PairwiseClassifier(Declared, Estimator):
             self._check_parameters()
         if self.kernel == PRECOMPUTED and issparse(X):
             raise TypeError("Sparse precomputed kernels are not supported; pass a dense matrix")
+        refuse_masks(X, *y)
         accepted = "csr" if self.__sklearn_tags__().input_tags.sparse else False
         data = validate_data(self, X, *y, dtype=np.float64, accept_sparse=accepted, reset=reset)
         if reset and self.kernel == PRECOMPUTED and data[0].shape[0] != data[0].shape[1]:
@@ -763,6 +764,12 @@ def without_false_bounds(
     ]
 
 
+def refuse_masks(*arrays: Any) -> None:
+    """Raise ValueError if an array has masked values, which scikit-learn would read as numbers."""
+    if any(map(np.ma.is_masked, arrays)):
+        raise ValueError("masked values in X, y or sample_weight; fill them or leave out the rows")
+
+
 def _rows(X: NDArray, index: NDArray) -> NDArray:
     """Return the rows with ascending indices; `X` itself, not a copy, if these are all rows."""
     return X if len(index) == X.shape[0] else X[index]
@@ -809,6 +816,7 @@ class WeightedClassifier(PairwiseClassifier):
         rows, labels = self._validated(X, y)
         if sample_weight is None:
             return self._fit(rows, labels)
+        refuse_masks(sample_weight)
         weights = _check_sample_weight(sample_weight, rows, dtype=float, ensure_non_negative=True)
         if weights.max() > LARGEST_WEIGHT:
             raise ValueError(
