@@ -120,7 +120,9 @@ def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
     if node.id == "mapping":
         lines: dict[str, int] = {}
         for key, _ in parts:
-            name, line = str(key.value), key.start_mark.line + 1
+            name, line = key.value, key.start_mark.line + 1
+            if not isinstance(name, str):
+                raise UserError(f"{where}, line {line}: a key is a list or a mapping")
             if name in lines and name != "<<":
                 first = f"first in line {lines[name]}"
                 raise UserError(f"{where}, line {line}: key {name!r} occurs twice, {first}")

@@ -281,6 +281,7 @@ def test_fault_is_one_line_and_exit_code_2(name: str, tmp_path: Path):
         (b"[" * 1500 + b"]" * 1500, ["nest"]),
         (b"name: " + b"x" * 2**23, ["larger than 4 MiB"]),
         (b"a: &a [*a]\n", ["aliases"]),
+        (b"? [&a [&b [x, x], *b], *a]\n: 1\n", ["line 1", "a key is a list"]),
     ],
 )
 def test_file_that_is_no_configuration(content: bytes, words: list[str], tmp_path: Path):
