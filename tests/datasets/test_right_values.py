@@ -331,6 +331,16 @@ def test_an_underscore_is_no_part_of_a_number_of_svmlight(tmp_path: Path):
     assert load(tmp_path, "1 1:2 # my_row\n2 1:3\n", "my.svm", target=None).y.tolist() == [1, 2]
 
 
+def test_numbers_of_queries_are_named_and_can_be_groups(tmp_path: Path):
+    text = "1 qid:7 1:2\n2 qid:7 1:3\n1 qid:9 1:4\n"
+    data = load(tmp_path, text, "my.svm", target=None)
+    assert data.X.tolist() == [[2], [3], [4]]
+    assert data.warnings == ("left out, as the source declares: 'qid'",)
+    assert load(tmp_path, text, "my.svm", target=None, groups="qid").groups.tolist() == [0, 0, 1]
+    line = refusal(tmp_path, text + "2 1:5\n", "my.svm", target=None)
+    assert "3 of 4 rows have a qid" in line
+
+
 def test_a_header_may_be_quoted_over_lines(tmp_path: Path):
     data = load(tmp_path, '"size\nin m, about";kind\n1;x\n2;y\n', drop=[])
     assert data.X.tolist() == [[1], [2]]
@@ -549,6 +559,22 @@ def test_constant_columns_of_parquet_count_by_their_values(tmp_path: Path):
     content = pa.table({"a": np.zeros(300_000), "kind": ["x", "y"] * 150_000})
     line = refusal(tmp_path, content, max_megabytes=1)
     assert "300000 rows x 2 columns, and at most 1 MB are read; say max_megabytes: 5" in line
+
+
+@pytest.mark.parametrize("value", ["x" * 2000, [0] * 250])
+def test_long_values_of_parquet_count_by_their_length(tmp_path: Path, value):
+    content = pa.table({"a": [value] * 10_000, "kind": ["x", "y"] * 5_000})
+    line = refusal(tmp_path, content, max_megabytes=4)
+    assert "values of more than 4194304 bytes, and at most 4 MB are read" in line
+    assert "say max_megabytes: 16" in line
+
+
+def test_dictionaries_of_row_groups_are_the_categories_of_one_column(tmp_path: Path):
+    words = pa.array(["b", "a"] * 3000 + ["c", "a"] * 3000).dictionary_encode()
+    content = pa.table({"a": words, "kind": ["x", "y", "y"] * 4000})
+    parquet.write_table(content, tmp_path / "my.parquet", row_group_size=5000)
+    data = load(tmp_path, (tmp_path / "my.parquet").read_bytes(), "my.parquet", ["ordinal"])
+    assert [data.columns["a"][int(code)] for code in data.X[:, 0]] == words.to_pylist()
 
 
 def test_arrays_of_numpy_count_before_they_are_read(tmp_path: Path):

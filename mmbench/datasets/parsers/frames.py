@@ -280,9 +280,8 @@ def _arff_frame(rows: list[dict[int, str | None]], attributes: list[Attribute]) 
     """Return the rows as a data frame; an omitted value is 0, or the first declared value."""
     import pandas as pd
 
-    n_numbers = sum(attribute.is_number for attribute in attributes)
-    if len(rows) * n_numbers > MOST_CELLS:
-        size = f"{len(rows)} rows of {n_numbers} numbers"
+    if len(rows) * len(attributes) > MOST_CELLS:
+        size = f"{len(rows)} rows of {len(attributes)} values"
         raise ValueError(f"{size} do not fit in memory; a svmlight file is read as sparse")
     columns = {
         name: np.zeros(len(rows))

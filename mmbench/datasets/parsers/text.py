@@ -274,12 +274,18 @@ def libsvm(paths: Sequence[Path], *, features: int, decimals: int, label_shift: 
     """Parse one file, or a training and a test file; `label_shift` is added to all labels."""
     options = {"n_features": features, "zero_based": False}
     parts = [read_svmlight(read_bytes(path), **options) for path in paths]
-    return in_parts([(X.toarray(), y + label_shift) for X, y in parts], decimals)
+    return in_parts([(X.toarray(), y + label_shift) for X, y, _ in parts], decimals)
 
 
-def read_svmlight(content: bytes, **options: Any) -> tuple[Any, NDArray]:
-    """Return sparse features and labels; `options` are arguments of `load_svmlight_file`."""
+def read_svmlight(content: bytes, **options: Any) -> tuple[Any, NDArray, NDArray]:
+    """Return sparse features, labels, and the query numbers of the rows; empty if there are none.
+
+    `options` are arguments of `load_svmlight_file`.
+    """
     from sklearn.datasets import load_svmlight_file
 
     with converted("not in svmlight's format", ValueError, OverflowError, to=ValueError):
-        return load_svmlight_file(io.BytesIO(content), **options)
+        X, y, queries = load_svmlight_file(io.BytesIO(content), query_id=True, **options)
+    if len(queries) not in (0, len(y)):
+        raise ValueError(f"{len(queries)} of {len(y)} rows have a qid")
+    return X, y, queries

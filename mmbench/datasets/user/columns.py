@@ -9,7 +9,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,6 +124,7 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
     if {name for name, _ in ref.preprocess} - KEEP_ZEROS:
         allowed = ", ".join(sorted(KEEP_ZEROS))
         raise ValueError(f"stays sparse: preprocess can only be {allowed}")
+    remarks += _left_out(table.ignored)
     return Dataset(ref.name, table.X, y, np.unique(y), warnings=tuple(remarks))
 
 
@@ -150,8 +151,11 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
         if name in table.unusable:
             content = f"holds {table.unusable[name]}, neither numbers nor categories"
             raise ValueError(_holds(name, content, options))
-    left = f"left out, as the source declares: {', '.join(map(repr, ignored))}"
-    return chosen, [left] if ignored else []
+    return chosen, _left_out(ignored)
+
+
+def _left_out(ignored: Sequence[str]) -> list[str]:
+    return [f"left out, as the source declares: {', '.join(map(repr, ignored))}"] if ignored else []
 
 
 def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str, tuple[str, ...]]:

@@ -81,6 +81,8 @@ MARKS = {
 }
 #: Number of bytes at the beginning of a file that are read to recognise the format.
 START = 4096
+#: Number of rows of a Parquet file that are read at a time.
+BATCH_ROWS = 4096
 #: Maximum number of columns of a sparse table.
 MOST_SPARSE_COLUMNS = 2**26
 
@@ -107,6 +109,8 @@ class SparseTable(NamedTuple):
     X: csr_array
     #: Labels, shape (n_samples,).
     y: NDArray
+    #: Columns that the source excludes from the features.
+    ignored: tuple[str, ...] = ()
 
 
 def read_file(path: Path, options: FileOptions, target: Column | None) -> Table | SparseTable:
@@ -142,7 +146,7 @@ def _read_file(
     _refuse_other(content[:START], options)
     suffix = inner_path(path).suffix.lower()
     if suffix in SVMLIGHT:
-        return _svmlight(content.removeprefix(codecs.BOM_UTF8))
+        return _svmlight(content.removeprefix(codecs.BOM_UTF8), options.max_columns)
     text = _decoded(content, options.encoding)
     nominal: Nominal = NO_NAMES
     if suffix == ".arff":
@@ -268,7 +272,13 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
         size = 8 * n_rows * len(schema.names)
         if size > most:
             raise TooLarge(f"{path.name}: {n_rows} rows x {len(schema.names)} columns", size)
-        table = file.read()
+        batches, size = [], 0
+        for batch in file.iter_batches(BATCH_ROWS):  # words and lists may unfold to any size
+            batches.append(batch)
+            size += batch.nbytes
+            if size > most:
+                raise TooLarge(f"{path.name}: values of more than {most} bytes", 4 * most)
+        table = pyarrow.Table.from_batches(batches, schema).unify_dictionaries()
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     refuse_equal_names(schema.names)
     label = _label(target, schema.names)
@@ -344,17 +354,21 @@ def _npz(path: Path, most: int) -> Table:
     return of_arrays(arrays["X"], arrays["y"])
 
 
-def _svmlight(content: bytes) -> Table | SparseTable:
+def _svmlight(content: bytes, max_columns: int) -> Table | SparseTable:
     from scipy.sparse import csr_array
 
     if odd := re.search(rb"^[^#\n]*?([^\s#]*_[^\s#]*)", content, re.M):  # Python's int accepts 1_0
         raise ValueError(f"not in svmlight's format ({odd[1].decode(errors='replace')!r})")
-    X, y = read_svmlight(content)
+    X, y, queries = read_svmlight(content)
+    ignored = ("qid",) if len(queries) else ()
     if X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(f"{X.shape[1]} columns are too many; number features from 1 on")
     if X.shape[0] * X.shape[1] > MOST_CELLS:
-        return SparseTable(csr_array(X), y)
-    return of_arrays(X.toarray(), y)
+        return SparseTable(csr_array(X), y, ignored)
+    check_width(X.shape[1], max_columns)
+    table = of_arrays(X.toarray(), y)
+    frame = table.frame.assign(**dict.fromkeys(ignored, queries))
+    return table._replace(frame=frame, ignored=ignored)
 
 
 def of_arrays(X: NDArray, y: NDArray) -> Table:
