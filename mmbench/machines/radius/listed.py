@@ -73,15 +73,14 @@ def solve_cone(problem: PairProblem, pairs: NDArray, tol: float) -> RestrictedSo
     """
     (n, d), m, simplex, y = problem.rows.shape, len(pairs), problem.simplex, problem.y
     squares, costs = problem.squares(pairs), problem.C * np.ones(n)
-    smaller = float(min(costs[y > 0].sum(), costs[y < 0].sum()))
     of_e, of_mu, of_w = product_cones(d)
     of_r, eye, signs = np.full((m, 1), -1.0), sparse.eye_array(n), -y[:, None]
     if simplex:
-        unit = 2.0 * smaller + 0.5 * problem.lam * float(squares.mean(axis=1).max())
+        unit = 2.0 * problem.smaller + 0.5 * problem.lam * float(squares.mean(axis=1).max())
         scale, lengths = np.full(d, np.sqrt(unit)), [None, 0.5 * squares]
     else:
         unit = max(1.0, problem.lam, float(costs.max()))
-        scale = np.sqrt(4.0 * smaller / (1.0 + problem.lam * squares.max(axis=0)))
+        scale = np.sqrt(4.0 * problem.smaller / (1.0 + problem.lam * squares.max(axis=0)))
         lengths = [0.5 * scale**2 * squares, None]
     blocks: list[list[Any]] = [  # columns of w, b, xi, e, mu and r
         [signs * (problem.rows * scale), signs, -eye, None, None, None],

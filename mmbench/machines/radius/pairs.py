@@ -14,7 +14,7 @@ the pairs, ``sum theta = lam``, let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik 
 
 Any feasible u and theta give a lower bound of the optimum, even if theta is zero for most pairs.
 Any w and mu give an upper bound, if b minimises the sum of the slacks and r is the maximum over all
-pairs.
+pairs. A computed w is replaced by 0 if the objective does not increase.
 """
 
 from dataclasses import dataclass
@@ -90,6 +90,12 @@ class PairProblem:
     #: row. One number or shape (k,).
     roots: float | NDArray = 1.0
 
+    @property
+    def smaller(self) -> float:
+        """Sum of C over the class with the smaller sum, whose rows have slack 2 at w = 0."""
+        costs = self.C * np.ones(len(self.y))
+        return float(min(costs[self.y > 0].sum(), costs[self.y < 0].sum()))
+
     def squares(self, pairs: NDArray) -> NDArray:
         """Return ``(z_ik - z_jk)^2`` for the given pairs of rows, shape (m, k)."""
         apart = self.rows[pairs[:, 0]]
@@ -128,6 +134,9 @@ class PairProblem:
         scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
         slack = np.maximum(0.0, 1.0 - self.y * scale * decision)
         value = 0.5 * scale**2 * norm + float(np.sum(self.C * slack))
+        if value >= 2.0 * self.smaller:  # also if w = 0 is optimal: the direction of w is noise
+            value, w = 2.0 * self.smaller, np.zeros(k)
+            b = best_bias(self.rows @ w, self.y, self.C)
         if mu is not None:
             value += self.lam * r
         u = balanced(self.y * u, self.y, self.C) * self.y
@@ -142,7 +151,7 @@ class PairProblem:
             w=scale * w,
             b=scale * b,
             mu=mu,
-            r=r * scale**2 if mu is None else r,
+            r=r * scale**2 * w.any() if mu is None else r,
             u=u,
             pairs=pairs,
             theta=theta,

@@ -251,7 +251,7 @@ class RSVMPlus(PairwiseRadiusMachine):
     ['optimal', 'optimal', 'optimal']
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     simplex = False
 
 
@@ -278,5 +278,5 @@ class RSVMMuPlus(PairwiseRadiusMachine):
     ['optimal', 'optimal', 'optimal']
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     simplex = True

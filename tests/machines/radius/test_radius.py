@@ -378,6 +378,30 @@ def test_a_solver_that_gives_up_proves_no_trivial_optimum(machine, monkeypatch):
     assert model.fit.bound < model.fit.objective
 
 
+@pairwise
+@pytest.mark.parametrize("n", [80, 300])
+def test_w_is_zero_if_no_other_w_is_better(machine, n):
+    """A computed w of 1e-10 to 1e-4 ranks rows like the difference of the class means."""
+    rng = np.random.default_rng(3)
+    y = (rng.uniform(size=n) < 0.2).astype(int)
+    X = rng.normal(size=(n, 6)) + 0.3 * y[:, None]
+    for C, lam in [(1e-6, 10.0), (1e-3, 1.0), (1.0, 0.1)]:
+        fitted = machine(C=C, lam=lam).fit(X, y)
+        (fit,) = fitted.fits_
+        assert not fitted.coef_.any()
+        assert fit.status is Status.TRIVIAL
+        radius = lam * fit.extra["r"]  # zero for R-SVM+
+        assert fit.objective == pytest.approx(2 * C * y.sum() + radius, rel=1e-12)
+
+
+@pairwise
+def test_a_short_w_better_than_zero_is_kept(machine):
+    X, y = gaussians()
+    model = train(machine, X, y, RBF, C=1e-6)
+    assert 0 < np.ptp(RBF(X, X) @ model.coef) < 1e-3
+    assert model.fit.status is Status.OPTIMAL
+
+
 def unscaled(scale):
     rng = np.random.RandomState(0)
     y = np.repeat([1.0, -1.0], 15)
