@@ -36,6 +36,7 @@ PAPERS = {
     "#rmm-papers": "/papers/rmm.md",
     "#f-svm-paper": "/papers/fsvm.md",
 }
+PAPER_PAGES = {Path(page).stem for page in PAPERS.values()} | {"own"}
 
 
 def link_pages(app: Sphinx, path: Path, parent: str, content: list[str]) -> None:
@@ -43,7 +44,10 @@ def link_pages(app: Sphinx, path: Path, parent: str, content: list[str]) -> None
     content[0] = LINK.sub(_page, content[0])
     for section, page in PAPERS.items():
         content[0] = content[0].replace(f"]({section})", f"]({page})")
-    if parent in ("not_reproduced", "readings") or parent.startswith("papers/"):
+    name = Path(parent).name  # some versions of the parser pass the name without its folder
+    if name in PAPER_PAGES:  # sections of a paper are sections of its page
+        content[0] = content[0].replace("\n### ", "\n## ")
+    if name in ("not_reproduced", "readings") or name in PAPER_PAGES:
         content[0] = NAME.sub(_table, content[0])
 
 

@@ -548,7 +548,7 @@ def page() -> str:
     functions = {f.__name__: f for f in (check, apart, abs, min, max, *PARAGRAPHS)}
     text = rendered(TEMPLATE, table=cache(Table), **functions)
     text = re.sub(r"\n[ \0]*\0[ \0]*(?=\n)", "", text).replace(CHECKED, "")
-    blocks = re.split(r"\n(?=- )|\n\s*\n", text.strip())
+    blocks = re.split(r"\n(?=- |#)|\n\s*\n", text.strip())
     lines = [_wrapped(block) for block in blocks if block.strip()]
     text = "\n\n".join(lines) + "\n"
     return text.replace("|\n\n|", "|\n|")
@@ -561,7 +561,8 @@ def _wrapped(block: str) -> str:
     """
     if block.lstrip().startswith("|"):
         return block.strip()
-    block = " ".join(block.split())
+    # a line that begins with "%" is a comment on the pages of the documentation
+    block = " ".join(block.split()).replace(" %", "\u00a0%")
     indent = "  " if block.startswith("- ") else ""
     return textwrap.fill(
         block, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
