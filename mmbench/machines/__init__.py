@@ -103,7 +103,7 @@ ALIASES = {
     "rmm_b3_cold": Alias("rmm", {"B_fraction": 1 / 10, **_COLD}, "RMM B₃, cold", version=1),
     "rmm_c_equals_d": Alias("rmm", {"form": "relaxed"}, "RMM (C=D)"),
     "mamc_b": Alias("mamc", _OPTIMIZED, "MAMC_b"),
-    # first gamma with Cm = 1, then Cm with the chosen gamma; MAMC_bsg searches all (gamma, Cm)
+    # MAMC_bs selects gamma with Cm = 1, then Cm; MAMC_bsg selects gamma and Cm jointly
     "mamc_bs": Alias("mamc", _OPTIMIZED, "MAMC_bs", stages=(("gamma",), ("Cm",))),
     "mamc_bsg": Alias("mamc", _OPTIMIZED, "MAMC_bsg"),
     "emamc": Alias("lssvm", {"reading": "empirical"}, "EMAMC"),

@@ -27,7 +27,7 @@ to two equal rows, which also yield two equal features.
 | --- | --- | --- |
 | Cholesky in features | linear kernel, at least two rows per feature | d^3 + n d |
 | Cholesky | other kernels; with (32), if K K' has no accurate factor, eigenvectors of K | n^3 / 3 |
-| printed system | ``solver="reference"`` | n^3 |
+| printed system | ``solver="reference"``; with (32) as a least squares problem | n^3 |
 
 References
 ----------
@@ -114,8 +114,8 @@ class LSSVM(WeightedClassifier):
     )
     sparse_input = True
     #: Version 2: with (32) and a ridge below the rounding errors of K K', eigenvectors of K are
-    #: used.
-    version: ClassVar[int] = 2
+    #: used. Version 3: with (32), the reference solves a least squares problem.
+    version: ClassVar[int] = 3
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on squared errors.")
     class_weight: dict | str | None = class_weight()
@@ -128,8 +128,8 @@ class LSSVM(WeightedClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "reference"),
-        '"auto" computes one Cholesky factorisation per C; "reference" solves the system as '
-        "printed in the paper.",
+        '"auto" computes one Cholesky factorisation per C; "reference" solves the printed '
+        "system, with (32) as the least squares problem whose normal equations it contains.",
     )
     tol: float = parameter(
         1e-6, positive(), "Maximum relative gap and violation of an optimal solution."

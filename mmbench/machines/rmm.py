@@ -145,9 +145,9 @@ class RMM(WeightedClassifier):
     memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
     sparse_input = translation_invariant = True
     version = SVM.version
-    #: Version 3 for the linear kernel: (13) is solved by the root search; version 4: coordinate
-    #: descent; version 5: coordinate descent on many dense features.
-    kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 5}
+    #: Linear kernel: 3, (13) is solved by the root search; 4, coordinate descent; 5, coordinate
+    #: descent on many dense features; 6, the gap is relative to an objective of any size.
+    kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 6}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

@@ -139,8 +139,9 @@ class SigmaSVM(WeightedClassifier):
     #: Version 3: folds are trained one by one, and in float64 in a grid search too. Version 4: the
     #: bound includes directions of small variance; before, it could exceed the optimum.
     version: ClassVar[int] = 4
-    #: Version 1 for ``poly``: polynomials of degree 1 are solved like other degrees.
-    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 2, "poly": 1}
+    #: Kernel ``poly``: 1, polynomials of degree 1 are solved like other degrees. Linear kernel: 3,
+    #: the gap is relative to an objective of any size.
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 3, "poly": 1}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

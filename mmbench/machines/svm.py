@@ -149,14 +149,14 @@ class SVM(WeightedClassifier):
         gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
     )
     sparse_input = translation_invariant = True
-    #: Version 2: pairwise steps among all rows, without shrinking. Version 1 for the linear kernel:
-    #: problems with many rows are solved exactly, so ties in a grid search may be broken
-    #: differently; version 2: problems with few rows and degenerate problems are exact too;
-    #: version 3: coordinate descent; version 4: coordinate descent on many dense features.
-    #: Version 1 for ``rbf`` and ``poly``: NumPy computes the kernel values of more than 3000 rows;
-    #: version 2 for ``rbf``: rows of up to 64 features are compared by their differences.
+    #: Version 2: pairwise steps use all rows; rows are no longer removed by shrinking. Additional
+    #: versions of the linear kernel: 1, exact solutions for many rows, which may change ties in a
+    #: grid search; 2, exact solutions for few rows and degenerate problems; 3, coordinate descent;
+    #: 4, coordinate descent on many dense features; 5, the gap is relative to an objective of any
+    #: size. Of ``poly`` and ``rbf``: 1, NumPy computes the kernel values of more than 3000 rows. Of
+    #: ``rbf``: 2, distances of rows with up to 64 features are computed from differences.
     version: ClassVar[int] = 2
-    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 4, "poly": 1, "rbf": 2}
+    kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
     C: float = parameter(

@@ -8,10 +8,6 @@ from dataclasses import dataclass
 
 from mmbench.errors import Status
 
-#: Lower bound on the denominator of a relative gap.
-SMALLEST_SCALE = 1e-12
-
-
 _native: ContextVar[list[Status] | None] = ContextVar("native", default=None)
 
 
@@ -34,14 +30,19 @@ def note_status(status: Status) -> None:
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """Return ``value - bound`` relative to the larger magnitude of `value` and `bound`.
+    """Return ``value - bound`` relative to the larger magnitude of both; 0 if both are 0.
+
+    The denominator has no lower bound: for long rows the objective of an SVM is tiny, since it is
+    inversely proportional to the square of their length.
 
     Examples
     --------
-    >>> round(relative_gap(1e-3, 0.9e-3), 12), relative_gap(1.0, -math.inf)
+    >>> round(relative_gap(1e-30, 0.9e-30), 12), relative_gap(1.0, -math.inf)
     (0.1, inf)
     """
-    scale = max(abs(value), abs(bound), SMALLEST_SCALE)
+    scale = max(abs(value), abs(bound))
+    if scale == 0:
+        return 0.0
     return (value - bound) / scale if math.isfinite(scale) else math.inf
 
 

@@ -22,6 +22,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq, qr
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 
+#: Reciprocal condition number at which LAPACK regards every matrix as a matrix of full rank.
+FULL_RANK = 1e-300
+
 
 @dataclass(frozen=True)
 class FeatureGram:
@@ -263,19 +266,24 @@ def solve_printed(
 ) -> Solutions:
     """Solve a dense bordered system for every C; see `solve_path` for parameters and result.
 
-    If G = K K', the system is the primal system printed in the MAMC paper,
+    If G = K K', the primal system printed in the MAMC paper,
 
         (I/C + K K) w + K 1 b = K y,    1'K w + M b = 1'y                        (36), (37)
 
-    with w = K a, and ``a = C (y - K w - b)``.
+    with w = K a and ``a = C (y - K w - b)``, is solved as the least squares problem ``min ||y - K w
+    - b||^2 + ||w||^2 / C``, of which it consists of the normal equations: the condition number of
+    these equations is the square of that of K.
     """
-    ones = np.ones(len(y)) if border is None else border
-    G, right, edge = (gram @ gram, gram @ y, gram @ ones) if squared else (gram, y, ones)
-    corner, last = (ones @ ones, ones @ y) if squared else (0.0, 0.0)
+    n, ones = len(y), np.ones(len(y)) if border is None else border
     a, coef, b = [], [], []
     for C in costs:
-        system = np.block([[G + np.eye(len(y)) / C, edge[:, None]], [edge, corner]])
-        solved = np.linalg.solve(system, np.append(right, last))
+        if squared:
+            system = np.block([[gram, ones[:, None]], [np.eye(n) / np.sqrt(C), np.zeros((n, 1))]])
+            # a factorisation with column pivoting; no column counts as linearly dependent
+            solved = lstsq(system, np.append(y, np.zeros(n)), FULL_RANK, lapack_driver="gelsy")[0]
+        else:
+            system = np.block([[gram + np.eye(n) / C, ones[:, None]], [ones, 0.0]])
+            solved = np.linalg.solve(system, np.append(y, 0.0))
         coef.append(solved[:-1])
         b.append(solved[-1])
         a.append(C * (y - gram @ coef[-1] - b[-1] * ones) if squared else coef[-1])

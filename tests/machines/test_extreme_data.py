@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
@@ -32,15 +32,17 @@ def wine():
     return load_wine(return_X_y=True)
 
 
-def test_the_emamc_of_raw_columns_is_within_its_certificate(wine):
+@pytest.mark.parametrize("solver", ["auto", "reference"])
+def test_the_emamc_of_raw_columns_is_within_its_certificate(wine, solver):
     """The optimum was computed with 70 digits; w = 0 has the objective 64.5."""
     X, y = wine
-    machine = LSSVM(reading="empirical", kernel="poly", degree=2, C=1)
+    machine = LSSVM(reading="empirical", kernel="poly", degree=2, C=1, solver=solver)
     with pytest.warns(ConvergenceWarning, match="ended inaccurate"):
         machine.fit(X[y < 2], y[y < 2])
     (fit,) = machine.fits_
     assert fit.bound <= 3.15291206966173 <= fit.objective
-    assert fit.objective - fit.bound < 1e-3 * fit.objective
+    assert fit.objective == pytest.approx(3.15291206966173, rel=1e-3)
+    assert solver == "reference" or fit.objective - fit.bound < 1e-3 * fit.objective
     assert machine.score(X[y < 2], y[y < 2]) == 1.0
 
 
@@ -63,6 +65,17 @@ def test_no_objective_is_above_its_value_without_a_direction(wine, machine, degr
         zero = 0.0 if isinstance(machine, KLDA) else 0.5 * s.sum() * (1 - mean**2)
         assert fit.status is Status.FAILED or fit.objective <= zero * (1 + 1e-6)
         assert fit.bound <= fit.objective + 1e-3 * abs(fit.objective)
+
+
+@pytest.mark.parametrize("scale", [1e10, 1e15, 1e20, 1e30])
+def test_the_svm_of_long_separable_rows_has_a_hard_margin(scale):
+    """The objective is 1e-20 to 1e-60; a gap relative to a larger number would hide any error."""
+    X, y = load_iris(return_X_y=True)
+    for own in (y < 2, y != 1):
+        hard = SVM(kernel="linear", C=math.inf).fit(X[own], y[own]).fits_[0].objective
+        (fit,) = SVM(kernel="linear").fit(scale * X[own], y[own]).fits_
+        assert fit.status is Status.OPTIMAL
+        assert fit.objective * scale**2 == pytest.approx(hard, rel=1e-3)
 
 
 @pytest.mark.filterwarnings("error")

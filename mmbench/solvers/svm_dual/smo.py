@@ -583,14 +583,17 @@ def solve_smo(
 
 
 def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
-    """Return a feasible u near `start`, and ``Ku``, which is copied if `start` is feasible."""
+    """Return a feasible u near `start`, and ``Ku``, which is copied if `start` is feasible.
+
+    The decisions of a solution with weights are ``Zw``, which may differ from ``Ku``.
+    """
     if start is None:
         return np.zeros(len(problem.gram)), np.zeros(len(problem.gram))
     given = start.u if isinstance(start, PiecewiseSolution) else start
     if not np.isfinite(given).all():
         raise ValueError("the start has values that are not finite")
     u = problem.feasible(given)
-    if isinstance(start, PiecewiseSolution) and np.array_equal(u, given):
+    if isinstance(start, PiecewiseSolution) and start.weights is None and np.array_equal(u, given):
         return u, start.decision.copy()
     return u, problem.gram.product(u)
 
