@@ -53,6 +53,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "download_all_examples": False,
     "show_memory": False,
+    # these pages load scripts from another server
+    "write_computation_times": False,
     # besides the printed text, last expressions that notebooks show as HTML
     "capture_repr": ("_repr_html_",),
     "remove_config_comments": True,
