@@ -70,6 +70,6 @@ def test_the_keys_of_a_section_are_those_of_its_model(path):
 )
 def test_every_status_and_metric_has_a_line(heading, names):
     text = (DOCS / f"{heading.lower()}.md").read_text(encoding="utf-8")
-    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    section = text.partition(f"\n# {heading}\n")[2].partition("\n## ")[0]
     first = re.findall(r"^\| (`.*?`) \|", section, re.M)
     assert sorted(re.findall(r"`(\w+)`", " ".join(first))) == sorted(map(str, names))
