@@ -229,14 +229,14 @@ def run_planned(
             f"{folder}: {others} records are of other settings, or of earlier versions "
             "of a machine; tables leave them out, 'mmbench clean' removes them"
         )
-    doubts = ""
+    more = f", {done.lost} deleted" if done.lost else ""
     if done.doubtful:
         counts = sorted(done.doubtful.items(), key=lambda item: -SEVERITY.index(item[0]))
         kinds = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts)
-        doubts = f", {done.doubtful.total()} with fits that are not optimal ({kinds})"
+        more += f", {done.doubtful.total()} with fits that are not optimal ({kinds})"
     say(
         f"{name}: {done.done} jobs done, {done.reused} done before, "
-        f"{len(done.failed)} failed, {done.left} left{doubts}; records are in {folder}"
+        f"{len(done.failed)} failed, {done.left} left{more}; records are in {folder}"
     )
     code = max(done.exit_code, EXIT_FAILED if options.strict and done.doubtful else 0)
     reasons = [str(record["reason"]) for record in done.failed]

@@ -253,19 +253,24 @@ def _silence() -> None:
 def _check_greeting(address: str) -> None:
     """Raise UserError unless the server at a TCP address sends the greeting of a Dask scheduler.
 
-    A scheduler sends its first message without a request.
+    A scheduler sends its first message without a request. Dask would wait for the rest of a message
+    without a time limit.
     """
     place = urlsplit(address if "://" in address else f"tcp://{address}")
     try:
         if place.scheme != "tcp" or place.port is None:
             return
-        with socket.create_connection((place.hostname, place.port), ANSWER_SECONDS) as connection:
-            greeting = connection.recv(8)
+        with (
+            socket.create_connection((place.hostname, place.port), ANSWER_SECONDS) as connection,
+            connection.makefile("rb") as stream,
+        ):
+            size = int.from_bytes(stream.read(8), "little")
+            greeting = stream.read(size) if size <= MOST_GREETING_BYTES else b""
     except (OSError, ValueError) as error:
         late = isinstance(error, TimeoutError)
         why = f"within {ANSWER_SECONDS} s" if late else f"({error})"
         raise UserError(f"scheduler {address}: no answer {why}") from None
-    if not greeting or int.from_bytes(greeting, "little") > MOST_GREETING_BYTES:
+    if not greeting:
         raise UserError(f"scheduler {address}: the server there is no Dask scheduler")
 
 

@@ -264,7 +264,7 @@ class Run:
                 "of the same version; --rerun changed runs them again"
             )
         self.results = {key: record for key, record in found.items() if is_done(record)}
-        self.stored = {key for key in self.results if store.path_of(key).exists()}
+        self.stored = {path for key in self.results for path in self._files(key)}
         stopped = {k: r for k, r in found.items() if limits.reached_before(r)}
         settled = {**self.results, **stopped}
         self.open = {key: job for key, job in unique.items() if key not in settled}
@@ -284,6 +284,10 @@ class Run:
         for line in said:
             self.progress.say(line)
 
+    def _files(self, key: str) -> set[Path]:
+        paths = (self.store.path_of(key, suffix) for suffix in (".json", ".npz"))
+        return {path for path in paths if path.exists()}
+
     def go(self) -> Summary:
         """Run all open jobs; Ctrl-C ends the run."""
         try:
@@ -295,7 +299,7 @@ class Run:
         finally:
             self.executor.cancel()
             self.progress.close()
-        if lost := sum(not self.store.path_of(key).exists() for key in self.stored):
+        if lost := len({path.stem for path in self.stored if not path.exists()}):
             self.summary.lost += lost
             self.progress.say(
                 f"{lost} records were deleted from {self.store.folder} during the "
@@ -371,7 +375,7 @@ class Run:
         self.summary.add(record)
         if is_done(record):
             self.results[job.key] = record
-            self.stored.add(job.key)
+            self.stored |= self._files(job.key)
             self.time_left.learn(record)
         self.progress.finished(job, record, self.time_left.seconds(self.executor.slots))
 

@@ -199,7 +199,12 @@ def test_addresses_that_cannot_be_used_are_one_line(address, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "greeting, words", [(b"", "no answer within"), (HTTP, "no Dask scheduler")]
+    "greeting, words",
+    [
+        (b"", "no answer within"),
+        (bytes([30, *bytes(7)]), "no answer within"),
+        (HTTP, "no Dask scheduler"),
+    ],
 )
 def test_servers_that_are_no_scheduler_are_one_line(greeting, words, monkeypatch):
     monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)

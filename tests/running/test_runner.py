@@ -293,10 +293,11 @@ def test_twenty_ctrl_c_are_as_good_as_one(when, tmp_path):
     assert "interrupted" in errors
 
 
-def test_records_deleted_during_a_run_are_not_called_done(jobs, store):
+@pytest.mark.parametrize("files", ["*", "*.npz"])
+def test_records_deleted_during_a_run_are_not_called_done(jobs, store, files):
     class Deleting(SerialExecutor):
         def wait(self, timeout=None):
-            for path in store.folder.glob("records/*"):
+            for path in store.folder.glob(f"records/{files}"):
                 path.unlink()
             return super().wait(timeout)
 
