@@ -138,6 +138,9 @@ def _check_machines(config: Config) -> list[MachineColumn]:
             _check_name(name, config.machine_of(name))
             with at("machine" if entry.estimator is None else "estimator"):
                 columns.append(MachineColumn(config, name))
+        if columns[-1].foreign and entry.estimator is None:
+            path = columns[-1].machine.replace(":", ".")
+            raise Fault(f"is no machine of mmbench; say estimator: {path}", "machines", name)
     for k, column in enumerate(columns):
         keys = ("machines", column.name, "kernel") if column.entry.kernel else ("kernel",)
         for kernel in column.kernels:

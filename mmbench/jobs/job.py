@@ -143,6 +143,14 @@ class Job:
         return self.variant or self.machine
 
     @property
+    def has_kernel(self) -> bool:
+        """Whether the machine uses the kernel; classifiers of other packages do not.
+
+        All machines of mmbench and of its plug-ins have the parameter `ties`.
+        """
+        return ":" not in self.machine or "ties" in dict(self.defaults)
+
+    @property
     def calibration_folds(self) -> int | None:
         """Number of folds for calibration: the folds of the selection, else CALIBRATION_FOLDS."""
         return (self.select.folds or CALIBRATION_FOLDS) if self.calibrate else None

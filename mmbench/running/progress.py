@@ -88,7 +88,7 @@ def describe(job: Job) -> str:
     split = job.split
     numbers = "" if split.rule == "official" else f" {split.repeat + 1}.{split.fold + 1}"
     size = "" if split.size is None else f" {split.size} rows"
-    kernel = "" if ":" in job.machine else f" {job.kernel}{job.degree or ''}"
+    kernel = f" {job.kernel}{job.degree or ''}" if job.has_kernel else ""
     return f"{job.dataset.name}{numbers} {job.column}{kernel}{size}"
 
 

@@ -121,9 +121,9 @@ def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
 
     ``parameters``, ``fits`` and ``routes`` are JSON: the fixed and selected parameters (one object
     per pair of classes if parameters are selected per pair), the number of fits by status, and the
-    number of fits by route. ``version`` and ``fingerprint`` identify the machine's code; they are
-    empty for older records. The row also has the mean number of support vectors ``n_support``, and
-    ``source``, the record itself.
+    number of fits by route. ``kernel`` is empty for classifiers of other packages. ``version`` and
+    ``fingerprint`` identify the machine's code; they are empty for older records. The row also has
+    the mean number of support vectors ``n_support``, and ``source``, the record itself.
     """
     fixed = {**alias_of(record.job.machine).params, **dict(record.job.params)}
     chosen, fits = record.selection.get("params") or {}, record.fits
@@ -131,6 +131,7 @@ def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
     return {
         "experiment": experiment,
         **key._asdict(),
+        "kernel": key.kernel if record.job.has_kernel else "",
         **dict(zip(("repeat", "fold", "seed"), record.at, strict=True)),
         "data_hash": record.job.dataset_hash,
         "split_hash": record.split.get("digest"),

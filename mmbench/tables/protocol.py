@@ -27,7 +27,7 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
     elif chosen:
         lines.append(f"Parameter selection: {_each(chosen, selected)}.")
     if len({job.kernel for job in jobs}) > 1:
-        foreign = grouped((job.kernel, label(job.column)) for job in jobs if ":" in job.machine)
+        foreign = grouped((job.kernel, label(job.column)) for job in jobs if not job.has_kernel)
         for kernel, names in foreign.items():
             columns = ", ".join(dict.fromkeys(names))
             lines.append(f"Classifiers without a kernel, in the rows of {kernel}: {columns}.")

@@ -37,6 +37,7 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
     for sheet in sheets:
         keys = pd.DataFrame(list(sheet.frame.key), sheet.frame.index, list(Key._fields))
         keys = keys.astype({"degree": "Int64", SIZE: "Int64"})
+        keys.loc[keys.machine.isin(sheet.experiment.foreign), "kernel"] = ""
         deviations = {
             name: "; ".join(f"{name}: {text}" for text in texts)
             for name, texts in sheet.deviations.items()

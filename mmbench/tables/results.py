@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -50,7 +50,7 @@ class Experiment:
     folder : Path
     plan : Plan
         For a reference table, the plan of the configuration of the same name.
-    records : list of Record
+    records : sequence of Record
         Records of planned jobs, including failed jobs; empty for a reference table.
     remarks : tuple of str
         Remarks printed below the tables: damaged records, and records with other settings.
@@ -60,15 +60,18 @@ class Experiment:
         Long table of a reference table; None for an experiment with records.
     deviations : mapping of str to sequence of str
         Differences of a reference table's data from the paper's data, by data set.
+    foreign : set of str
+        Columns of classifiers of other packages, which have no kernel.
     """
 
     folder: Path
     plan: Plan
-    records: list[Record] = field(default_factory=list)
+    records: Sequence[Record] = ()
     remarks: tuple[str, ...] = ()
     include_failed: bool = False
     frame: pd.DataFrame | None = None
     deviations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    foreign: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -115,7 +118,7 @@ class Experiment:
         """Rows of the file `splits` of a reference table, by table cell."""
         if self.has_records or self.splits is None:
             return {}
-        return grouped(_keyed_rows(self.splits))
+        return grouped(_keyed_rows(self.splits, self.plan))
 
 
 def split_rows(experiment: Experiment) -> list[dict[str, Any]]:
@@ -184,7 +187,8 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
         remarks.append(f"{len(damaged)} damaged record(s) left out, such as {damaged[0]}.")
     if mix or not plan.jobs:
         plan = plan.filled(record.job for record in current)
-    return Experiment(folder, plan, current, tuple(remarks))
+    foreign = frozenset(record.job.column for record in current if not record.job.has_kernel)
+    return Experiment(folder, plan, current, tuple(remarks), foreign=foreign)
 
 
 def _latest(records: list[Record]) -> list[Record]:
@@ -210,21 +214,27 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 
     Raises UserError if the CSV file is not a long table of mmbench.
     """
-    path, rows, deviations = folder / CSV, [], {}
+    path, rows, deviations, foreign = folder / CSV, [], {}, set()
+    plan = plan or Plan(folder.name)
     with converted(f"{path}: not a table of mmbench", ValueError):
-        for key, line in _keyed_rows(path, "metric", "status", "note"):
+        for key, line in _keyed_rows(path, plan, "metric", "status", "note"):
             own, _, deviation = line.note.partition(f"{key.dataset}: ")
             note, mark, reason = own.removesuffix("; ").partition(NO_TARGET)
             texts = {"note": note.removesuffix("; "), "objection": mark + reason}
             rows.append({**dict.fromkeys(CODE, ""), **line._asdict(), **texts, "key": key})
             deviations[key.dataset] = (deviation,) if deviation else ()
+            if not line.kernel:
+                foreign.add(key.machine)
     remarks = (f"Read from {path}: values of single records are not shown.",)
-    frame, plan = as_long_table(rows), plan or Plan(folder.name)
-    return Experiment(folder, plan, remarks=remarks, frame=frame, deviations=deviations)
+    frame, columns = as_long_table(rows), frozenset(foreign)
+    return Experiment(folder, plan, (), remarks, False, frame, deviations, columns)
 
 
-def _keyed_rows(path: Path, *needed: str) -> list[tuple[Key, Row]]:
+def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
     """Return the rows of a CSV file, each with the key of its table cell.
+
+    The table cell of a row without a kernel has the kernel of the plan, or else the first kernel of
+    its data set.
 
     Raises ValueError if the columns of the key, or the columns `needed`, are missing.
     """
@@ -239,8 +249,12 @@ def _keyed_rows(path: Path, *needed: str) -> list[tuple[Key, Row]]:
             values = [casts[kind](text) if text else None for text in lines[name]]
             lines[name] = pd.Series(values, dtype=kind)
     rows = rows_of(lines)
-    keys = ([getattr(row, name, None) for name in Key._fields] for row in rows)
-    return list(zip(map(Key._make, keys), rows, strict=True))
+    keys = [Key._make(getattr(row, name, None) for name in Key._fields) for row in rows]
+    first = {key.dataset: key.kernel for key in reversed(keys) if key.kernel}
+    planned = {cell.key.machine: cell.key.kernel for cell in plan.cells}
+    kernels = [k.kernel or planned.get(k.machine) or first.get(k.dataset, "linear") for k in keys]
+    pairs = zip(keys, kernels, rows, strict=True)
+    return [(key._replace(kernel=kernel), row) for key, kernel, row in pairs]
 
 
 # -- folders ---------------------------------------------------------------------------------------

@@ -137,6 +137,9 @@ FAULTS = {
     "estimator that is no classifier": (
         *("  rmm: {", "  m: {estimator: sklearn.svm.SVR, ", ["m.estimator", "no classifier"]),
     ),
+    "another package's classifier as a machine": (
+        *("  rmm: {", "  m: {machine: 'sklearn.svm:SVC', ", ["estimator: sklearn.svm.SVC"]),
+    ),
     "estimator that needs arguments": (
         "rmm: {use: svm, grid: {B: auto}}",
         "m: {estimator: sklearn.ensemble.VotingClassifier}",

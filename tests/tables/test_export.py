@@ -113,6 +113,28 @@ def test_no_spreadsheet_runs_a_cell_and_no_terminal_obeys_one(results) -> None:
     assert frame.label[0] == "=1+1", "a data frame has the labels as they are"
 
 
+def test_classifiers_of_other_packages_have_no_kernel(results, tmp_path) -> None:
+    experiment = results.experiment("own", layout="machines")
+    ours = {"machine": "my_machine:Mine", "variant": "mine", "defaults": (("ties", "lowest"),)}
+    theirs = {"machine": "sklearn.svm:SVC", "variant": "svc", "defaults": (("C", 1.0),)}
+    for kernel in ("rbf", "linear"):
+        experiment.add(experiment.job("pima", **ours, kernel=kernel))
+    experiment.add(experiment.job("pima", **theirs))
+    expected = [("mine", "rbf"), ("mine", "linear"), ("svc", "")]
+    frame = mmbench.results.load(experiment.folder)
+    assert list(frame[["machine", "kernel"]].itertuples(index=False, name=None)) == expected
+    text = table(experiment.folder)
+    assert "Classifiers without a kernel, in the rows of rbf: SVC." in text
+    reference = tmp_path / "reference" / "own"
+    reference.mkdir(parents=True)
+    for folder in (experiment.folder, reference):  # a reference table is written as it was read
+        table(folder, output=reference / "table.csv")
+        cells = pd.read_csv(reference / "table.csv", keep_default_na=False)
+        assert {*zip(cells.machine, cells.kernel, strict=True)} == {*expected}
+    rbf, linear = str(table(reference, layout="machines")).split("Linear kernel")
+    assert ("| SVC " in rbf, "| SVC " in linear) == (True, False)
+
+
 def test_what_cannot_be_exported_is_one_line(pima, tmp_path) -> None:
     reference = tmp_path / "reference" / "own"
     reference.mkdir(parents=True)

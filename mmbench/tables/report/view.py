@@ -87,8 +87,6 @@ class View:
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
         #: Remarks on the whole run; for a reference table, read from the Markdown file.
         self.remarks = [*sheet.remarks, *re.findall("^- (.*)$", text, re.M)]
-        #: Columns of other packages' classifiers, to which the kernel does not apply.
-        self.foreign = {record.job.column for record in self.records if ":" in record.job.machine}
         #: Metric of the comparison with published values.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
@@ -110,7 +108,7 @@ class View:
 
     def heading(self, key: Key) -> str:
         """Return the title of a table cell: machine, data set, kernel and training size."""
-        text = data_text(key, key.machine not in self.foreign)
+        text = data_text(key, key.machine not in self.experiment.foreign)
         return f"{self.sheet.label(key.machine)} on {text}"
 
 
