@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from mmbench.kernels import Kernel
-from mmbench.kernels.matrix import StoredGram
+from mmbench.kernels.matrix import submatrix
 
 
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf"])
@@ -27,14 +27,15 @@ def test_distances_keep_their_digits_far_from_the_origin():
 
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("kernel", [Kernel("rbf", 0.7), Kernel("poly", degree=3)])
-def test_stored_gram_is_the_kernel_matrix(kernel, overwrite):
+def test_values_of_a_base_matrix_are_the_kernel_matrix(kernel, overwrite):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
-    K = kernel(X, X)
-    gram = StoredGram(kernel, kernel.base(X, X), overwrite)
-    np.testing.assert_allclose(gram.values, K, rtol=1e-13)
+    base = kernel.base(X, X)
+    values = kernel.apply(base, out=base if overwrite else None)
+    assert (values is base) == overwrite
+    np.testing.assert_allclose(values, kernel(X, X), rtol=1e-13)
     rows, columns = np.array([3, 1]), np.array([0, 299, 5])
-    np.testing.assert_array_equal(gram.part(rows, columns), gram.values[np.ix_(rows, columns)])
+    np.testing.assert_array_equal(submatrix(values, rows, columns), values[np.ix_(rows, columns)])
 
 
 @pytest.mark.parametrize("degree", [1, 2, 7])

@@ -6,10 +6,10 @@ new rows and training rows in `predict`. A function takes two sets of rows and r
 kernel values. In both cases the matrix of the training rows is stored. A matrix that is not
 symmetric is an error. Few machines have a dual bound if the matrix is not positive semidefinite.
 
-`StoredGram` is a kernel matrix in memory, computed at the first access. `KernelMatrix` computes its
-values by blocks and stores them only within a memory limit. It keeps whole rows that are requested
-repeatedly: K is symmetric, so a change of one coefficient changes the decisions at all training
-rows by a multiple of one row of K.
+`LazyGram` is a kernel matrix in memory whose rows are computed at their first use. `KernelMatrix`
+computes its values by blocks and stores them only within a memory limit. It keeps whole rows that
+are requested repeatedly: K is symmetric, so a change of one coefficient changes the decisions at
+all training rows by a multiple of one row of K.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from copy import copy
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -210,55 +209,6 @@ class KernelRows:
         if self.kernel.name == "rbf":
             as_distances(out, self.X, other.X, self.kernel.gamma)
         return self.kernel.apply(out, out=out)
-
-
-class StoredGram:
-    """A symmetric kernel matrix in memory, shared by several problems.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    base : ndarray of shape (n_samples, n_samples)
-        Base matrix of the kernel; see `Kernel.base`.
-    overwrite : bool, default=False
-        Whether the kernel values may overwrite the base; True only if the base has no other use.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
-    >>> kernel = Kernel("poly", degree=2)
-    >>> StoredGram(kernel, kernel.base(X, X)).values
-    array([[1., 1.],
-           [1., 9.]])
-    """
-
-    def __init__(self, kernel: Kernel, base: NDArray, overwrite: bool = False):
-        self._kernel, self._base, self._overwrite = kernel, base, overwrite
-        self._values: NDArray | None = None
-        self._lock = Lock()
-
-    @property
-    def values(self) -> NDArray:
-        """Kernel matrix, shape (n_samples, n_samples)."""
-        with self._lock:  # several threads use the matrix, whose computation may overwrite the base
-            if self._values is None:
-                out = self._base if self._overwrite else None
-                self._values = self._kernel.apply(self._base, out=out)
-        return self._values
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self._base)
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Data type of the kernel values."""
-        return self._base.dtype
-
-    def part(self, rows: NDArray, columns: NDArray) -> NDArray:
-        """Return a copy of some rows and columns, shape (len(rows), len(columns))."""
-        return submatrix(self.values, rows, columns)
 
 
 class LazyGram:

@@ -121,9 +121,6 @@ class KLDA(WeightedClassifier):
         1e-6, positive(), "Maximum relative gap and residual of an optimal solution."
     )
 
-    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return self.train_path(problem, [{}])[0]
-
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:

@@ -145,9 +145,6 @@ class LSSVM(WeightedClassifier):
         weighted = params.get("class_weight") is not None
         return cls.memory_needs.with_weights() if weighted else cls.memory_needs
 
-    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return self.train_path(problem, [{}])[0]
-
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:

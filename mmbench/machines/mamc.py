@@ -111,9 +111,6 @@ class MAMC(WeightedClassifier):
         "between these scores.",
     )
 
-    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return self.train_path(problem, [{}])[0]
-
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
@@ -145,9 +142,9 @@ def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassS
     """
     shares = _shares(problem.y, weights)
     if isinstance(problem, PartProblem):
-        columns = np.zeros((problem.whole.n, 2), dtype=problem.whole.dtype)
+        columns = np.zeros((len(problem.whole), 2), dtype=problem.whole.dtype)
         columns[problem.rows] = shares
-        sums = problem.whole.values @ columns
+        sums = problem.whole @ columns
         return ClassSums(sums[problem.rows], sums)
     if problem.given_gram is not None:
         return ClassSums(problem.given_gram @ shares)

@@ -164,9 +164,6 @@ class SigmaSVM(WeightedClassifier):
     )
     tol: float = SVM.parameters["tol"]
 
-    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return self.train_path(problem, [{}])[0]
-
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.kernels import Kernel
-from mmbench.kernels.matrix import StoredGram
+from mmbench.kernels.matrix import submatrix
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.problem import (
     BinaryModel,
@@ -64,22 +64,32 @@ def kernel_blocks(
         if base is None or base.dtype != dtype:
             base = kernel.base(stored, stored, dtype)
         last = rows is not None or g == len(groups) - 1
-        gram, base = StoredGram(kernel, base, overwrite=last), None if last else base
-        yield members, StoredView(X, kernel, gram, rows)
+        gram, base = kernel.apply(base, out=base if last else None), None if last else base
+        yield members, View(X, kernel, gram, rows)
         del gram  # before the next matrix is computed
 
 
 class View:
-    """Kernel values computed on demand; linear machines predict from their weights alone."""
+    """Kernel values from a stored matrix, or computed; linear machines predict from their weights.
 
-    dtype = np.dtype(float)
+    `gram` is the kernel matrix of all rows or, if `rows` are given in ascending order, of these
+    rows; other kernel values are computed on demand.
+    """
 
-    def __init__(self, X: NDArray, kernel: Kernel):
-        self.X, self.kernel = X, kernel
+    def __init__(
+        self, X: NDArray, kernel: Kernel, gram: NDArray | None = None, rows: NDArray | None = None
+    ):
+        self.X, self.kernel, self._gram, self._rows = X, kernel, gram, rows
+        self._whole = gram if rows is None else None
 
     def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
         """Return the training problem on some rows with the signs -1.0 and +1.0."""
-        return BinaryProblem(self.X[rows], signs, self.kernel)
+        X, gram = self.X[rows], self._gram
+        if gram is not None:
+            index = rows if self._rows is None else np.searchsorted(self._rows, rows)
+            if not np.array_equal(index, np.arange(len(gram))):
+                return PartProblem(X, signs, self.kernel, gram, index)
+        return BinaryProblem(X, signs, self.kernel, gram)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
         """Return ``f(x)`` of models trained on `train`, shape (len(held), len(models))."""
@@ -87,43 +97,16 @@ class View:
         if self.kernel.name == "linear":
             W = np.array([linear_weights(self.X[train], model) for model in models])
             return self.X[held] @ W.T + intercepts
-        coef = np.array([model.coef for model in models], dtype=self.dtype)
-        support = np.flatnonzero(coef.any(axis=0))
-        coef = np.ascontiguousarray(coef[:, support])
-        return self._expanded(coef, train[support], held) + intercepts
-
-    def _expanded(self, coef: NDArray, support: NDArray, held: NDArray) -> NDArray:
-        return expand(self.kernel, self.X[held], self.X[support], coef)
-
-
-class StoredView(View):
-    """View with a stored kernel matrix of all rows or `rows`; it computes other kernel values."""
-
-    def __init__(self, X: NDArray, kernel: Kernel, gram: StoredGram, rows: NDArray | None = None):
-        super().__init__(X, kernel)
-        self._gram, self._whole, self.dtype = gram, rows is None, gram.dtype
-        self._position = np.full(X.shape[0], -1)
-        self._position[slice(None) if rows is None else rows] = np.arange(gram.n)
-
-    def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
-        """Return the training problem on some rows, with a submatrix of the stored matrix."""
-        position = self._position[rows]
-        if np.array_equal(position, np.arange(self._gram.n)):  # all rows: no copy is needed
-            return BinaryProblem(self.X[rows], signs, self.kernel, self._gram.values)
-        return PartProblem(self.X[rows], signs, self.kernel, self._gram, position)
-
-    def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
-        """Return decision values, from `BinaryModel.scores` if training has computed the scores."""
         scores = [model.scores for model in models if model.scores is not None]
-        if self._whole and len(scores) == len(models):
-            intercepts = np.array([model.intercept for model in models])
+        if self._whole is not None and len(scores) == len(models):
             return np.column_stack([values[held] for values in scores]) + intercepts
-        return super().decisions(models, train, held)
-
-    def _expanded(self, coef: NDArray, support: NDArray, held: NDArray) -> NDArray:
-        if self._whole:
-            return self._gram.part(held, support) @ coef.T
-        return super()._expanded(coef, support, held)
+        dtype = float if self._gram is None else self._gram.dtype
+        coef = np.array([model.coef for model in models], dtype=dtype)
+        support = np.flatnonzero(coef.any(axis=0))
+        coef, support = np.ascontiguousarray(coef[:, support]), train[support]
+        if self._whole is not None:
+            return submatrix(self._whole, held, support) @ coef.T + intercepts
+        return expand(self.kernel, self.X[held], self.X[support], coef) + intercepts
 
 
 def precision(kernel_name: str, single: bool = True) -> type:

@@ -1,4 +1,4 @@
-"""Clarabel, an interior-point solver for quadratic programs and cone programs."""
+"""Clarabel, an interior-point solver: quadratic programs, and programs with any of its cones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ def solve_qp(
     sides, m = np.concatenate([b, -lower[above], upper[below]]), len(b)
     half = sparse.csc_array(sparse.triu(P))
     cones = [("ZeroConeT", m), ("NonnegativeConeT", len(sides) - m)]
-    x, z, iterations, status = _solve(half, q, rows, sides, cones, tol, 200)
+    x, z, iterations, status = solve_conic(half, q, rows, sides, cones, tol, 200)
     curvature = half @ x + half.T @ x - half.diagonal() * x
     slack = sides - rows @ x
     residuals = (np.abs(slack[:m]), -slack[m:], -z[m:], np.abs(curvature + q + rows.T @ z))
@@ -85,32 +85,8 @@ def solve_qp(
     )
 
 
-def solve_cones(
-    c: NDArray,
-    A: sparse.csc_array,
-    b: NDArray,
-    G: sparse.csc_array,
-    h: NDArray,
-    n_linear: int,
-    cones: Sequence[int],
-    matrix_order: int,
-    tol: float,
-    max_iter: int,
-) -> tuple[NDArray, NDArray, NDArray, int, Status]:
-    """Solve a `mmbench.solvers.cones.ConeProgram`; return x, y, z, iterations and status."""
-    n, m = len(c), len(b)
-    kinds = [("ZeroConeT", m), ("NonnegativeConeT", n_linear)]
-    kinds += [("SecondOrderConeT", size) for size in cones]
-    if matrix_order:
-        kinds.append(("PSDTriangleConeT", matrix_order))
-    rows, sides = sparse.vstack([A, G]), np.concatenate([b, h])
-    nothing = sparse.csc_array((n, n))
-    x, z, iterations, status = _solve(nothing, c, rows, sides, kinds, tol, max_iter)
-    return x, z[:m], z[m:], iterations, status
-
-
 @memory_of("Clarabel")
-def _solve(
+def solve_conic(
     P: Any,
     q: NDArray,
     rows: Any,
@@ -119,7 +95,11 @@ def _solve(
     tol: float,
     max_iter: int,
 ) -> tuple[NDArray, NDArray, int, Status]:
-    """Return x, the multipliers of the rows, the iterations and the status."""
+    """Minimise ``1/2 x'Px + q'x`` with ``sides - rows @ x`` in a product of cones.
+
+    `cones` contains the names of cones of Clarabel and their sizes. Returns x, the multipliers of
+    the rows, the iterations and the status.
+    """
     import clarabel
 
     settings = clarabel.DefaultSettings()

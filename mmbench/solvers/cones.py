@@ -5,6 +5,9 @@
 Q^m is the second-order cone: the first entry is at least the norm of the other entries. S^k_+ is
 the cone of positive semidefinite k x k matrices. A matrix is stored as the columns of its upper
 triangle, with off-diagonal entries multiplied by sqrt(2).
+
+ECOS checks solutions of Clarabel. It is licensed under the GPL and has no wheels for Python 3.13
+and later, and is therefore an optional dependency.
 """
 
 from dataclasses import dataclass
@@ -14,12 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmbench.solvers.clarabel_ import solve_cones as by_clarabel
-from mmbench.solvers.ecos_ import solve_cones as by_ecos
-from mmbench.solvers.result import Result
+from mmbench.errors import Status, memory_of
+from mmbench.solvers.clarabel_ import solve_conic
+from mmbench.solvers.result import Result, note_status
 
-#: Adapters by the name of the solver, which is the name of its package.
-SOLVERS = {"clarabel": by_clarabel, "ecos": by_ecos}
+#: Status for each ``info["exitFlag"]`` of ECOS, which adds 10 if it stopped at a looser tolerance.
+ECOS_STATUS = {
+    0: Status.OPTIMAL,
+    10: Status.INACCURATE,
+    1: Status.INFEASIBLE,
+    11: Status.INFEASIBLE,
+    2: Status.UNBOUNDED,
+    12: Status.UNBOUNDED,
+    -1: Status.ITERATION_LIMIT,
+    -2: Status.INACCURATE,
+}
+
+#: Solutions x, y and z, the number of iterations, and the status.
+Solved = tuple[NDArray, NDArray, NDArray, int, Status]
 
 
 @dataclass(frozen=True)
@@ -74,6 +89,48 @@ class ConeSolution(Result):
     z: NDArray
 
 
+def _by_clarabel(program: ConeProgram, tol: float, max_iter: int) -> Solved:
+    n, m = len(program.c), len(program.b)
+    kinds = [("ZeroConeT", m), ("NonnegativeConeT", program.n_linear)]
+    kinds += [("SecondOrderConeT", size) for size in program.cones]
+    if program.matrix_order:
+        kinds.append(("PSDTriangleConeT", program.matrix_order))
+    rows = sparse.vstack([program.A, program.G])
+    sides = np.concatenate([program.b, program.h])
+    nothing = sparse.csc_array((n, n))
+    x, z, iterations, status = solve_conic(nothing, program.c, rows, sides, kinds, tol, max_iter)
+    return x, z[:m], z[m:], iterations, status
+
+
+@memory_of("ECOS")
+def _by_ecos(program: ConeProgram, tol: float, max_iter: int) -> Solved:
+    """Solve a program with ``matrix_order=0``; ECOS has no time limit."""
+    import ecos
+
+    equal = len(program.b) > 0
+    found = ecos.solve(
+        program.c,
+        sparse.csc_matrix(program.G),
+        program.h,
+        {"l": program.n_linear, "q": list(program.cones)},
+        **({"A": sparse.csc_matrix(program.A), "b": program.b} if equal else {}),
+        verbose=False,
+        feastol=tol,
+        abstol=tol,
+        reltol=tol,
+        max_iters=max_iter,
+    )
+    info = found["info"]
+    status = ECOS_STATUS.get(info["exitFlag"], Status.FAILED)
+    note_status(status)
+    y = np.asarray(found["y"]) if equal else np.zeros(0)
+    return np.asarray(found["x"]), y, np.asarray(found["z"]), int(info["iter"]), status
+
+
+#: Adapters by the name of the solver, which is the name of its package.
+SOLVERS = {"clarabel": _by_clarabel, "ecos": _by_ecos}
+
+
 def is_available(solver: str) -> bool:
     """Return whether the package of a solver is installed, without an import of the package."""
     return find_spec(solver) is not None
@@ -102,7 +159,7 @@ def solve_socp(
         raise ModuleNotFoundError(
             f"solver {solver!r} needs the package {solver}: pip install 'mmbench[solvers]'"
         )
-    x, y, z, iterations, status = SOLVERS[solver](**vars(program), tol=tol, max_iter=max_iter)
+    x, y, z, iterations, status = SOLVERS[solver](program, tol, max_iter)
     residual = program.c + program.A.T @ y + program.G.T @ z
     violation = max(
         program.outside(program.h - program.G @ x),

@@ -70,7 +70,7 @@ def test_iteration_limit_is_passed_on(solver):
 
 
 def test_violation_is_recomputed_not_believed(monkeypatch):
-    def liar(**arrays):
+    def liar(program, tol, max_iter):
         return np.array([-1.0, 3.0, 0.0]), np.zeros(1), np.zeros(4), 1, Status.OPTIMAL
 
     monkeypatch.setitem(SOLVERS, "clarabel", liar)

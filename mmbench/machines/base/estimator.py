@@ -409,7 +409,7 @@ class PairwiseClassifier(Declared, Estimator):
     # -- methods that a machine implements or overrides --------------------------------------
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        """Solve one binary problem; every machine implements this method.
+        """Solve one binary problem; every machine implements this method or `train_path`.
 
         Parameters
         ----------
@@ -422,7 +422,9 @@ class PairwiseClassifier(Declared, Estimator):
         BinaryModel
             The model with its certificate; the caller sets `pair` of the certificate.
         """
-        raise TypeError(f"{type(self).__name__} does not implement train")
+        if type(self).train_path is PairwiseClassifier.train_path:
+            raise TypeError(f"{type(self).__name__} does not implement train")
+        return self.train_path(problem, [{}])[0]
 
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]

@@ -33,9 +33,6 @@ class JointClassifier(PairwiseClassifier):
         """
         raise TypeError(f"{type(self).__name__} does not implement train_jointly")
 
-    def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        return self.train_path(problem, [{}])[0]
-
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.errors import FINISHED, Status
 from mmbench.kernels import Kernel, row_squares
-from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram, StoredGram
+from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram, submatrix
 from mmbench.machines.base.search_space import cache_bytes
 from mmbench.solvers.result import relative_gap
 
@@ -269,7 +269,7 @@ class PartProblem(BinaryProblem):
     with the stored matrix, so that no submatrix is copied.
     """
 
-    def __init__(self, X: NDArray, y: NDArray, kernel: Kernel, whole: StoredGram, rows: NDArray):
+    def __init__(self, X: NDArray, y: NDArray, kernel: Kernel, whole: NDArray, rows: NDArray):
         # given_gram is a property of this class, so the base constructor must not be called
         self.X, self.y, self.kernel, self.classes, self.weights = X, y, kernel, (), None
         self.whole, self.rows = whole, rows
@@ -277,11 +277,11 @@ class PartProblem(BinaryProblem):
     @cached_property
     def given_gram(self) -> NDArray:  # type: ignore[override]
         """Kernel matrix of `X`, shape (n_samples, n_samples)."""
-        return self.whole.part(self.rows, self.rows)
+        return submatrix(self.whole, self.rows, self.rows)
 
     def copied_gram(self) -> NDArray:
         """Return the kernel matrix in float64 without storing it."""
-        return self.whole.part(self.rows, self.rows).astype(float, copy=False)
+        return submatrix(self.whole, self.rows, self.rows).astype(float, copy=False)
 
 
 def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_array) -> NDArray:
