@@ -271,8 +271,8 @@ def solve_printed(
         (I/C + K K) w + K 1 b = K y,    1'K w + M b = 1'y                        (36), (37)
 
     with w = K a and ``a = C (y - K w - b)``, is solved as the least squares problem ``min ||y - K w
-    - b||^2 + ||w||^2 / C``, of which it consists of the normal equations: the condition number of
-    these equations is the square of that of K.
+    - b||^2 + ||w||^2 / C``. The condition number of its normal equations, (36) and (37), is the
+    squared condition number of K.
     """
     n, ones = len(y), np.ones(len(y)) if border is None else border
     a, coef, b = [], [], []
