@@ -68,4 +68,4 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     A worker imports for two CPU seconds before its first job. Tests of processes, limits and
     interrupts start some; those of what a run plans, says and stores need none.
     """
-    monkeypatch.setattr(launch, "executor_for", lambda options, say: SerialExecutor())
+    monkeypatch.setattr(launch, "executor_for", lambda *_: SerialExecutor())

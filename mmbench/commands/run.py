@@ -6,11 +6,12 @@ workers import libraries at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mmbench.commands.options import Options, Say, to_stderr
+from mmbench.config.files import load_yaml
 from mmbench.errors import UserError
 from mmbench.running.local import LocalExecutor
 
@@ -54,17 +55,15 @@ def run(
         If a configuration, an option or the data are not valid; no job has run in this case.
     """
     given = Options(results, **options)
-    executor = executor_for(given, say)
+    single = isinstance(experiments, str | Path | Mapping) or hasattr(experiments, "cluster")
+    asked: list[Any] = [experiments] if single else list(cast(Iterable, experiments))
+    executor = None if _may_need_queue(asked, given) else executor_for(given, {}, say)
     try:
         from mmbench.commands.experiments import plan_experiments, run_planned
         from mmbench.running.runner import EXIT_INTERRUPTED
 
-        planned, finished = plan_experiments(experiments, given, say), []
-        if queue := queue_executor(planned, given, say):
-            if executor is not None:
-                executor.close()
-            executor = queue
-        assert executor is not None
+        planned, finished = plan_experiments(asked, given, say), []
+        executor = executor or executor_for(given, cluster_of(planned), say)
         for experiment in planned:
             finished.append(run_planned(experiment, executor, given, say))
             if finished[-1].exit_code == EXIT_INTERRUPTED:
@@ -75,41 +74,47 @@ def run(
             executor.close()
 
 
-def executor_for(options: Options, say: Say) -> Executor | None:
-    """Return an executor on this computer or on a Dask cluster; None if `--scheduler` names a batch
-    system, whose settings are in the configurations.
+def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
+    """Return whether the jobs may run on a batch system, whose settings are known after planning.
+
+    Only the YAML files are read, as the worker is to start before libraries are imported.
     """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES
-        from mmbench.running.cluster import DaskExecutor
 
-        if options.scheduler in QUEUES:
-            return None
-        return DaskExecutor(options.scheduler, options.slots, WORKER_IMPORTS, say)
-    executor = LocalExecutor(options.slots, WORKER_IMPORTS)
-    executor.start()
-    return executor
+        return options.scheduler in QUEUES
+    contents = (load_yaml(e) if isinstance(e, str | Path) else e for e in experiments)
+    stated = (
+        c.get("cluster") if isinstance(c, Mapping) else getattr(c, "cluster", None)
+        for c in contents
+    )
+    return any(option.startswith("cluster") for option in options.set) or any(stated)
 
 
-def queue_executor(
-    planned: Sequence[PlannedExperiment], options: Options, say: Say
-) -> Executor | None:
-    """Return an executor on the batch system of a run; None without a batch system.
-
-    `--scheduler` takes precedence over the configurations. Raises UserError if the configurations
-    differ in their clusters.
-    """
-    from mmbench.config.model import QUEUES
-
+def cluster_of(planned: Iterable[PlannedExperiment]) -> dict[str, Any]:
+    """Return the cluster of all configurations. UserError: if their clusters differ."""
     clusters: list[Any] = [experiment.config.cluster or {} for experiment in planned]
     if any(cluster != clusters[0] for cluster in clusters):
         raise UserError("cluster: differs between the configurations; run them one after the other")
-    name = options.scheduler or next(iter(clusters[0]), "")
-    if name not in QUEUES:
-        return None
+    return clusters[0]
+
+
+def executor_for(options: Options, cluster: Mapping[str, Any], say: Say) -> Executor:
+    """Return an executor on this computer, a Dask cluster or a batch system.
+
+    ``--scheduler`` takes precedence over the `cluster` of the configurations.
+    """
+    name = options.scheduler or next(iter(cluster), None)
+    if name is None:
+        executor = LocalExecutor(options.slots, WORKER_IMPORTS)
+        executor.start()
+        return executor
+    from mmbench.config.model import QUEUES
     from mmbench.running.cluster import DaskExecutor
 
-    settings = clusters[0].get(name)
+    if name not in QUEUES:
+        return DaskExecutor(name, options.slots, WORKER_IMPORTS, say)
+    settings = cluster.get(name)
     jobs = options.jobs or (settings.jobs if settings else 1)
     arguments = settings.arguments(name) if settings else {}
     return DaskExecutor(name, jobs, WORKER_IMPORTS, say, arguments)

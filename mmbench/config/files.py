@@ -80,6 +80,12 @@ def read_text(path: Path) -> str:
         raise UserError(f"{path}: {error.strerror or error}") from None
 
 
+def load_yaml(name: str | Path) -> Any:
+    """Return the content of the file of an experiment, given by its path or name."""
+    path = find_config(name)
+    return parse_yaml(read_text(path), str(path))
+
+
 def parse_yaml(text: str, where: str) -> Any:
     """Return the content of a YAML text; error messages begin with `where` and name the line."""
     import yaml

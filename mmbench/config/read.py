@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from mmbench.config.checks import check, check_source
 from mmbench.config.faults import Fault, dotted, explain
-from mmbench.config.files import find_config, parse_yaml, read_text
+from mmbench.config.files import find_config, load_yaml, parse_yaml
 from mmbench.config.model import Config
 from mmbench.config.smoke import version_for
 from mmbench.errors import UserError
@@ -50,7 +50,7 @@ def load_configs(
             configs.append(name)
             continue
         path = Path("experiment") if isinstance(name, Mapping) else find_config(name)
-        content = name if isinstance(name, Mapping) else parse_yaml(read_text(path), str(path))
+        content = name if isinstance(name, Mapping) else load_yaml(path)
         config = config_of(content, path, overrides)
         if (other := seen.setdefault(config.name, path)) is not path:
             raise UserError(f"{path}: name: {config.name!r} is also the name of {other}")
@@ -60,7 +60,7 @@ def load_configs(
 
 def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
     """Return the experiment of a YAML file, checked without reading data."""
-    return config_of(parse_yaml(read_text(Path(path)), str(path)), Path(path), overrides)
+    return config_of(load_yaml(path), Path(path), overrides)
 
 
 def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
@@ -74,7 +74,7 @@ def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config
     # a `parameters_from` of the source is not followed, as a circle would never end; `check_source`
     # rejects it
     other = Path(config.parameters_from.experiment)
-    source = _checked(parse_yaml(read_text(other), str(other)), other)
+    source = _checked(load_yaml(other), other)
     with _in_file(path):
         check_source(config, source)
     return config.with_source(version_for(config, source))

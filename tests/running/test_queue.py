@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from contextlib import suppress
@@ -85,15 +86,17 @@ def test_a_refused_job_is_one_line(slurm, tmp_path):
         mmbench.run(CONFIG, tmp_path / "results", say=lambda line: None)
 
 
-def test_no_worker_starts_on_this_computer_beside_a_batch_system(monkeypatch, tmp_path):
+@pytest.mark.parametrize("scheduler", ["slurm", None])
+@pytest.mark.parametrize("form", ["mapping", "file", "config"])
+def test_no_worker_starts_on_this_computer_beside_a_batch_system(
+    form, scheduler, monkeypatch, tmp_path
+):
     monkeypatch.setattr(LocalExecutor, "start", lambda self: pytest.fail("a local worker starts"))
+    path = tmp_path / "queued.yaml"
+    path.write_text(json.dumps(CONFIG))
+    experiment = {"mapping": CONFIG, "file": path, "config": load_configs([CONFIG])[0]}[form]
     with pytest.raises(UserError, match="cluster slurm: this computer has no command sbatch"):
-        mmbench.run(CONFIG, tmp_path / "results", scheduler="slurm", say=lambda line: None)
-
-
-def test_a_computer_without_the_commands_is_one_line(tmp_path):
-    with pytest.raises(UserError, match="cluster slurm: this computer has no command sbatch"):
-        mmbench.run(CONFIG, tmp_path / "results", say=lambda line: None)
+        mmbench.run(experiment, tmp_path / "results", scheduler=scheduler, say=lambda line: None)
 
 
 def test_the_cluster_is_no_part_of_a_job():
