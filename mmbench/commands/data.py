@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from mmbench.datasets import DatasetRef, card_names, load_card, split_rules
 from mmbench.datasets.card import Card
-from mmbench.datasets.fetch import Places, Search, SourceFiles, Store, copy_to_store, find
+from mmbench.datasets.fetch import Places, Search, SourceFiles, copy_to_store, find
 from mmbench.errors import UserError
 
 
@@ -128,7 +128,7 @@ def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[C
 
 def _fetch_one(card: Card, places: Places) -> Outcome:
     try:
-        found = copy_to_store(find(card, places), Store(places.store))
+        found = copy_to_store(find(card, places), places)
         found.read()
     except UserError as error:
         return Outcome(card.name, False, str(error))

@@ -164,6 +164,10 @@ class Source(_Strict):
         detail = str(self.id if self.kind == "openml" else self.loader)
         return f"{self.kind}-{detail.replace('/', '-')}"
 
+    def packed_name(self, card: str) -> str:
+        """Return the path of the source's parsed arrays in the store; `card` is a card's name."""
+        return f"{card}/{self.label}.npz"
+
     @property
     def all_deviations(self) -> list[str]:
         """Deviations of the rows and of the splits."""

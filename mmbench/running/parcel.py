@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mmbench.datasets.fetch import Places, Search, Store, find
+from mmbench.datasets.fetch import Places, Search, find
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import Job
 
@@ -35,13 +35,12 @@ def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
     if ref.card is None:
         files = {_user_name(job): Path(str(ref.path))}
     else:
-        store = Store(data)
         found = Search(ref.card, Places(data, mirror)).local()
         if found is None or not found.paths:
             raise UserError(f"no files of data set {ref.name!r} on this computer or on the workers")
         names = [file.path for file in found.source.files]
         if found.packed:
-            names = [str(path.relative_to(store.root)) for path in found.paths]
+            names = [str(path.relative_to(data)) for path in found.paths]
         files = dict(zip(names, found.paths, strict=True))
     if ref.folds is not None:
         files[_folds_name(job)] = Path(ref.folds)
@@ -57,13 +56,13 @@ def unpack(parcel: Parcel, data: Path) -> None:
     UserError
         If a file was damaged in transfer, or if the store cannot be written to.
     """
-    store = Store(_store(data))
+    places = Places(_store(data))
     for name, digest, content in parcel:
         if hashlib.sha256(content).hexdigest() != digest:
-            raise UserError(f"{name} was damaged on its way to {store.root}")
-        with store.scratch() as scratch:
+            raise UserError(f"{name} was damaged on its way to {places.store}")
+        with places.scratch() as scratch:
             (scratch / "file").write_bytes(content)
-            store.admit(scratch / "file", store.root / name)
+            places.admit(scratch / "file", name)
 
 
 def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | None]:

@@ -36,35 +36,6 @@ from mmbench.errors import UserError, converted
 SCRATCH = ".incoming"
 
 
-class Store:
-    """The folder of downloaded data; it is created together with the first download."""
-
-    def __init__(self, root: Path):
-        self.root = Path(root)
-
-    def packed(self, card: Card, source: Source) -> Path:
-        """Return the path of the parsed arrays of a source whose files have no known hash."""
-        return self.root / card.name / f"{source.label}.npz"
-
-    def admit(self, temporary: Path, path: Path) -> None:
-        """Move a verified file to its final path, atomically."""
-        with converted(f"{path}: cannot store data", OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(temporary, path)
-
-    @contextmanager
-    def scratch(self) -> Iterator[Path]:
-        """Yield a temporary folder on the file system of the store, and remove it at the end."""
-        with converted(f"{self.root}: cannot store data", OSError):
-            incoming = self.root / SCRATCH
-            incoming.mkdir(parents=True, exist_ok=True)
-            folder = Path(tempfile.mkdtemp(dir=incoming))
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str | None:
     """Return the first difference between data and card as a phrase, or None if they agree.
 
@@ -153,9 +124,9 @@ def recipe_hash(card: Card, source: Source) -> str:
 
 @dataclass(frozen=True)
 class Places:
-    """Locations in which data are searched."""
+    """Locations in which data are searched; downloads are added to the store."""
 
-    #: Local folder of downloaded files.
+    #: Local folder of downloaded files; it is created together with the first download.
     store: Path
     #: Folder or URL with the same relative paths as the store.
     mirror: str | Path | None = None
@@ -174,6 +145,26 @@ class Places:
     def mirror_folder(self) -> Path | None:
         """The folder of the mirror; None if the mirror is not a folder."""
         return Path(self.mirror) if self.mirror and not self.mirror_url else None
+
+    def admit(self, temporary: Path, name: str | Path) -> Path:
+        """Move a verified file into the store, atomically; return its final path."""
+        path = self.store / name
+        with converted(f"{path}: cannot store data", OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(temporary, path)
+        return path
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """Yield a temporary folder on the file system of the store, and remove it at the end."""
+        with converted(f"{self.store}: cannot store data", OSError):
+            incoming = self.store / SCRATCH
+            incoming.mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(dir=incoming))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def find(card: Card, places: Places) -> SourceFiles:
@@ -197,7 +188,6 @@ class Search:
     def __init__(self, card: Card, places: Places):
         self.card = card
         self.places = places
-        self.store = Store(places.store)
         self.tried: list[str] = []
 
     def local(self) -> SourceFiles | None:
@@ -247,8 +237,8 @@ class Search:
         if source.in_memory:
             return SourceFiles(self.card, source)
         if source.kind == "files":
-            return self._intact(source, self.store.root)
-        path = self.store.packed(self.card, source)
+            return self._intact(source, self.places.store)
+        path = self.places.store / source.packed_name(self.card.name)
         if not path.is_file():
             return None
         with self._noting_failure(f"{path}: "):
@@ -268,7 +258,7 @@ class Search:
 
     def _fetch_files(self, source: Source, urls: list[list[str]]) -> SourceFiles | None:
         """Download files with known hashes; they are stored after all hashes have been verified."""
-        with self.store.scratch() as scratch:
+        with self.places.scratch() as scratch:
             arrived = [scratch / str(k) for k in range(len(urls))]
             for file, path, alternatives in zip(source.files, arrived, urls, strict=True):
                 most = file.size or self.card.max_bytes(source)
@@ -280,20 +270,19 @@ class Search:
                         break
                 else:
                     return None
-            paths = tuple(self.store.root / file.path for file in source.files)
-            for temporary, path in zip(arrived, paths, strict=True):
-                self.store.admit(temporary, path)
+            names = (file.path for file in source.files)
+            paths = tuple(map(self.places.admit, arrived, names))
         return SourceFiles(self.card, source, paths)
 
     def _fetch_arrays(self, source: Source) -> SourceFiles | None:
         """Download and parse a source, and store the parsed arrays if they agree with the card."""
-        path = self.store.packed(self.card, source)
-        with self.store.scratch() as scratch, self._noting_failure():
+        with self.places.scratch() as scratch, self._noting_failure():
             data = obtain(self.card, source, scratch, self.places.progress)
             if problem := disagreement(data, self.card.expected(source)):
                 raise SourceError(f"{source.label} differs from its card: {problem}")
             write_packed(scratch / "packed.npz", data)
-            self.store.admit(scratch / "packed.npz", path)
+            name = source.packed_name(self.card.name)
+            path = self.places.admit(scratch / "packed.npz", name)
             return SourceFiles(self.card, source, (path,))
 
     @contextmanager
@@ -305,18 +294,17 @@ class Search:
             self.tried.append(f"{prefix}{error}")
 
 
-def copy_to_store(found: SourceFiles, store: Store) -> SourceFiles:
+def copy_to_store(found: SourceFiles, places: Places) -> SourceFiles:
     """Copy verified files of a mirror folder into the store."""
-    paths = tuple(store.root / file.path for file in found.source.files)
-    if found.source.kind != "files" or paths == found.paths:
+    stored = tuple(places.store / file.path for file in found.source.files)
+    if found.source.kind != "files" or stored == found.paths:
         return found
-    with store.scratch() as scratch:
-        for file, path, stored in zip(found.source.files, found.paths, paths, strict=True):
-            temporary = scratch / "file"
-            shutil.copyfile(path, temporary)
-            _check_hash(temporary, file, str(path))
-            store.admit(temporary, stored)
-    return SourceFiles(found.card, found.source, paths)
+    with places.scratch() as scratch:
+        for file, path in zip(found.source.files, found.paths, strict=True):
+            shutil.copyfile(path, scratch / "file")
+            _check_hash(scratch / "file", file, str(path))
+            places.admit(scratch / "file", file.path)
+    return SourceFiles(found.card, found.source, stored)
 
 
 def _check_hash(path: Path, file: CardFile, name: str) -> None:

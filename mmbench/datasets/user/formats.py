@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.datasets.fetch import Places, Store
+from mmbench.datasets.fetch import Places
 from mmbench.datasets.fetch.sources import (
     bounded_urlopen,
     create,
@@ -395,9 +395,8 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
 
     The file is taken from the store, from a mirror folder or from OpenML.
     """
-    store = Store(places.store)
     old, name = "", Path("openml", f"{data_id}.arff")
-    for folder in filter(None, (store.root, places.mirror_folder)):
+    for folder in filter(None, (places.store, places.mirror_folder)):
         path, facts = folder / name, folder / name.with_suffix(".json")
         if path.is_file() and facts.is_file():
             stated = json.loads(facts.read_text("utf-8"))
@@ -406,13 +405,13 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
             old = f"{facts} is of an older version and does not list the columns to exclude; "
     if not places.allow_network:
         raise ValueError(f"{old}not in the store or the mirror, and the network is switched off")
-    with store.scratch() as scratch:
+    with places.scratch() as scratch:
         arrived, found = download_arff(data_id, scratch, places.progress, most)
         with create(scratch / "facts") as file:
             file.write(json.dumps({"target": found.target, "ignored": found.ignored}).encode())
-        store.admit(arrived, store.root / name)
-        store.admit(scratch / "facts", store.root / name.with_suffix(".json"))
-    return store.root / name, found.target, found.ignored
+        path = places.admit(arrived, name)
+        places.admit(scratch / "facts", name.with_suffix(".json"))
+    return path, found.target, found.ignored
 
 
 def sklearn_table(name: str, places: Places, most: int) -> Table:
