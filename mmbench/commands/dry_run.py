@@ -64,11 +64,13 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
     for jobs in groups.values():
         job = jobs[-1]  # the job with the largest training size
         points = n_points(dict(job.grid), alias_of(job.machine).stages) if job.grid else 0
-        memory = estimate_bytes(job, sizes_of(job), slots)
+        sizes = sizes_of(job)
+        memory = estimate_bytes(job, sizes, slots)
         largest = max(largest, memory)
         counts = (len(jobs), sum(job.key in stored for job in jobs), points or "-")
-        fits = n_fits(job, points) * len(jobs)
         foreign = issubclass(machine_class(job.machine), ForeignClassifier)
+        n_trainings = points * (job.select.folds or 1) * job.select.repeats + 1
+        fits = len(jobs) * n_trainings * (1 if foreign else sizes.n_pairs)
         kernel = "-" if foreign else f"{job.kernel} {job.degree or ''}".rstrip()
         rows.append((job.dataset.name, kernel, job.column, *counts, fits, readable(memory)))
     lines = [f"{experiment.config.name}: {len(experiment.jobs)} jobs, {len(stored)} of them stored"]
@@ -163,14 +165,6 @@ def reference_seconds(folder: Path) -> dict[Key, float]:
 
 
 # -- the size of a job -------------------------------------------------------------------------
-
-
-def n_fits(job: Job, points: int) -> int:
-    """Return the number of binary trainings of a job with a number of grid points."""
-    n_classes = len(_class_counts(job.dataset)[0])
-    foreign = issubclass(machine_class(job.machine), ForeignClassifier)
-    n_pairs = 1 if foreign else n_classes * (n_classes - 1) // 2
-    return n_pairs * (points * (job.select.folds or 1) * job.select.repeats + 1)
 
 
 def sizes_of(job: Job) -> Sizes:

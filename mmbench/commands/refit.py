@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.config.plan import replan
 from mmbench.errors import UserError, converted, did_you_mean, listed
 from mmbench.jobs.record import Choice, middle
-from mmbench.jobs.train import job_seeds, make_machine, own_part
+from mmbench.jobs.train import fit_selected, job_seeds, make_machine
 from mmbench.tables.results import read_results
 
 if TYPE_CHECKING:
@@ -86,11 +86,7 @@ def refit(
     with converted(str(results), ValueError):
         choice: Choice = middle([r.selection.get("params", {}) for r in records])
     fitted = make_machine(job, 1, job_seeds(job)["machine"])
-    own = own_part(fitted, job, choice)
-    if isinstance(own, list):
-        fitted.fit_pairs(X, data.y, own)
-    else:
-        fitted.set_params(**own).fit(X, data.y)
+    own = fit_selected(fitted, job, choice, X, data.y)
     table = [("table", TableColumns(data.columns))] if data.columns else []
     # adapters of other packages' classifiers are no estimators of scikit-learn
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted

@@ -42,14 +42,13 @@ def plan(
     names. The keys of the jobs are unique. Without `allow_network`, no data are downloaded to
     compute a hash that is missing on a card.
     """
+    places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []
     for entry in config.datasets:
         dataset = entry.ref(config.steps_of(entry))
-        content = dataset_hash(dataset, store=store, mirror=mirror, allow_network=allow_network)
-        data = {"dataset": dataset, "dataset_hash": content}
-        splits = split_refs(config, dataset) or split_refs(
-            config, load_dataset(dataset, store=store, mirror=mirror, allow_network=allow_network)
-        )
+        data = {"dataset": dataset, "dataset_hash": dataset_hash(dataset, **places)}
+        splits = split_refs(config, dataset)
+        splits = splits or split_refs(config, load_dataset(dataset, **places))
         for kernel, degrees in degrees_by_kernel(config).items():
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
             for degree in degrees:
@@ -67,7 +66,7 @@ def plan(
                         jobs.append(job)
     if config.source is None or config.parameters_from is None:
         return jobs
-    theirs = plan(config.source, store, mirror, allow_network)
+    theirs = plan(config.source, **places)
     return _with_parents(jobs, theirs, config.source.name, config.parameters_from.splits)
 
 
@@ -103,6 +102,7 @@ def _draft(
     """Return the job of a column without its split and parent."""
     machine = config.machine_of(column)
     cls = machine_class(machine)
+    version = cls.version + alias_of(machine).version + cls.kernel_versions.get(kernel, 0)
     params, grid = settings(config, column, kernel, degree, entry)
     known = parameters_of(make_machine(machine, **params))
     defaults = {n: v for n, v in known.items() if n not in {"kernel", *params, *grid}}
@@ -118,9 +118,7 @@ def _draft(
         use=config.machines[column].use,
         select=config.select.ref,
         ties=config.ties,
-        machine_version=cls.version
-        + alias_of(machine).version
-        + cls.kernel_versions.get(kernel, 0),
+        machine_version=version,
         variant="" if column == machine else column,
         defaults=tuple(sorted(defaults.items())),
         calibrate=config.machines[column].calibrate,

@@ -384,15 +384,13 @@ class RecordStore:
             If the record is damaged.
         """
         record = parse(read_regular(self.path_of(key)), key)
-        if record["arrays"] is not None:
-            with suppress(FileNotFoundError):
-                if (
-                    _sha256(read_regular(self.path_of(key, ".npz"), ARRAYS_BYTES))
-                    == record["arrays"]
-                ):
-                    return record
-            raise BadRecord("its arrays are missing or damaged")
-        return record
+        if record["arrays"] is None:
+            return record
+        with suppress(FileNotFoundError):
+            arrays = read_regular(self.path_of(key, ".npz"), ARRAYS_BYTES)
+            if _sha256(arrays) == record["arrays"]:
+                return record
+        raise BadRecord("its arrays are missing or damaged")
 
     def plan(self) -> Plan | None:
         """Return the plan of the last run; None in a folder of an earlier version of mmbench.
@@ -461,10 +459,9 @@ class RecordStore:
         list of Path or None
             None if there is no intact plan, as current records cannot be identified without it.
         """
-        try:
+        plan = None
+        with suppress(BadRecord):
             plan = self.plan()
-        except BadRecord:
-            return None
         if plan is None:
             return None
         files = (path for path in self._records.iterdir() if path.suffix in (".json", ".npz"))

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mmbench import machines
@@ -76,11 +77,7 @@ def train(
     with clock.stage("training"), spread or nullcontext(), warnings.catch_warnings():
         # the record contains the status of each pair
         warnings.simplefilter("ignore", ConvergenceWarning)
-        own = own_part(machine, job, choice)
-        if isinstance(own, list):
-            machine.fit_pairs(data.X_train, data.y_train, own)
-        else:
-            machine.set_params(**own).fit(data.X_train, data.y_train)
+        fit_selected(machine, job, choice, data.X_train, data.y_train)
     return machine, {**search, "params": choice}
 
 
@@ -100,6 +97,18 @@ def own_part(machine: PairwiseClassifier, job: Job, choice: Choice) -> Choice:
         return {n: v for n, v in params.items() if n in machine.parameters and n not in fixed}
 
     return [part(params) for params in choice] if isinstance(choice, list) else part(choice)
+
+
+def fit_selected(
+    machine: PairwiseClassifier, job: Job, choice: Choice, X: NDArray, y: NDArray
+) -> Choice:
+    """Fit the machine of a job with selected parameters; return the parameters that were set."""
+    own = own_part(machine, job, choice)
+    if isinstance(own, list):
+        machine.fit_pairs(X, y, own)
+    else:
+        machine.set_params(**own).fit(X, y)
+    return own
 
 
 @cache

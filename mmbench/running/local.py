@@ -262,14 +262,10 @@ class _Worker:
         try:
             ours, theirs = socket.socketpair()
             output, printed = os.pipe()
+            call = command.format(appended, (theirs.fileno(), self.modules))
             with theirs, os.fdopen(printed, "wb") as shown:
                 self.process = subprocess.Popen(
-                    [
-                        sys.executable,
-                        "-P",
-                        "-c",
-                        command.format(appended, (theirs.fileno(), self.modules)),
-                    ],
+                    [sys.executable, "-P", "-c", call],
                     env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **changes},
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,

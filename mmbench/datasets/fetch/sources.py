@@ -78,30 +78,25 @@ def one_line(error: BaseException, limit: int = 200) -> str:
 
 def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     """Download (into `folder`) and parse a source. SourceError: if the data cannot be obtained."""
-    most, kind = card.max_bytes(source), source.kind
-    try:
-        if kind == "generator":
-            return generate(str(source.loader), **source.options)
-        if kind == "sklearn":
-            return _from_sklearn(source, folder, most)
-        if kind == "keel":
-            return _from_keel(card, source)
-        if kind == "openml":
-            path, facts = download_arff(int(source.id or 0), folder, progress, most)
-            return parse_files(card, source, [path], target=facts.target)
-        paths = []
-        for k, url in enumerate(source.urls):
-            path = folder / f"{k}-{Path(unquote(urlsplit(url).path)).name or 'file'}"
-            download(url, path, progress, most)
-            if looks_like_html(path):
-                raise SourceError(f"{url}: answered with an HTML page instead of the file")
-            paths.append(path)
-        return parse_files(card, source, paths)
-    except SourceError:
-        raise
-    except ValueError as error:
-        name = source.urls[0] if source.urls else source.label
-        raise SourceError(f"{name}: {one_line(error)}") from error
+    most, paths, target = card.max_bytes(source), [], {}
+    if source.kind == "generator":
+        return generate(str(source.loader), **source.options)
+    if source.kind == "sklearn":
+        return _from_sklearn(source, folder, most)
+    if source.kind == "keel":
+        return _from_keel(card, source)
+    if source.kind == "openml":
+        path, facts = download_arff(int(source.id or 0), folder, progress, most)
+        paths, target = [path], {"target": facts.target}
+    for k, url in enumerate(source.urls):
+        path = folder / f"{k}-{Path(unquote(urlsplit(url).path)).name or 'file'}"
+        download(url, path, progress, most)
+        if looks_like_html(path):
+            raise SourceError(f"{url}: answered with an HTML page instead of the file")
+        paths.append(path)
+    name = source.urls[0] if source.urls else source.label
+    with converted(name, ValueError, to=SourceError):
+        return parse_files(card, source, paths, **target)
 
 
 def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: Any) -> Parsed:

@@ -55,10 +55,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         for name, values in self.columns.items():
             if values is not None:
                 text = X[name].map(as_text, na_action="ignore")
-                known = text.map({value: code for code, value in enumerate(values)})
-                codes.append(
-                    known.astype(np.float64).where(known.notna() | text.isna(), len(values))
-                )
+                known = text.map({value: k for k, value in enumerate(values)}).astype(np.float64)
+                codes.append(known.where(known.notna() | text.isna(), len(values)))
         columns = [column.to_numpy(np.float64, na_value=np.nan) for column in numbers + codes]
         return np.column_stack(columns)
 
