@@ -1,4 +1,4 @@
-"""What the reference runs measured: a table for a machine's page, and a page for each experiment.
+"""Results of the reference runs: a table for a machine's page, and a page for each experiment.
 
 Nothing is typed: all figures come from ``results/reference/*/table.csv`` when the pages are built.
 """
@@ -73,7 +73,7 @@ def cells(folder: Path) -> list[Cell]:
 def lines_of(machines: set[str]) -> Iterator[list[str]]:
     """Yield a line for each experiment and column that is one of some machines.
 
-    Of their variants only those that a paper shows.
+    Variants are shown only if a paper shows them, and experiments only with something to compare.
     """
     for folder in sorted(REFERENCE.iterdir()):
         if not (folder / "table.csv").is_file():
@@ -83,9 +83,11 @@ def lines_of(machines: set[str]) -> Iterator[list[str]]:
         columns = dict.fromkeys(cell.column for cell in experiment)
         for column in columns:
             own = [cell for cell in experiment if cell.column == column]
-            told = column in machines or any(cell.in_band is not None for cell in own)
-            if told and alias_of(column).machine in machines:
-                yield [f"[{folder.name}](/tables/{folder.name})", *_line(column, own, svm)]
+            shown = column in machines or any(cell.in_band is not None for cell in own)
+            if shown and alias_of(column).machine in machines:
+                line = _line(column, own, svm)
+                if set(line[2:]) != {"–"}:
+                    yield [f"[{folder.name}](/tables/{folder.name})", *line]
 
 
 def _line(column: str, own: list[Cell], svm: dict[tuple[str, ...], Cell]) -> list[str]:
@@ -130,7 +132,7 @@ HEAD = (
 
 
 class Measured(SphinxDirective):
-    """``{measured} rmm``: what every reference run says of the columns of some machines."""
+    """``{measured} rmm``: the results of some machines in the reference runs."""
 
     required_arguments = 1
     optional_arguments = 9

@@ -75,7 +75,8 @@ def check_page(page: str, folder: Path) -> None:
     blocks = list(BLOCK.finditer(text))
     assert blocks
     for block in blocks:
-        name, code = block["name"], block["text"]
+        # underscores of names are escaped in Markdown
+        name, code = block["name"] and block["name"].replace("\\", ""), block["text"]
         if block["language"] == "console":
             check_console(code, folder)
         elif block["language"] == "diff":
