@@ -16,7 +16,8 @@ growth    all machines, RBF on the parity of digits and linear on ten times the 
           features, relative to the SVM
 first     the first fit of each machine, with an empty cache of compiled code
 
-Each measurement is a process with one thread, which first fits a few rows (except `first`).
+Each measurement is a process with one thread, which first fits up to 500 of the rows (except
+`first`), so that all code that the fit needs is compiled and loaded.
 Contenders alternate, and the least CPU time of the repeats counts; the spread is the largest time
 divided by the least. A fit that fails or exceeds the limit of seconds is a row without a time. The
 contender is left out of larger problems, and of problems whose time, extrapolated by the square of
@@ -62,7 +63,7 @@ PACKAGES = {
     "skglm": ("skglm", "skglm"),
 }
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-WARM_UP_ROWS = 20  # of each class
+WARM_UP_ROWS = 500
 #: Machines in the order of the tables; the first is the reference of `growth`.
 MACHINES = ("svm", "rmm", "sigma_svm", "mmrm", "m4", "mpm", "mempm", "lda", "fsvm", "rsvm_plus")
 MACHINES += ("mrsvm", "klda", "lssvm", "mamc")
@@ -269,12 +270,13 @@ def peak_mb():
 
 
 def measure(cell, contender, path):
-    """Print the figures of one fit: the work of a process of its own."""
+    """Print the figures of one fit, which this process was started for."""
     warnings.simplefilter("ignore")
     with open(path, "rb") as file:
         X, y, rows = pickle.load(file)
     if cell["task"] != "first":
-        few = np.concatenate([np.flatnonzero(y == label)[:WARM_UP_ROWS] for label in np.unique(y)])
+        few = np.unique(y, return_index=True)[1]
+        few = np.union1d(few, np.arange(min(len(y), WARM_UP_ROWS)))
         estimator(cell, contender).fit(X[few], y[few])
     model, start = estimator(cell, contender), time.process_time()
     model.fit(X, y)
