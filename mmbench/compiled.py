@@ -1,12 +1,14 @@
 """`compiled` is Numba's `njit`, imported after invalid variables of the environment are corrected.
 
 Numba reads its environment variables at import. The import fails if the number of threads is not
-positive, and compiled functions with a cache cannot be declared without a writable cache folder.
+positive, and compiled functions with a cache cannot be declared without a writable cache folder,
+nor be called if this folder is full.
 """
 
 import os
 import tempfile
 import warnings
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -23,26 +25,32 @@ def _writable(folder: Path) -> str:
     return ""
 
 
-def _prepare() -> None:
+def _prepare() -> bool:
+    """Correct the variables of the environment; return whether there is a usable cache folder."""
     threads = os.environ.get("NUMBA_NUM_THREADS")
     if threads is not None and not (threads.isdecimal() and int(threads)):
         warnings.warn(f"NUMBA_NUM_THREADS={threads} is no number of threads: ignored", stacklevel=3)
         del os.environ["NUMBA_NUM_THREADS"]
     given = os.environ.get("NUMBA_CACHE_DIR")
-    if given:
-        if problem := _writable(Path(given)):
-            text = f"NUMBA_CACHE_DIR={given}: {problem}; compiled functions are cached elsewhere"
-            warnings.warn(text, stacklevel=3)
-            os.environ["NUMBA_CACHE_DIR"] = _temporary()
-        return
     beside = Path(__file__).parent / "kernels" / "__pycache__"
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba"
-    if not any(_access(folder) for folder in (beside, home)):
-        os.environ["NUMBA_CACHE_DIR"] = _temporary()
+    # without a home, "~" is kept
+    home = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "numba")
+    folder = Path(given) if given else next(filter(_access, (beside, home)), None)
+    problem = _writable(folder) if folder else "no folder"
+    if problem and given:
+        text = f"NUMBA_CACHE_DIR={given}: {problem}; compiled functions are cached elsewhere"
+        warnings.warn(text, stacklevel=3)
+    if problem:
+        with suppress(OSError):
+            os.environ["NUMBA_CACHE_DIR"] = elsewhere = _temporary()
+            problem = _writable(Path(elsewhere))
+    return not problem
 
 
 def _access(folder: Path) -> bool:
-    """Return whether a folder is writable or can be created."""
+    """Return whether a folder with an absolute path is writable or can be created."""
+    if not folder.is_absolute():
+        return False
     while not folder.exists():
         folder = folder.parent
     return folder.is_dir() and os.access(folder, os.W_OK)
@@ -58,7 +66,7 @@ def _temporary() -> str:
     return str(folder)
 
 
-_prepare()
+CACHE = _prepare()
 
 from numba import njit  # noqa: E402
 
@@ -67,7 +75,7 @@ from numba import njit  # noqa: E402
 compiled = partial(
     njit,
     nogil=True,
-    cache=True,
+    cache=CACHE,
     error_model="numpy",
     fastmath={"nnan", "nsz", "contract", "reassoc"},
 )

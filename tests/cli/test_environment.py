@@ -64,3 +64,28 @@ def test_without_a_folder_for_a_cache_there_is_a_temporary_one(tmp_path: Path):
     done = start(f"{sys.executable} code.py", tmp_path, **known)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(tmp_path / "mmbench-numba-"))
+
+
+COMPILED = """\
+from mmbench.compiled import compiled
+
+@compiled
+def successor(x):
+    return x + 1
+
+print(successor(1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "before"),
+    [
+        ("ulimit -f 0; ", ""),
+        ("", "import os, pwd; del os.environ['HOME']; pwd.getpwuid = {}.__getitem__\n"),
+    ],
+    ids=["full disk", "user without a home"],
+)
+def test_compiled_functions_need_no_cache(limit: str, before: str, tmp_path: Path):
+    (tmp_path / "code.py").write_text(before + COMPILED)
+    done = start(f"{limit}{sys.executable} code.py", tmp_path, HOME="/", XDG_CACHE_HOME="")
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
