@@ -18,7 +18,7 @@ from mmbench.errors import UserError
 from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures import Figure
-from mmbench.tables.figures.style import PAGE, colour, drawing, mark
+from mmbench.tables.figures.style import PAGE, annotate, colour, drawing, mark
 from mmbench.tables.frame import METRIC
 from mmbench.tables.results import Experiment
 from mmbench.tables.sheet import Sheet
@@ -131,17 +131,9 @@ def _label_line(axes: Axes, dataset: str) -> None:
     for line in axes.get_lines():
         label, prefix = str(line.get_label()), f"{dataset}, "
         if label.startswith(prefix):
-            axes.annotate(
-                label.removeprefix(prefix),
-                (0.05, line.get_ydata()[0]),  # type: ignore[index]
-                (0, -4),
-                axes.get_yaxis_transform(),
-                "offset points",
-                va="top",
-                color=line.get_color(),
-                zorder=5,
-                bbox={"fc": "white", "ec": "none", "alpha": 0.85, "pad": 1},
-            )
+            at, text = (0.05, line.get_ydata()[0]), label.removeprefix(prefix)  # type: ignore[index]
+            where = {"xycoords": axes.get_yaxis_transform(), "va": "top"}
+            annotate(axes, text, at, (0, -4), line.get_color(), **where)
 
 
 # At ν = 1 the M4 is equivalent to the MPM.

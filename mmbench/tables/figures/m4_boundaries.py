@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError
 from mmbench.jobs.record import Record
 from mmbench.tables.figures import Figure
-from mmbench.tables.figures.style import PAGE, colour, drawing
+from mmbench.tables.figures.style import PAGE, annotate, colour, drawing
 from mmbench.tables.results import Experiment
 
 if TYPE_CHECKING:
@@ -134,19 +134,10 @@ def _panel(
         path = np.vstack(boundary.allsegs[0] or [np.empty((0, 2))])
         if len(path):
             at = path[np.argmin(np.abs(path[:, 1] - height))]
-            side = 1 if machine in ("mpm", "bayes") else -1
-            axes.annotate(
-                label,
-                at,
-                (18 * side, 0),
-                textcoords="offset points",
-                ha="left" if side > 0 else "right",
-                va="center",
-                color=ink,
-                zorder=5,
-                bbox={"fc": "white", "ec": "none", "alpha": 0.85, "pad": 1},
-                arrowprops={"arrowstyle": "-", "color": ink, "lw": 0.6, "shrinkB": 0},
-            )
+            right_side = machine in ("mpm", "bayes")
+            offset, align = ((18, 0), "left") if right_side else ((-18, 0), "right")
+            arrow = {"arrowstyle": "-", "color": ink, "lw": 0.6, "shrinkB": 0}
+            annotate(axes, label, at, offset, ink, ha=align, va="center", arrowprops=arrow)
     axes.set(aspect="equal", xlim=(left, right), ylim=(low, high))
     axes.set(xlabel="feature 1", ylabel="feature 2")
 

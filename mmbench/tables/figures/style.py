@@ -102,6 +102,15 @@ def draw_panels(
         return "\n".join(panel(own, *x) for own, x in zip(axes, found.items(), strict=True))
 
 
+def annotate(
+    axes: Axes, text: str, at: Any, offset: tuple[float, float], ink: Any, **more: Any
+) -> None:
+    """Write a text in a white box beside the point `at` of a line; `offset` is in points."""
+    box = {"fc": "white", "ec": "none", "alpha": 0.85, "pad": 1}
+    more |= {"textcoords": "offset points", "color": ink, "zorder": 5, "bbox": box}
+    axes.annotate(text, at, offset, **more)
+
+
 def name_lines(axes: Axes, names: Sequence[str], downwards: bool = False) -> None:
     """Label the y axis with names, from bottom to top, or from top to bottom if `downwards`."""
     ends = (-0.6, len(names) - 0.4)
