@@ -83,15 +83,14 @@ def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
     is the word for repetitions in the legend, such as "splits"; its default depends on the rule of
     the train/test splits.
     """
-    rows = [row for row in sheet.rows if row.metric == metric]
+    frame = sheet.frame[sheet.frame.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
-    lines = _marks(sheet, sheet.frame[sheet.frame.metric == metric], runs)
-    counts = sorted({row.n for row in rows if row.sd is not None and row.n})
-    if counts:
+    lines = _marks(sheet, frame, runs)
+    if counts := sorted(set(frame.n[frame.sd.notna()])):
         lines.append(spread.format(f"{' or '.join(map(str, counts))} {runs}"))
         if "error" in spread and runs in SHARING:
             lines[-1] += f" It underestimates the uncertainty, as {runs} share training rows."
-    if any(row.status == PUBLISHED_ONLY for row in rows):
+    if PUBLISHED_ONLY in set(frame.status):
         lines.append(f"{NOTHING}: not run; only the published value is shown.")
     return lines
 

@@ -55,24 +55,22 @@ def tested(jobs: Sequence[Job]) -> str:
     repeats, first = len({repeat for repeat, _ in splits}), jobs[0].split
     seeds = sorted({job.split.seed for job in jobs})
     seed = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+    times, groups = f", {repeats} times", dict(jobs[0].dataset.options).get("groups")
     if first.rule == "official":
         text = "the official test part"
-        text += f", {repeats} times with other inner folds and ties ({seed})" if repeats > 1 else ""
+        text += f"{times} with other inner folds and ties ({seed})" if repeats > 1 else ""
     elif first.rule == "predefined":
         given = "that come with the data" if jobs[0].dataset.folds is None else "of a file of folds"
         text = f"{len(splits)} splits {given}"
     elif first.rule == "kfold":
-        text = f"{first.args[0]:g}-fold cross-validation"
-        text += f", {repeats} times" if repeats > 1 else ""
-        text += f" ({seed})"
+        text = f"{first.args[0]:g}-fold cross-validation{times if repeats > 1 else ''} ({seed})"
     elif first.rule == "leave_one_out":
-        unit = dict(jobs[0].dataset.options).get("groups", "row")
-        return f"each {unit} left out once, {len(splits)} splits" + _trained(first.max_train)
+        text = f"each {groups or 'row'} left out once, {len(splits)} splits"
+        return text + _trained(first.max_train)
     elif first.rule == "time_series":
         text = f"{len(splits)} successive test parts in time, each after its training rows"
     else:
         text = f"{repeats} random partitions with {100 * first.args[0]:g} % of the rows ({seed})"
-    groups = dict(jobs[0].dataset.options).get("groups")
     text += "" if groups is None else f", all rows of a {groups} in one part"
     return text + _trained(first.max_train)
 
@@ -87,9 +85,8 @@ def _trained(subset: int | tuple[str, int] | None) -> str:
 
 def selected(jobs: Sequence[Job]) -> str:
     """Return the parameter selection of a data set's jobs in words."""
-    select, times = jobs[0].select, ""
-    if select.repeats > 1:
-        times = f", {select.repeats} times"
+    select = jobs[0].select
+    times = f", {select.repeats} times" if select.repeats > 1 else ""
     if jobs[0].validates_on_test:
         text = "the accuracy on the test part (a leak)"
     elif select.folds:

@@ -10,6 +10,7 @@ number is not compared with results, for the stated `reason`.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -70,9 +71,5 @@ def table_of_experiment(experiment: str) -> str | None:
     >>> table_of_experiment("my_data") is None
     True
     """
-    matches = [
-        t
-        for t in published_tables()
-        if experiment == t or experiment.startswith((f"{t}_", f"{t}-"))
-    ]
-    return max(matches, key=len, default=None)
+    tables = (t for t in published_tables() if re.match(rf"{t}(?:[_-]|$)", experiment))
+    return max(tables, key=len, default=None)

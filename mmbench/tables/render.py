@@ -109,9 +109,8 @@ def _column(cells: Sequence[str], align: str) -> list[str]:
     # A rule has at least three characters; a final colon aligns the column to the right.
     width = max(3, *map(len, cells))
     rule = "-" * (width - 1) + (":" if align == "right" else "-")
-    return [
-        f"{cell:{'>' if align == 'right' else '<'}{width}}" for cell in (cells[0], rule, *cells[1:])
-    ]
+    pad = str.rjust if align == "right" else str.ljust
+    return [pad(cell, width) for cell in (cells[0], rule, *cells[1:])]
 
 
 #: Beginning of a text that a spreadsheet program evaluates.

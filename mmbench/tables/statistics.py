@@ -46,26 +46,33 @@ def difference_se(
 ) -> float:
     """Return the standard error of the difference between the measured and the published mean.
 
-    `sd` is the measured standard deviation over runs (None for a single run), `n` is the number of
-    measured runs, and `n_published` is the number of published runs (None if it is not stated).
-    `counting` is the binomial standard deviation of the errors of one run (0 for other metrics).
-    `same_test_rows` says whether all runs, including the published ones, share the official test
-    set.
+    Parameters
+    ----------
+    sd : float or None
+        Measured standard deviation over runs; None for a single run.
+    n : int
+        Number of measured runs.
+    n_published : int or None
+        Number of published runs; None if the paper does not state it.
+    counting : float
+        Binomial standard deviation of the errors of a single run; 0 for other metrics.
+    same_test_rows : bool
+        Whether all measured and published runs are tested on the official test set.
 
     Notes
     -----
     The uncertainties printed in the papers are not used: some are standard deviations, some are
-    standard errors, and a few are neither. Published runs are assumed to have the measured standard
-    deviation, so that two independent means have a difference with standard error
-    ``sd sqrt(1/n + 1/n_published)``.
+    standard errors, and a few are neither. The published runs are assumed to have the standard
+    deviation of the measured runs, so that the difference of two independent means has the standard
+    error ``sd sqrt(1/n + 1/n_published)``.
 
     * Random partitions: this is the whole standard error. For a single run, the binomial standard
       deviation replaces `sd`.
-    * Official test set: `sd` contains only the variation over seeds of inner folds and of ties.
-      The sampling error of the test set is added. Both machines are tested on the same rows, so the
-      variance of the difference is ``2 counting^2 (1 - r)``, with the correlation r of their
-      errors. For two similar machines, r is above one half, because they fail on the same rows;
-      ``counting^2`` is then an upper bound on this variance.
+    * Official test set: `sd` is the variation with the seeds of inner folds and tie-breaking, and
+      the sampling error of the test set is added. Both machines are tested on the same rows, so the
+      variance of the difference is ``2 counting^2 (1 - r)``, where r is the correlation of their
+      errors. Similar machines misclassify the same rows: r is above one half, and ``counting^2`` is
+      an upper bound on this variance.
 
     Examples
     --------
@@ -176,8 +183,8 @@ def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, t
         printed = printed.map(lambda mean: round(mean, decimals))
     best = printed.eq(printed.max(axis=1), axis=0).sum()
     worst = printed.eq(printed.min(axis=1), axis=0).sum()
-    counts = zip(best.astype(int), worst.astype(int), strict=True)
-    return dict(zip(best.index, counts, strict=True)) if len(printed) else {}
+    counts = {name: (int(b), int(w)) for name, b, w in zip(printed, best, worst, strict=True)}
+    return counts if len(printed) else {}
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,9 @@ def changes(before: View, after: View) -> pd.DataFrame:
         seconds = [total(view.sheet, key) for view in (before, after)]
         ratio = seconds[1] / seconds[0] if seconds[0] and seconds[1] else math.nan
         band = bands.get((old.in_band, new.in_band), "")
-        status = (
-            "" if old.status == new.status else f"{old.status} → {new.status}".replace("_", " ")
-        )
-        values = old.measured or 0.0, new.measured or 0.0
-        rows.append(
-            (key, *values, *_test(before, after, key), ratio, band, status.replace("_", " "))
-        )
+        status = "" if old.status == new.status else f"{old.status} → {new.status}"
+        values = old.measured or 0.0, new.measured or 0.0, *_test(before, after, key), ratio, band
+        rows.append((key, *values, status.replace("_", " ")))
     names = ["key", "before", "after", "gain", "error", "how", "p", "ratio", "band", "status"]
     frame = pd.DataFrame(rows, columns=names)
     frame["p"] = holm(frame.p)
@@ -152,10 +148,8 @@ def _pictures(view: View, lines: Sequence[Any]) -> dict[str, Spec]:
             times.append(Point(change.key, change.ratio, hollow=hollow, hint=hint))
     root, gain = f"../{view.folder}/", axis("accuracy (%), B minus A", zeroline=True)
     ratio, shapes = axis("CPU time, B relative to A", type="log"), [rule("x", 1.0)]
-    drawn: dict[str, tuple[list[Point], dict, dict]]
-    drawn = {"gains": (gains, gain, {}), "times": (times, ratio, {"shapes": shapes})}
-    return {
-        name: scatter(view, points, x, root=root, **more)
-        for name, (points, x, more) in drawn.items()
-        if points
+    drawn = {
+        "gains": scatter(view, gains, gain, root=root),
+        "times": scatter(view, times, ratio, root=root, shapes=shapes),
     }
+    return {name: spec for name, spec in drawn.items() if spec["data"]}

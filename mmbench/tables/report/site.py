@@ -90,16 +90,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["version"] = __version__
-    own = (
-        emphasized,
-        footnotes,
-        groupwise,
-        kernel_text,
-        metric_name,
-        most_confused,
-        small_text,
-    )
-    filters = (*own, number, optional, published, signed)
+    texts = (emphasized, footnotes, groupwise, kernel_text, metric_name, published, small_text)
+    filters = (*texts, most_confused, number, optional, signed)
     environment.filters |= {function.__name__: function for function in filters}
     return environment
 

@@ -248,11 +248,9 @@ def summarize(view: View) -> dict[str, Any]:
     fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
     # Fits that stop by a rule of the machine, not by the gap, are reported separately. Gaps without
     # a tolerance are used only if no gap has a tolerance.
-    gaps = [
-        (fit[0] == Status.STOPPED_BY_RULE, fit[1], fit[2]) for fit in fits if fit[1] is not None
-    ]
-    by_rule = [gap for stopped, gap, _ in gaps if stopped]
-    known = [(gap, tolerance) for stopped, gap, tolerance in gaps if not stopped]
+    gaps = [fit for fit in fits if fit[1] is not None]
+    by_rule = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
+    known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
     known = [pair for pair in known if pair[1] is not None] or known
     gap, tolerance = max(known, key=lambda pair: pair[0], default=(None, None))
     violation = max((fit[3] for fit in fits if fit[3] is not None), default=None)
