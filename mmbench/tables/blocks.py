@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mmbench.errors import SEVERITY
 from mmbench.jobs.store import Key
 from mmbench.tables.frame import (
-    ACCURACY,
     CALIBRATION,
     CONFUSION,
     COUNTED,
@@ -125,20 +125,19 @@ def results(
 def stacked(
     sheet: Sheet,
     places: Sequence[Key],
-    texts: Mapping[str, Callable[[Key], str]],
+    texts: Mapping[str, Write],
     caption: str = "",
 ) -> Grid:
     """Return a block with one row per place and entry of `texts`, and one column per machine.
 
-    The second column has the names of the entries. If there is a caption, it names the kernel, and
-    the rows do not.
+    The second column has the names of the entries, whose functions are given the accuracies. If
+    there is a caption, it names the kernel, and the rows do not.
     """
     rows = []
     for place in places:
-        head = sheet.head(place, kernel=not caption)
+        head = sheet.head(place, sheet.printed(place.dataset) if caption else "")
         for name, text in texts.items():
-            cells = (text(place._replace(machine=machine)) for machine in sheet.machines)
-            rows.append([head, name, *cells])
+            rows.append([head, name, *map(text, sheet.line(place, METRIC))])
             head = ""
     return Grid(sheet.columns("data", ""), rows, caption)
 
@@ -146,23 +145,16 @@ def stacked(
 #: Means, standard deviations (``sd``) and numbers of splits (``n``) on some data sets: one data
 #: frame each, with one row per data set and one column per machine.
 Side = Mapping[str, Any]
-#: Each of these numbers in the long table, and in published tables.
-SAMPLE = (("mean", "measured", "value"), ("sd", "sd", "std"), ("n", "n", "n_splits"))
 
 
 def both(sheet: Sheet, places: Sequence[Key]) -> list[Side]:
     """Return the measured and the published results, one row per place."""
-    import pandas as pd
-
-    rows = (row for row in sheet.published if row["metric"] == METRIC)
-    printed = {(row["dataset"], row["kernel"], row["machine"]): row for row in rows}
-    known = [[printed.get((*p[:2], m), {}) for m in sheet.machines] for p in places]
-    sides: list[Any] = [{}, {}]
-    for name, ours, theirs in SAMPLE:
-        values = [[row.get(theirs) for row in line] for line in known]
-        sides[0][name] = sheet.wide(places, METRIC, ours)
-        sides[1][name] = pd.DataFrame(values, columns=sheet.machines, dtype=float)
-    return sides
+    splits = {row["dataset"]: row["n_splits"] for row in sheet.published if row["metric"] == METRIC}
+    n_splits = np.array([splits.get(place.dataset) for place in places], dtype=float)
+    names = ("measured", "sd", "n", "published", "published_spread")
+    mean, sd, n, printed, spread = (sheet.wide(places, METRIC, name) for name in names)
+    theirs = {"mean": printed, "sd": spread, "n": printed.notna().mul(n_splits, axis=0)}
+    return [{"mean": mean, "sd": sd, "n": n}, theirs]
 
 
 def paired(
@@ -182,15 +174,13 @@ def paired(
     results; the texts are added below, in two rows per heading.
     """
 
-    def measured(key: Key) -> str:
-        row = change(sheet.row(key, METRIC))
-        text = measured_text(row, decimals, sd)
-        return text if row.status == PUBLISHED_ONLY else sheet.marked(text, row)
+    def measured(row: Row) -> str:
+        text = measured_text(change(row), decimals, sd)
+        return text if row.status == PUBLISHED_ONLY else sheet.marked(text, change(row))
 
-    def published(key: Key) -> str:
-        row = change(sheet.row(key, METRIC))
+    def published(row: Row) -> str:
         cited = sheet.cite(row) if row.status == PUBLISHED_ONLY else ""
-        return join(published_text(row, decimals, sd), cited)
+        return join(published_text(change(row), decimals, sd), cited)
 
     texts, grids = {"measured": measured, "published": published}, []
     for kernel in sheet.kernels if caption else [None]:
@@ -272,18 +262,14 @@ def by_stage(sheet: Sheet) -> Grid:
 # -- metrics of the configuration -----------------------------------------------------------------
 
 
+LABELS = {METRIC: "Accuracy (%)", CONFUSION: "Confusion matrices"}
+
+
 def label(name: str) -> str:
     """Return the heading under which tables show a metric."""
     from mmbench.selection.metrics import METRICS
 
-    if name == CONFUSION:
-        return "Confusion matrices"
-    return f"{METRICS[name].label} (%)" if name == ACCURACY else METRICS[name].label
-
-
-def row_name(name: str) -> str:
-    """Return the name of a metric in the long table."""
-    return METRIC if name == ACCURACY else name
+    return LABELS[name] if name in LABELS else METRICS[name].label
 
 
 def sign_of(metric: str) -> int:
@@ -302,11 +288,14 @@ def definitions(sheet: Sheet) -> list[str]:
     return [f"{metric.label}: {metric.about}." for metric in shown if metric.about]
 
 
-def metric_text(row: Row, name: str) -> str:
-    """Return the value of a metric as text, without footnotes; a dash if there is no value."""
-    if row.measured is None and row.metric != METRIC:
-        return NOTHING
-    return measured_text(row, 1 if name == ACCURACY else 3)
+def metric_text(row: Row) -> str:
+    """Return the value of a metric as text, without footnotes.
+
+    Without a value, the text is the status for the accuracy, and a dash for other metrics.
+    """
+    if row.metric == METRIC:
+        return measured_text(row, 1)
+    return NOTHING if row.measured is None else measured_text(row, 3)
 
 
 def grids(sheet: Sheet) -> list[Grid]:
@@ -316,8 +305,7 @@ def grids(sheet: Sheet) -> list[Grid]:
         if name == CONFUSION:
             found += confusions(sheet)
         else:
-            write = partial(metric_text, name=name)
-            found.append(results(sheet, row_name(name), write, label(name)))
+            found.append(results(sheet, name, metric_text, label(name)))
     return found
 
 
@@ -339,29 +327,29 @@ def confusions(sheet: Sheet) -> list[Grid]:
 BETTER, WORSE = "+", "−"
 
 
-def with_results(sheet: Sheet, metric: str = ACCURACY) -> list[str]:
+def with_results(sheet: Sheet, metric: str = METRIC) -> list[str]:
     """Return the machines with a result on at least one data set."""
-    known = sheet.wide(sheet.places, row_name(metric)).notna().any()
+    known = sheet.wide(sheet.places, metric).notna().any()
     return [machine for machine in sheet.machines if known[machine]]
 
 
-def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = ACCURACY) -> Ranks:
+def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     """Return the mean ranks of the machines with results, for one kernel.
 
     Only data sets with results of all these machines are used. Kernels are ranked separately,
     because results on one data set with two kernels are not independent. Raises ValueError if there
     are too few machines or data sets.
     """
-    values = sheet.wide(sheet.places_of(kernel), row_name(metric)).dropna(axis=1, how="all")
-    return rank_machines(sign_of(metric) * values.dropna(), 2 if metric == ACCURACY else 4)
+    values = sheet.wide(sheet.places_of(kernel), metric).dropna(axis=1, how="all")
+    return rank_machines(sign_of(metric) * values.dropna(), 2 if metric == METRIC else 4)
 
 
 def split_gaps(
-    sheet: Sheet, place: Key, machine: str, reference: str, metric: str = ACCURACY
+    sheet: Sheet, place: Key, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
     """Return the differences from a reference machine on all common splits; positive is better."""
     keys = (place._replace(machine=name) for name in (machine, reference))
-    ours, theirs = (sheet.by_split(key, row_name(metric)) for key in keys)
+    ours, theirs = (sheet.by_split(key, metric) for key in keys)
     common = sorted(ours.keys() & theirs.keys())
     return [sign_of(metric) * (ours[split] - theirs[split]) for split in common]
 
@@ -417,10 +405,10 @@ def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float,
 
 
 def dataset_gaps(
-    sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = ACCURACY
+    sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
     """Return the differences of means from a reference machine per data set; positive is better."""
-    values = sheet.wide(sheet.places_of(kernel), row_name(metric))
+    values = sheet.wide(sheet.places_of(kernel), metric)
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from mmbench.errors import UserError
 from mmbench.tables.blocks import embolden
-from mmbench.tables.frame import check_metrics, long_table
+from mmbench.tables.frame import ACCURACY, METRIC, check_metrics, long_table
 from mmbench.tables.layouts import GENERIC, check_any_metric, check_sized, find_layout
 from mmbench.tables.model import Table
 from mmbench.tables.published import published_rows, table_of_experiment
@@ -70,9 +70,10 @@ def sheet_of(
         if metrics:
             raise UserError(f"{experiment.folder}: a table without records has no other metrics")
         return Sheet(experiment, layout, frame, published)
-    metrics = metrics or (plan.metrics if find_layout(layout).any_metric else ())
-    cells = experiment.cells
-    frame = long_table(cells, published, not plan.smoke, metrics)
+    names = metrics or (plan.metrics if find_layout(layout).any_metric else ())
+    metrics = [METRIC if name == ACCURACY else name for name in names]
+    frame = long_table(experiment.cells, published, not plan.smoke, metrics)
+    cells = {cell.key: cell for cell in experiment.cells}
     return Sheet(experiment, layout, frame, published, cells, metrics)
 
 

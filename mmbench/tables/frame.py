@@ -46,7 +46,7 @@ NO_TARGET = "the published value is no target"
 
 #: Name of the confusion matrix, the only metric that is not a single number.
 CONFUSION = "confusion_matrix"
-#: Name of the accuracy in the list of metrics, and in the long table.
+#: Name of the accuracy in configurations, and in the long table.
 ACCURACY, METRIC = "accuracy", "accuracy_pct"
 #: Prefix of the metric of a selected parameter, as in ``selected_C``.
 SELECTED = "selected_"
@@ -516,7 +516,7 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
                 for true, counts in cell.confusion.items()
                 for taken, count in zip(cell.confusion, counts, strict=True)
             ]
-        elif name != ACCURACY:
+        elif name != METRIC:
             lacking = Counter(array for _, array in cell.values(name) if isinstance(array, str))
             n = len(cell.counted)
             notes = [f"{name}: {k} of {n} records lack {array}" for array, k in lacking.items()]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +46,7 @@ Subject = tuple[str, str, str]
 KernelKey = tuple[str, int | None]
 
 
+@dataclass(eq=False)
 class Sheet:
     """The long table of an experiment, with look-ups by table cell and metric.
 
@@ -56,10 +59,10 @@ class Sheet:
         The long table.
     published : sequence of mapping
         Rows of the published table.
-    cells : sequence of Cell
+    cells : dict of Key to Cell
         Table cells with their records; empty for a reference table.
     metrics : sequence of str
-        Requested metrics; empty if the layout determines the metrics.
+        Requested metrics, as named in the long table; empty if the layout determines the metrics.
 
     Attributes
     ----------
@@ -71,24 +74,20 @@ class Sheet:
     kernels : list of (kernel, degree)
     places : list of Key
         Rows of a table with one column per machine: data set, kernel, degree and training size.
-    cells : dict of Key to Cell
     """
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        layout: str,
-        frame: pd.DataFrame,
-        published: Sequence[Published] = (),
-        cells: Sequence[Cell] = (),
-        metrics: Sequence[str] = (),
-    ):
-        self.experiment, self.plan, self.label = experiment, experiment.plan, experiment.plan.label
-        self.layout, self.frame, self.published, self.metrics = layout, frame, published, metrics
-        self.rows = rows_of(frame)
-        self.cells = {cell.key: cell for cell in cells}
+    experiment: Experiment
+    layout: str
+    frame: pd.DataFrame
+    published: Sequence[Published] = ()
+    cells: Mapping[Key, Cell] = field(default_factory=dict)
+    metrics: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        self.plan, self.label = self.experiment.plan, self.experiment.plan.label
+        self.rows = rows_of(self.frame)
         self._rows = {(row.key, row.metric): row for row in self.rows}
-        self.keys = list(dict.fromkeys(frame.key))
+        self.keys = list(dict.fromkeys(self.frame.key))
         self.datasets = list(dict.fromkeys(key.dataset for key in self.keys))
         self.configured = list(dict.fromkeys(key.machine for key in self.keys))
         self.machines = list(self.configured)
@@ -160,8 +159,8 @@ class Sheet:
             name = record.job.dataset.name
             sizes = found.setdefault(name, {})
             if record.done:
-                known = {"n_train", "n_test", "n_features"} & record.split.keys()
-                sizes |= {part: record.split[part] for part in known}
+                parts = ("n_train", "n_test", "n_features")
+                sizes |= {part: record.split[part] for part in parts if part in record.split}
                 # A classifier of another package without one-vs-one fits may name fewer classes.
                 classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
                 sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
@@ -260,10 +259,6 @@ class Sheet:
         """Return the places with a kernel and degree."""
         return [place for place in self.places if (place.kernel, place.degree) == kernel]
 
-    def published_of(self, dataset: str) -> list[Published]:
-        """Return the rows of the published table for a data set."""
-        return [row for row in self.published if row["dataset"] == dataset]
-
     # -- heads -----------------------------------------------------------------------------------
 
     def columns(
@@ -273,21 +268,24 @@ class Sheet:
         names = self.machines if machines is None else machines
         return (*words(*heads), *numbers(*map(self.label, names), group=group))
 
-    def name(self, place: Key, kernel: bool = True) -> str:
-        """Return the name of a data set as printed in the paper, else the name in mmbench.
+    def printed(self, dataset: str) -> str:
+        """Return the name of a data set as printed in the paper, else the name in mmbench."""
+        names = (row["printed_dataset"] for row in self.published if row["dataset"] == dataset)
+        return next(names, dataset)
 
-        If the experiment has several kernels and `kernel` is true, the kernel is added.
+    def name(self, place: Key) -> str:
+        """Return the printed name of a data set, with the kernel if there are several kernels."""
+        kernel = f"({kernel_text(place.kernel, place.degree)})" if len(self.kernels) > 1 else ""
+        return join(self.printed(place.dataset), kernel)
+
+    def head(self, place: Key, name: str = "") -> str:
+        """Return a name of a place, by default `name`, with footnotes on differences of the data.
+
+        The footnotes state how the data differ from the paper's data.
         """
-        published = self.published_of(place.dataset)
-        name = str(published[0]["printed_dataset"]) if published else place.dataset
-        several = kernel and len(self.kernels) > 1
-        return join(name, f"({kernel_text(place.kernel, place.degree)})" if several else "")
-
-    def head(self, place: Key, kernel: bool = True, name: str = "") -> str:
-        """Return the name of a place, with footnotes on differences from the paper's data."""
         texts = self.deviations.get(place.dataset, ())
         marks = (self._mark(text, ("", place.dataset, "")) for text in texts)
-        return join(name or self.name(place, kernel), "".join(marks))
+        return join(name or self.name(place), "".join(marks))
 
     # -- cells -----------------------------------------------------------------------------------
 
@@ -343,7 +341,6 @@ class Sheet:
 
 def _today(machine: str) -> str | None:
     """Return the current fingerprint of a machine's code; None if the machine no longer exists."""
-    try:
+    with suppress(UserError):
         return fingerprint(machine)
-    except UserError:
-        return None
+    return None

@@ -15,7 +15,6 @@ from mmbench.tables.blocks import dataset_gaps, ranks_of, total_with_search
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures import Figure
 from mmbench.tables.figures.style import colour, draw_panels, name_lines
-from mmbench.tables.frame import ACCURACY
 from mmbench.tables.layouts.comparison import ROPE_PCT
 from mmbench.tables.model import join, kernel_caption
 from mmbench.tables.results import Experiment
@@ -132,7 +131,7 @@ def _draw_times(experiment: Experiment, output: Path) -> str:
         gains.axvline(0.0, color="0.5", lw=0.8)
         gains.errorbar(points.gain, range(len(points)), xerr=points.error, fmt="o", color=colour(0))
         data = f"mean over {points.n.max()} data sets ± 2 s.e."
-        gains.set_xlabel(f"{ACCURACY} (%) minus {first}: {data}")
+        gains.set_xlabel(f"accuracy (%) minus {first}: {data}")
         gains.set_title(kernel, loc="left")
         name_lines(times, [""] * len(points), downwards=True)
         for k, point in enumerate(lines):

@@ -31,7 +31,7 @@ from mmbench.tables.blocks import (
     with_results,
 )
 from mmbench.tables.compose import compose
-from mmbench.tables.frame import ACCURACY, CONFUSION
+from mmbench.tables.frame import CONFUSION, METRIC
 from mmbench.tables.model import NOTHING, Grid, Table, join, kernel_caption, numbers, words
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import (
@@ -53,12 +53,12 @@ ROPE_PCT, ROPE = 1.0, 0.01
 
 def rope_of(metric: str) -> float:
     """Return the largest absolute difference of a metric that is practically equivalent to zero."""
-    return ROPE_PCT if metric == ACCURACY else ROPE
+    return ROPE_PCT if metric == METRIC else ROPE
 
 
 def decimals_of(metric: str) -> int:
     """Return the number of printed decimals of a difference."""
-    return 2 if metric == ACCURACY else 3
+    return 2 if metric == METRIC else 3
 
 
 def layout(sheet: Sheet) -> Table:
@@ -66,7 +66,7 @@ def layout(sheet: Sheet) -> Table:
 
     All machines with results are compared with the first of these machines.
     """
-    metric = next((name for name in sheet.metrics if name != CONFUSION), ACCURACY)
+    metric = next((name for name in sheet.metrics if name != CONFUSION), METRIC)
     every, sheet.machines = sheet.machines, with_results(sheet, metric)
     notes, grids = [], []
     if left_out := [sheet.label(name) for name in every if name not in sheet.machines]:

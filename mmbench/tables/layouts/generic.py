@@ -16,13 +16,12 @@ from mmbench.tables.blocks import (
     label,
     metric_text,
     results,
-    row_name,
     sign_of,
     total_with_search,
     with_search_text,
 )
 from mmbench.tables.compose import Layout, compose
-from mmbench.tables.frame import ACCURACY, CONFUSION, METRIC, Row
+from mmbench.tables.frame import CONFUSION, METRIC, Row
 from mmbench.tables.model import (
     Grid,
     Shown,
@@ -41,9 +40,8 @@ from mmbench.tables.sheet import Sheet
 def _generic(sheet: Sheet) -> Table:
     """Return accuracies, or error counts if only these are published, and CPU seconds."""
     if sheet.metrics:
-        title, first = ", ".join(map(label, sheet.metrics)), row_name(sheet.metrics[0])
-        blocks = [*grids(sheet), by_stage(sheet)]
-        return compose(sheet, title, blocks, *definitions(sheet), metric=first)
+        title, blocks = ", ".join(map(label, sheet.metrics)), [*grids(sheet), by_stage(sheet)]
+        return compose(sheet, title, blocks, *definitions(sheet), metric=sheet.metrics[0])
     metric = sheet.metric
     title = "Accuracy (%)" if metric == METRIC else "Errors on the test part"
     if sheet.frame.published[sheet.frame.metric == metric].notna().any():
@@ -67,29 +65,30 @@ generic = Layout(
 
 def _by_machine(sheet: Sheet) -> Table:
     """Return one block per place, with the machines sorted by the first metric."""
-    shown = [name for name in sheet.metrics if name != CONFUSION] or [ACCURACY]
+    shown = [name for name in sheet.metrics if name != CONFUSION] or [METRIC]
     grids = [_ranked(sheet, place, shown) for place in sheet.places]
     if CONFUSION in sheet.metrics:
         grids += confusions(sheet)
-    about, first = definitions(sheet), row_name(shown[0])
+    about = definitions(sheet)
     if sheet.cells:
         about.append(f"Selected: {CHOICES}.")
     if texts := with_search_text(sheet, sheet.machines):
         about.append(f"CPU seconds: selection, training and test.{texts}")
-    return compose(sheet, "Machines, the best first", grids, *about, metric=first, choices=False)
+    title = "Machines, the best first"
+    return compose(sheet, title, grids, *about, metric=shown[0], choices=False)
 
 
 def _ranked(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
-    first = row_name(shown[0])
+    first = shown[0]
 
     def rank(key: Key) -> tuple[bool, float]:
         value = sheet.value(key, first)
-        return value is None, -sign_of(shown[0]) * (value or 0.0)
+        return value is None, -sign_of(first) * (value or 0.0)
 
     keys = [place._replace(machine=machine) for machine in sheet.machines]
     rows = []
     for key in sorted((key for key in keys if sheet.row(key, first).metric), key=rank):
-        best, *rest = (metric_text(sheet.row(key, row_name(name)), name) for name in shown)
+        best, *rest = (metric_text(sheet.row(key, name)) for name in shown)
         row, seconds = sheet.row(key, first), seconds_text(total_with_search(sheet, key))
         cited, chosen = Shown(join(best, sheet.cite(row)), row), sheet.chosen(key)
         rows.append([sheet.label(key.machine), cited, *rest, seconds, chosen])

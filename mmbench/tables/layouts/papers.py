@@ -146,23 +146,19 @@ RANGE = (0.05, 0.95)
 def _draws(sheet: Sheet) -> Grid:
     """Return four rows per toy set: mean, range of 90 % of the draws, published, percentile."""
 
-    def draws(key: Key) -> list[float]:
-        return list(sheet.by_split(key).values())
-
-    def mean(key: Key) -> str:
-        row = sheet.row(key, METRIC)
+    def mean(row: Row) -> str:
         return sheet.marked(measured_text(row, 1, sd=True), row)
 
-    def ends(key: Key) -> str:
-        values = draws(key)
-        return "{:.1f} to {:.1f}".format(*np.quantile(values, RANGE)) if values[1:] else NOTHING
+    def ends(row: Row) -> str:
+        draws = list(sheet.by_split(row.key).values())
+        return "{:.1f} to {:.1f}".format(*np.quantile(draws, RANGE)) if draws[1:] else NOTHING
 
-    def published(key: Key) -> str:
-        return published_text(sheet.row(key, METRIC), 1)
+    def rank(row: Row) -> str:
+        draws, value = list(sheet.by_split(row.key).values()), row.published
+        return f"{percentile(draws, value):.3g}" if draws[1:] and value is not None else NOTHING
 
-    def rank(key: Key) -> str:
-        values, value = draws(key), sheet.row(key, METRIC).published
-        return f"{percentile(values, value):.3g}" if values[1:] and value is not None else NOTHING
+    def published(row: Row) -> str:
+        return published_text(row, 1)
 
     texts = {"measured": mean, "90 % of the draws": ends, "published": published}
     return stacked(sheet, sheet.places, {**texts, "its percentile": rank})
@@ -224,7 +220,7 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
     heads = (h for m in others for h in (f"{m4} minus {sheet.label(m)}", "p", "corrected p"))
     rows = []
     for place in places:
-        texts = [sheet.name(place, kernel=False)]
+        texts = [sheet.printed(place.dataset)]
         for machine in others:
             gaps = split_gaps(sheet, place, "m4", machine)
             texts.append(signed(fmean(gaps)) if gaps else NOTHING)
@@ -296,7 +292,7 @@ def _mamc_sizes(sheet: Sheet) -> Grid:
         sizes = sheet.sizes.get(name, {})
         texts = [sizes.get(part, NOTHING) for part in ("n_features", "n_train", "n_test")]
         texts += [ours.get(name, NOTHING), theirs.get(name, NOTHING)]
-        rows.append([sheet.name(Key(name, "", None, ""), kernel=False), *map(str, texts)])
+        rows.append([sheet.printed(name), *map(str, texts)])
     heads = ("inputs", "train", "test", "splits run", "splits of the paper")
     return Grid((*words("data"), *numbers(*heads)), rows, "The data sets (table 1)")
 
@@ -400,7 +396,7 @@ def _milliseconds(sheet: Sheet) -> Iterable[Grid]:
         return f"{ours} / lost" if (key.dataset, key.machine) in lost else ours
 
     caption = "CPU milliseconds per training (the published times are lost)."
-    heads = data_heads(lambda place: sheet.name(place, kernel=False))
+    heads = data_heads(lambda place: sheet.printed(place.dataset))
     for kernel in sheet.kernels:
         places, name = sheet.places_of(kernel), f"{caption} {kernel_caption(*kernel)}"
         cells = {m: {text(place._replace(machine=m)) for place in places} for m in sheet.machines}
@@ -452,7 +448,7 @@ def _fsvm_sizes(sheet: Sheet) -> Grid:
         ours = (expect.shape[0], expect.n_classes, expect.shape[1]) if expect else (NOTHING,) * 3
         theirs = (printed.get((name, f"n_{size}")) for size in ("samples", "classes", "attributes"))
         texts = (NOTHING if value is None else f"{value:.0f}" for value in theirs)
-        rows.append([sheet.name(Key(name, "", None, ""), kernel=False), *map(str, ours), *texts])
+        rows.append([sheet.printed(name), *map(str, ours), *texts])
     heads = ("rows", "classes", "features")
     columns = (*words("data"), *numbers(*heads), *numbers(*(f"{head}, paper" for head in heads)))
     return Grid(columns, rows)

@@ -11,6 +11,7 @@ training rows n, fitted by least squares to the logarithms.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -40,24 +41,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 METRIC = "errors_count"
+#: Captions of two blocks.
+EXPECTED = "Errors expected under random tie-breaking, mean over seeds"
+SECONDS = "CPU seconds of selection and training of all pairs, mean over seeds"
 
 # -- table 1 -----------------------------------------------------------------------------------
 
 
-def _expected(sheet: Sheet) -> Grid:
-    def text(key: Key) -> str:
-        value = sheet.value(key, "errors_expected")
-        return NOTHING if value is None else f"{value:.1f}"
-
-    return _grid(sheet, text, "Errors expected under random tie-breaking, mean over seeds")
+def _expected(sheet: Sheet, key: Key) -> str:
+    value = sheet.value(key, "errors_expected")
+    return NOTHING if value is None else f"{value:.1f}"
 
 
-def _seconds(sheet: Sheet) -> Grid:
-    def text(key: Key) -> str:
-        return seconds_text(total(sheet, key, ("selection", "training")))
-
-    caption = "CPU seconds of selection and training of all pairs, mean over seeds"
-    return _grid(sheet, text, caption)
+def _seconds(sheet: Sheet, key: Key) -> str:
+    return seconds_text(total(sheet, key, ("selection", "training")))
 
 
 def _errors(sheet: Sheet) -> Grid:
@@ -72,7 +69,7 @@ def _errors(sheet: Sheet) -> Grid:
         if several:
             hits = (sheet.hits(key, FIRST) for key in keys)
             lines["single run"] = [NOTHING if h is None else str((~h).sum()) for h in hits]
-        heads = [sheet.head(_place(dataset), kernel=False), sheet.label(machine)]
+        heads = [sheet.head(keys[0], sheet.printed(dataset)), sheet.label(machine)]
         texts = [sheet.marked(_mean(row), row, kernel=False) for row in found]
         lines["mean" if several else "measured"] = texts
         published = [published_text(row) for row in found]
@@ -97,10 +94,7 @@ def _mcnemar(sheet: Sheet) -> Grid:
         return f"{wins} : {losses} ({mcnemar_p(wins, losses):.2g})"
 
     datasets = sheet.datasets if {"rmm", "svm"} <= set(sheet.machines) else ()
-    rows = [
-        [sheet.name(_place(name), kernel=False), *map(text, _keys(sheet, name, ""))]
-        for name in datasets
-    ]
+    rows = [[sheet.printed(name), *map(text, _keys(sheet, name, ""))] for name in datasets]
     caption = (
         "Single run: digits that only the RMM : only the SVM classifies correctly (p-value of "
         "McNemar's exact test)"
@@ -108,23 +102,19 @@ def _mcnemar(sheet: Sheet) -> Grid:
     return Grid(_columns(sheet), rows, caption)
 
 
-def _grid(sheet: Sheet, show: Callable[[Key], str], caption: str) -> Grid:
+def _grid(sheet: Sheet, show: Callable[[Sheet, Key], str], caption: str) -> Grid:
     """Return a block with one row per data set and machine."""
     rows = []
     for dataset, machine in product(sheet.datasets, sheet.machines):
-        texts = [show(key) for key in _keys(sheet, dataset, machine)]
+        texts = [show(sheet, key) for key in _keys(sheet, dataset, machine)]
         if set(texts) != {NOTHING}:
-            rows.append([sheet.name(_place(dataset), kernel=False), sheet.label(machine), *texts])
+            rows.append([sheet.printed(dataset), sheet.label(machine), *texts])
     return Grid(_columns(sheet, "machine"), once(rows), caption)
 
 
 def _columns(sheet: Sheet, *heads: str) -> tuple[Column, ...]:
     kernels = (k.upper() if degree is None else f"{k} {degree}" for k, degree in sheet.kernels)
     return (*words("data", *heads), *numbers(*kernels))
-
-
-def _place(dataset: str) -> Key:
-    return Key(dataset, "", None, "")
 
 
 def _keys(sheet: Sheet, dataset: str, machine: str) -> list[Key]:
@@ -137,7 +127,12 @@ rmm_table1 = Layout(
     title="Classification errors on digits (RMM paper, table 1)",
     published="rmm_table1",
     machines=("svm", "sigma_svm", "klda", "rmm"),
-    blocks=[_errors, _expected, _mcnemar, _seconds],
+    blocks=[
+        _errors,
+        partial(_grid, show=_expected, caption=EXPECTED),
+        _mcnemar,
+        partial(_grid, show=_seconds, caption=SECONDS),
+    ],
     metric=METRIC,
     spread=STANDARD_DEVIATION,
 )
