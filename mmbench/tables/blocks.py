@@ -6,14 +6,15 @@ A place is the row of a table with one column per machine, see `mmbench.tables.s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mmbench.errors import SEVERITY
 from mmbench.jobs.store import Key
+from mmbench.selection.metrics import METRICS
 from mmbench.tables.frame import (
     CALIBRATION,
     CONFUSION,
@@ -52,9 +53,6 @@ from mmbench.tables.statistics import (
     rank_machines,
     wins_and_losses,
 )
-
-if TYPE_CHECKING:
-    pass
 
 #: Function that returns the text of a table cell, given its row of the long table.
 Write = Callable[[Row], str]
@@ -130,8 +128,8 @@ def stacked(
 ) -> Grid:
     """Return a block with one row per place and entry of `texts`, and one column per machine.
 
-    The second column has the names of the entries, whose functions are given the accuracies. If
-    there is a caption, it names the kernel, and the rows do not.
+    The second column has the names of the entries, whose functions are called with the rows of
+    the accuracy. If there is a caption, it names the kernel, and the rows do not.
     """
     rows = []
     for place in places:
@@ -267,23 +265,17 @@ LABELS = {METRIC: "Accuracy (%)", CONFUSION: "Confusion matrices"}
 
 def label(name: str) -> str:
     """Return the heading under which tables show a metric."""
-    from mmbench.selection.metrics import METRICS
-
     return LABELS[name] if name in LABELS else METRICS[name].label
 
 
 def sign_of(metric: str) -> int:
     """Return -1 if smaller values of a metric are better, else 1."""
-    from mmbench.selection.metrics import METRICS
-
     smaller = METRICS[metric].smaller_is_better if metric in METRICS else metric != METRIC
     return -1 if smaller else 1
 
 
 def definitions(sheet: Sheet) -> list[str]:
     """Return the definitions of the shown metrics, one sentence per metric that has one."""
-    from mmbench.selection.metrics import METRICS
-
     shown = [METRICS[name] for name in sheet.metrics if name in METRICS]
     return [f"{metric.label}: {metric.about}." for metric in shown if metric.about]
 
@@ -298,28 +290,24 @@ def metric_text(row: Row) -> str:
     return NOTHING if row.measured is None else measured_text(row, 3)
 
 
-def grids(sheet: Sheet) -> list[Grid]:
-    """Return one block per requested metric; for confusion matrices, one per table cell."""
-    found = []
+def grids(sheet: Sheet) -> Iterator[Grid]:
+    """Yield one block per requested metric; for confusion matrices, one per table cell."""
     for name in sheet.metrics:
         if name == CONFUSION:
-            found += confusions(sheet)
+            yield from confusions(sheet)
         else:
-            found.append(results(sheet, name, metric_text, label(name)))
-    return found
+            yield results(sheet, name, metric_text, label(name))
 
 
-def confusions(sheet: Sheet) -> list[Grid]:
-    """Return the confusion matrices, one block per place and machine."""
-    grids = []
+def confusions(sheet: Sheet) -> Iterator[Grid]:
+    """Yield the confusion matrices, one block per place and machine."""
     for key in (place._replace(machine=m) for place in sheet.places for m in sheet.machines):
         confusion = sheet.cells[key].confusion if key in sheet.cells else {}
         subject = join(key.dataset, kernel_text(key.kernel, key.degree), f"{key.size or ''}")
         rows = [[name, *map(str, counts)] for name, counts in confusion.items()]
         columns = (*words("true \\ predicted"), *numbers(*confusion))
         caption = f"Confusion matrix of {sheet.label(key.machine)}, {subject}"
-        grids += [Grid(columns, rows, f"{caption}: test rows of all splits")] if rows else []
-    return grids
+        yield Grid(columns, rows, f"{caption}: test rows of all splits")
 
 
 # -- differences between machines ----------------------------------------------------------------

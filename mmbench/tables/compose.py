@@ -17,6 +17,7 @@ from mmbench.tables.frame import (
     differences,
 )
 from mmbench.tables.model import NOTHING, Grid, Table
+from mmbench.tables.protocol import protocol
 from mmbench.tables.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def compose(
     texts = [
         *(legend(sheet, metric, spread, runs) if metric else []),
         *notes,
-        *sheet.protocol,
+        *protocol(sheet.jobs, sheet.label),
         *sheet.remarks,
     ]
     below = [search_space(sheet), *([parameters(sheet)] if choices else []), fits_grid(sheet)]

@@ -200,11 +200,6 @@ class Cell:
             missing = len(records) < planned.n_splits
             self.status = MISSING if missing else worst(self.fits["statuses"])
 
-    @property
-    def lacks(self) -> bool:
-        """Whether some splits have no result."""
-        return len(self.done) < self.planned.n_splits
-
     @cached_property
     def note(self) -> str:
         """Remark on missing splits and on fits with a warning; may be empty."""

@@ -28,7 +28,6 @@ from mmbench.tables.frame import (
     rows_of,
 )
 from mmbench.tables.model import NOTHING, Column, Shown, join, kernel_text, numbers, words
-from mmbench.tables.protocol import protocol
 from mmbench.tables.results import Experiment
 
 if TYPE_CHECKING:
@@ -186,11 +185,6 @@ class Sheet:
         return next((job.split.rule for job in self.jobs), "")
 
     @property
-    def protocol(self) -> tuple[str, ...]:
-        """Test sets, parameter selection and preprocessing, in words."""
-        return protocol(self.jobs, self.label)
-
-    @property
     def jobs(self) -> list[Job]:
         """Jobs of all records."""
         return [record.job for cell in self.cells.values() for record in cell.records]
@@ -279,7 +273,7 @@ class Sheet:
         return join(self.printed(place.dataset), kernel)
 
     def head(self, place: Key, name: str = "") -> str:
-        """Return a name of a place, by default `name`, with footnotes on differences of the data.
+        """Return `name`, by default the name of the place, with the footnotes on its data.
 
         The footnotes state how the data differ from the paper's data.
         """

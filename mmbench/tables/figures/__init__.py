@@ -87,10 +87,10 @@ def choose(name: str, results: Sequence[Experiment]) -> Experiment:
     if name in able or len(able) == 1:
         return able.get(name) or next(iter(able.values()))
     if able:
-        raise UserError(f"{name} can be drawn of {', '.join(able)}; name one folder")
+        raise UserError(f"{name} can be drawn from {', '.join(able)}; name one folder")
     if found:
         runs = " or ".join([name] if name in found else found)
-        raise UserError(f"{name} needs records, and here are tables alone: mmbench run {runs}")
+        raise UserError(f"{name} needs records, but there are tables alone: mmbench run {runs}")
     whose = f" of {machine}" if machine else ""
     raise UserError(f"no finished record{whose}, which figure {name} needs")
 

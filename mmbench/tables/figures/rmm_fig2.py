@@ -37,7 +37,7 @@ def draw(experiment: Experiment, output: Path) -> str:
     sheet = sheet_of(experiment, "rmm_fig2")
     bases = {key._replace(machine="", size=None) for key in sheet.keys}
     if len(bases) > 1:
-        raise UserError(f"{experiment.name}: the figure is of one data set and one kernel")
+        raise UserError(f"{experiment.name}: the figure needs one data set and one kernel")
     base = bases.pop()
     after, whole = seconds(sheet, base)
     if len(after) < 2:

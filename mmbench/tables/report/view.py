@@ -97,10 +97,9 @@ class View:
         #: Machines with results, in the order of the configuration.
         self.ran = [machine for machine in sheet.configured if machine in ran]
         missing = {row.key for row in self.rows if row.measured is None} - self.cells.keys()
+        partial = {k for k, cell in self.cells.items() if len(cell.done) < cell.planned.n_splits}
         #: Keys of the table cells with missing results.
-        self.incomplete = missing | {
-            k for k in self.keys if k in self.cells and self.cells[k].lacks
-        }
+        self.incomplete = (missing | partial) & {*self.keys}
         keys = [key for key, cell in self.cells.items() if cell.records]
         names = unique_names(f"{data_text(key)} {key.machine}" for key in keys)
         #: Paths of the pages of all table cells with records, relative to `folder`.
