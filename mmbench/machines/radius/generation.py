@@ -1,9 +1,12 @@
-"""Constraint and column generation for R-SVM+ and R-SVM_mu+.
+"""Restricted problems of R-SVM+ and R-SVM_mu+ that grow and shrink until all constraints hold.
 
-Each round solves the restricted problem with the listed pairs of rows. Then the pairs whose
-weighted half squared distances exceed r most are added, at most one per row. R-SVM_mu+ also
-restricts the features: feature k is added if ``q_k - v_k^2`` is below the minimum over the listed
-features, which is a violation of the dual.
+Each round solves the restricted problem with the listed rows, pairs of rows and features. Then the
+pairs whose weighted half squared distances exceed r most are added, at most one per row.
+
+R-SVM+ restricts the rows if there are at least as many features, as with a kernel: the first rows
+are those near or inside the margin of an SVM, later those near or inside the margin of the last
+round; inactive pairs are removed too. R-SVM_mu+ restricts the features: feature k is added if
+``q_k - v_k^2`` is below the minimum over the listed features, which is a violation of the dual.
 """
 
 from dataclasses import replace
@@ -12,17 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
-from mmbench.errors import Status
 from mmbench.machines.radius.listed import solve_cone, solve_interior
-from mmbench.machines.radius.pairs import PairProblem, PairSolution, far_pairs
+from mmbench.machines.radius.pairs import Listed, PairProblem, PairSolution, far_pairs
+from mmbench.machines.svm import svm_dual
+from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: Number of pairs in the first restricted problem, and maximum number of pairs added per round.
-#: With a large radius penalty and a kernel, thousands of pairs are active.
+#: Number of pairs in the first restricted problem, and maximum number of pairs added per round. If
+#: the rows are restricted, FIRST_PAIRS or as many pairs as are listed may be added: on 650 rows of
+#: Image, R-SVM+ with lambda from 0.1 to 1000 has 2 to 48 active pairs.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
-#: Number of features in the first restricted problem of R-SVM_mu+, and maximum number of features
-#: added per round.
+#: Number of features in the first restricted problem, and maximum number of features added per
+#: round.
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
+
+#: The rows are restricted from this number on; the listed rows have margins below LISTED_MARGIN.
+FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
+
+#: If the rows are restricted: tolerance of a restricted problem relative to the gap of the last
+#: round, and factor by which the gap must decrease before inactive pairs and rows are removed. If
+#: they were removed in each round, rows that are all equally far apart would take many rounds.
+ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
 #: Relative gap above which the interior point counts as stalled. Its steps are short if one class
 #: is rare and overlaps the other.
@@ -32,39 +45,41 @@ STALLED_GAP = 1e-3
 def solve_generating(
     problem: PairProblem,
     tol: float = 1e-6,
-    start: tuple[NDArray, NDArray] | None = None,
+    start: Listed | None = None,
     max_rounds: int = 60,
     cone: bool = False,
 ) -> PairSolution:
     """Solve restricted problems until the relative gap is at most `tol`.
 
-    The rounds also end if no further pair or feature is violated. `start`, a warm start, is
+    The rounds also end if no constraint is violated. `start`, a warm start, is
     `PairSolution.active` of a problem with the same rows and other penalties. Clarabel solves the
     restricted problems if `cone` is true or the interior point stalls.
     """
-    if start is not None:
-        pairs, features = start
-    else:
-        pairs, _ = far_pairs(problem.rows, 0.0, FIRST_PAIRS)
-        pairs = pairs if len(pairs) else np.array([[0, 1]])
-        features = np.arange(problem.rows.shape[1])
-        # features with the largest differences of the class means
-        if problem.simplex and len(features) > FIRST_FEATURES:
-            means = [problem.rows[problem.y == sign].mean(axis=0) for sign in (1.0, -1.0)]
-            apart = np.abs(means[0] - means[1])
-            features = np.sort(np.argsort(-apart, kind="stable")[:FIRST_FEATURES])
-    iterations, rounds = 0, 0
+    n, k = problem.rows.shape
+    by_rows = FEWEST_ROWS <= n <= k and not problem.simplex
+    listed = start or _first_listed(problem, by_rows)
+    iterations, rounds, accuracy, least = 0, 0, ROUND_TOLERANCE_FACTOR if by_rows else tol, 1.0
     while rounds < max_rounds:
         rounds += 1
-        found, far = _solve_restricted(problem, pairs, features, tol, cone)
+        most = max(FIRST_PAIRS, len(listed.pairs)) if by_rows else PAIRS_PER_ROUND
+        found, far = _solve_restricted(problem, listed, accuracy, cone, most)
         iterations += found.iterations
         more = _violated_features(problem, found)
-        both = np.concatenate([pairs, far])
-        listed = both[np.sort(np.unique(both, axis=0, return_index=True)[1])]
-        if found.gap <= tol or (len(listed) == len(pairs) and not len(more)) or time_is_up():
+        margins = problem.y * (problem.rows @ found.w + found.b)
+        violated = np.setdiff1d(np.flatnonzero(margins < 1.0), listed.rows)
+        complete = not (len(far) or len(violated) or len(more))
+        if found.gap <= tol or (complete and accuracy <= tol) or time_is_up():
             break
-        pairs, features = listed, np.union1d(features, more)
-    found = replace(found, rounds=rounds, iterations=iterations)
+        pairs, rows = listed.pairs, np.union1d(listed.rows, violated)
+        if by_rows:
+            near = margins < LISTED_MARGIN
+            accuracy = tol if complete else max(tol, ROUND_TOLERANCE_FACTOR * found.gap)
+            if found.gap <= REMOVAL_FACTOR * least and np.ptp(problem.y[near]) > 0:
+                least, pairs, rows = found.gap, found.active.pairs, np.flatnonzero(near)
+        both = np.concatenate([pairs, far])
+        pairs = both[np.sort(np.unique(both, axis=0, return_index=True)[1])]
+        listed = Listed(pairs, rows, np.union1d(listed.features, more))
+    found = replace(found, rounds=rounds, iterations=iterations, status=found.status_at(tol))
     if cone or found.gap <= STALLED_GAP or time_is_up():
         return found
     again = solve_generating(problem, tol, start, max_rounds, cone=True)
@@ -75,29 +90,43 @@ def solve_all_pairs(problem: PairProblem, tol: float = 1e-6) -> PairSolution:
     """Solve one cone program (Clarabel) with all pairs of rows, as the reference."""
     n, k = problem.rows.shape
     pairs = np.column_stack(np.triu_indices(n, 1))
-    found, _ = _solve_restricted(problem, pairs, np.arange(k), tol, cone=True)
-    return replace(found, route="reference")
+    listed = Listed(pairs, np.arange(n), np.arange(k))
+    found, _ = _solve_restricted(problem, listed, tol, cone=True, most=0)
+    return replace(found, route="reference", status=found.status_at(tol))
+
+
+def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
+    (n, k), y = problem.rows.shape, problem.y
+    rows, features, weights = np.arange(n), np.arange(k), np.ones(k)
+    if problem.simplex and k > FIRST_FEATURES:
+        # features with the largest differences of the class means
+        means = [problem.rows[y == sign].mean(axis=0) for sign in (1.0, -1.0)]
+        apart = np.abs(means[0] - means[1])
+        features = np.sort(np.argsort(-apart, kind="stable")[:FIRST_FEATURES])
+    if by_rows:
+        svm = solve_smo(svm_dual(problem.rows @ problem.rows.T, y, problem.C), tol=0.01)
+        rows, weights = np.flatnonzero(y * svm.f < LISTED_MARGIN), problem.rows.T @ svm.u
+    pairs, _ = far_pairs(problem.rows * (weights / problem.roots), 0.0, FIRST_PAIRS)
+    return Listed(pairs if len(pairs) else np.array([[0, 1]]), rows, features)
 
 
 def _solve_restricted(
-    problem: PairProblem, pairs: NDArray, features: NDArray, tol: float, cone: bool
+    problem: PairProblem, listed: Listed, tol: float, cone: bool, most: int
 ) -> tuple[PairSolution, NDArray]:
     """Solve the restricted problem; return the solution and the unlisted pairs violated most."""
-    part = problem
-    if len(features) < problem.rows.shape[1]:
-        part = replace(problem, rows=problem.rows[:, features])
+    part, squares = problem.restricted(listed)
     accuracy = float(np.clip(0.1 * tol, 1e-10, 1e-4))
-    solved = (solve_cone if cone else solve_interior)(part, pairs, accuracy)
-    found, far = problem.certified(solved, pairs, features, PAIRS_PER_ROUND)
-    status = Status.OPTIMAL if found.gap <= tol else found.status
-    return replace(found, status=status, route="clarabel" if cone else "interior"), far
+    solved = (solve_cone if cone else solve_interior)(part, squares, accuracy)
+    found, far = problem.certified(solved, listed, most)
+    return replace(found, route="clarabel" if cone else "interior"), far
 
 
 def _violated_features(problem: PairProblem, found: PairSolution) -> NDArray:
     """Return the unlisted features with the largest violations of the dual constraints."""
-    if not problem.simplex or len(found.features) == problem.rows.shape[1]:
+    features = found.listed.features
+    if not problem.simplex or len(features) == problem.rows.shape[1]:
         return np.empty(0, dtype=np.intp)
     v = problem.rows.T @ found.u
-    cost = problem.squares(found.pairs).T @ found.theta - v * v
+    cost = problem.squares(found.listed.pairs).T @ found.theta - v * v
     below = np.argsort(cost, kind="stable")[:FEATURES_PER_ROUND]
-    return np.setdiff1d(below[cost[below] < cost[found.features].min()], found.features)
+    return np.setdiff1d(below[cost[below] < cost[features].min()], features)

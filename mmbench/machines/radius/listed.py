@@ -61,7 +61,7 @@ def product_cones(d: int) -> list[sparse.sparray]:
     return [sparse.kron(sparse.eye_array(d), np.array(part)[:, None]) for part in parts]
 
 
-def solve_cone(problem: PairProblem, pairs: NDArray, tol: float) -> RestrictedSolution:
+def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> RestrictedSolution:
     """Solve the cone program with Clarabel; if Clarabel fails, w and the multipliers are 0.
 
     As the solver's accuracy is absolute, the variables are scaled to magnitudes near 1. In R-SVM+,
@@ -71,8 +71,8 @@ def solve_cone(problem: PairProblem, pairs: NDArray, tol: float) -> RestrictedSo
     R-SVM_mu+, the objective is divided by its value at w = 0 with equal mu, and w by the root of
     this value. The unit of e_k is the square of the unit of w_k.
     """
-    (n, d), m, simplex, y = problem.rows.shape, len(pairs), problem.simplex, problem.y
-    squares, costs = problem.squares(pairs), problem.C * np.ones(n)
+    (n, d), m, simplex, y = problem.rows.shape, len(squares), problem.simplex, problem.y
+    costs = problem.C * np.ones(n)
     of_e, of_mu, of_w = product_cones(d)
     of_r, eye, signs = np.full((m, 1), -1.0), sparse.eye_array(n), -y[:, None]
     if simplex:
@@ -129,17 +129,17 @@ def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple
     return np.where(mu > 0, w, 0.0), mu / mu.sum()
 
 
-def solve_interior(problem: PairProblem, pairs: NDArray, tol: float) -> RestrictedSolution:
+def solve_interior(problem: PairProblem, squares: NDArray, tol: float) -> RestrictedSolution:
     """Solve by the interior point; if rounding errors end it early, return its last iterate."""
-    listed = pairs if problem.lam > 0 else pairs[:0]
+    listed = squares if problem.lam > 0 else squares[:0]
     kind = MuPlusInteriorPoint if problem.simplex else PlusInteriorPoint
-    squares, largest = problem.squares(listed), float(np.max(problem.C))
+    largest = float(np.max(problem.C))
     shares = problem.C / largest
-    point = solve_growing(lambda C, a: kind(problem, squares, C * shares, a), largest, tol)
+    point = solve_growing(lambda C, a: kind(problem, listed, C * shares, a), largest, tol)
     w, mu = point.at["w"], None
     if problem.simplex:
         w, mu = without_zeros(w, point.at["mu"], np.abs(w) * np.sqrt(row_squares(problem.rows.T)))
-    theta = np.append(point.at["theta"], np.zeros(len(pairs) - len(listed)))
+    theta = np.append(point.at["theta"], np.zeros(len(squares) - len(listed)))
     return w, mu, problem.y * point.at["a"], theta, point.iterations
 
 

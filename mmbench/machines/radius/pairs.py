@@ -17,7 +17,8 @@ Any w and mu give an upper bound, if b minimises the sum of the slacks and r is 
 pairs. A computed w is replaced by 0 if the objective does not increase.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,19 @@ from mmbench.solvers.result import Result
 #: rows fit into the cache of a processor.
 CHUNK = 32
 
-#: A warm start has the pairs and features whose theta or mu exceeds this fraction of the sum.
+#: A warm start has the features whose mu exceeds this number; the sum of all mu is 1.
 SMALLEST_SHARE = 1e-9
+
+
+class Listed(NamedTuple):
+    """Constraints and variables of a restricted problem."""
+
+    #: Row indices of pairs of rows. Shape (m, 2).
+    pairs: NDArray
+    #: Indices of the rows with margins.
+    rows: NDArray
+    #: Indices of the features.
+    features: NDArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +60,11 @@ class PairSolution(Result):
     r: float
     #: Feasible signed multipliers of the rows. Shape (n,).
     u: NDArray
-    #: Row indices of the listed pairs. Shape (m, 2).
-    pairs: NDArray
     #: Feasible multipliers of the listed pairs. Shape (m,).
     theta: NDArray
-    #: Indices of the listed features.
-    features: NDArray
+    listed: Listed
+    #: The active part of `listed`, as a warm start for other penalties.
+    active: Listed
     #: Number of restricted problems solved.
     rounds: int = 1
 
@@ -62,13 +73,8 @@ class PairSolution(Result):
         """Difference of value and bound, relative to the value."""
         return (self.value - self.bound) / max(abs(self.value), 1e-300)
 
-    def active(self) -> tuple[NDArray, NDArray]:
-        """Return the active pairs and features, as a warm start for other penalties."""
-        kept = self.theta > SMALLEST_SHARE * self.theta.sum()
-        pairs = self.pairs[kept] if kept.any() else self.pairs
-        if self.mu is None:
-            return pairs, self.features
-        return pairs, self.features[self.mu[self.features] > SMALLEST_SHARE]
+    def status_at(self, tol: float) -> Status:
+        return Status.OPTIMAL if self.gap <= tol else self.status
 
 
 @dataclass(frozen=True)
@@ -103,11 +109,17 @@ class PairProblem:
         apart /= self.roots
         return np.square(apart, out=apart)
 
+    def restricted(self, listed: Listed) -> tuple["PairProblem", NDArray]:
+        """Return the problem of the listed rows and features, and the squares of its pairs."""
+        rows, C = self.rows[np.ix_(listed.rows, listed.features)], self.C
+        C = C if isinstance(C, float) else C[listed.rows]
+        part = replace(self, rows=rows, y=self.y[listed.rows], C=C)
+        return part, self.squares(listed.pairs)[:, listed.features]
+
     def certified(
         self,
         found: tuple[NDArray, NDArray | None, NDArray, NDArray, int],
-        pairs: NDArray,
-        features: NDArray,
+        listed: Listed,
         most: int,
     ) -> tuple[PairSolution, NDArray]:
         """Evaluate primal and dual of the whole problem at a solution of the restricted problem.
@@ -115,16 +127,25 @@ class PairProblem:
         `found` is a `RestrictedSolution` of `listed`. Also returns up to `most` other pairs, whose
         distances exceed the r of the listed pairs by the largest amounts.
         """
-        (w, mu, u, theta, iterations), k = found, self.rows.shape[1]
+        (n, k), (w, mu, u, theta, iterations) = self.rows.shape, found
+        (pairs, rows, features), squares = listed, self.squares(listed.pairs)
         if len(features) < k:  # exists only in R-SVM_mu+
             whole = np.zeros((2, k))
             whole[:, features] = w, mu
             w, mu = whole
         weights = w * w if mu is None else mu
-        listed = float((0.5 * self.squares(pairs) @ weights).max(initial=0.0))
+        lengths = 0.5 * squares @ weights
+        listed_r = float(lengths.max(initial=0.0))
         scaled = self.rows * (np.sqrt(weights) / self.roots)
-        far, lengths = far_pairs(scaled, listed, most)
-        r = float(lengths.max(initial=listed))
+        far, far_lengths = far_pairs(scaled, listed_r, most)
+        r = float(far_lengths.max(initial=listed_r))
+        theta = np.maximum(theta, 0.0)
+        theta = theta * (self.lam / theta.sum()) if theta.any() else theta
+        # the larger one of two complementary variables, relative to their largest values
+        held = theta * listed_r > self.lam * (listed_r - lengths)
+        active = Listed(pairs[held] if held.any() else pairs, rows, features)
+        if mu is not None:
+            active = active._replace(features=features[mu[features] > SMALLEST_SHARE])
         norm = quotient(w, mu) if mu is not None else float(w @ w) + 2.0 * self.lam * r
         decision = self.rows @ w
         b = best_bias(decision, self.y, self.C)
@@ -139,12 +160,12 @@ class PairProblem:
             b = best_bias(self.rows @ w, self.y, self.C)
         if mu is not None:
             value += self.lam * r
-        u = balanced(self.y * u, self.y, self.C) * self.y
-        theta = np.maximum(theta, 0.0)
-        theta = theta * (self.lam / theta.sum()) if theta.any() else theta
+        a = np.zeros(n)
+        a[rows] = self.y[rows] * u
+        u = balanced(a, self.y, self.C) * self.y
         point = PairSolution(
             value=value,
-            bound=self.bound(u, pairs, theta),
+            bound=self.bound(u, squares.T @ theta),
             violation=abs(float(u.sum())),
             iterations=iterations,
             status=Status.INACCURATE,
@@ -153,15 +174,15 @@ class PairProblem:
             mu=mu,
             r=r * scale**2 * w.any() if mu is None else r,
             u=u,
-            pairs=pairs,
             theta=theta,
-            features=features,
+            listed=listed,
+            active=active,
         )
         return point, far
 
-    def bound(self, u: NDArray, pairs: NDArray, theta: NDArray) -> float:
+    def bound(self, u: NDArray, q: NDArray) -> float:
         """Return the dual value at feasible multipliers."""
-        v, q = self.rows.T @ u, self.squares(pairs).T @ theta
+        v = self.rows.T @ u
         total = float(self.y @ u)
         if self.simplex:
             return total + 0.5 * float((q - v * v).min())

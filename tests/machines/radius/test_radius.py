@@ -158,7 +158,7 @@ def test_few_rows_of_many_features_reach_the_optimum_of_all_pairs(C, lam):
     given_problem = centred(rows, y, C * (1.0 + np.arange(16) % 3), lam, simplex=False)
     found = solve_generating(given_problem, 1e-7)
     assert found.status is Status.OPTIMAL
-    assert len(y) + len(found.pairs) < X.shape[1]  # is solved in rows and pairs
+    assert len(y) + len(found.listed.pairs) < X.shape[1]  # is solved in rows and pairs
     assert found.value == pytest.approx(solve_all_pairs(given_problem, 1e-7).value, rel=1e-6)
 
 
@@ -181,14 +181,14 @@ def test_generation_and_listing_agree_on_real_data(real_data, simplex, lam):
     listed = solve_all_pairs(given_problem, 1e-7)
     found = solve_generating(given_problem, 1e-8)
     assert found.value == pytest.approx(listed.value, rel=1e-6)
-    assert len(found.pairs) < 0.1 * len(listed.pairs)
+    assert len(found.listed.pairs) < 0.1 * len(listed.theta)
 
 
 def test_features_are_generated_if_a_kernel_makes_many():
     X, y = gaussians(n_x=60, n_y=50, d=4)
     found = solve_generating(centred(RBF(X, X), y, 10.0, 10.0, simplex=True), 1e-6)
     assert found.gap < 1e-6
-    assert FIRST_FEATURES <= len(found.features) < 110
+    assert FIRST_FEATURES <= len(found.listed.features) < 110
 
 
 @pairwise
@@ -200,6 +200,28 @@ def test_a_path_ends_where_each_point_alone_does(machine):
         alone = train(machine, X, y, **point)
         assert model.fit.objective == pytest.approx(alone.fit.objective, rel=2e-6)
         assert model.fit.status in (Status.OPTIMAL, Status.TRIVIAL)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_path_of_rsvm_plus_with_few_listed_rows_is_certified(weighted):
+    """The objective is recomputed from all rows and pairs; the bound holds for any multipliers."""
+    X, y = gaussians(n_x=130, n_y=120)
+    X /= X.std(axis=0)
+    weights = 1.0 + np.arange(250) % 3 if weighted else None
+    s = np.ones(250) if weights is None else weights
+    gram, i, j = RBF(X, X), *np.triu_indices(250, 1)
+    points = [{"lam": lam} for lam in (0.0, 0.1, 10.0, 1000.0)]
+    path = RSVMPlus(C=2.0, kernel="rbf").train_path(
+        replace(problem(X, y, RBF), weights=weights), points
+    )
+    for point, model in zip(points, path, strict=True):
+        w, fit = model.coef, model.fit
+        r = ((gram[i] - gram[j]) ** 2 @ (w**2 / s)).max() / 2
+        slack = s @ np.maximum(0, 1 - y * (gram @ w + model.intercept))
+        value = 0.5 * np.sum(w**2 / s) + point["lam"] * r + 2.0 * slack
+        assert fit.objective == pytest.approx(value, rel=1e-9)
+        assert fit.gap <= 1e-6
+        assert fit.extra["pairs"] <= 150
 
 
 @given(st.integers(0, 10**6), st.floats(0, 1))
@@ -255,7 +277,7 @@ def test_certificate_of_rsvm_mu_plus_follows_from_w_b_and_mu():
 def test_some_pair_of_rows_holds_r_with_equality_and_has_a_multiplier():
     X, y = gaussians()
     found = solve_generating(centred(X, y, 2.0, 0.7, simplex=False), 1e-8)
-    held = found.pairs[found.theta > 1e-9]
+    held = found.listed.pairs[found.theta > 1e-9]
     lengths = 0.5 * (X[held[:, 0]] - X[held[:, 1]]) ** 2 @ found.w**2
     np.testing.assert_allclose(lengths, found.r, rtol=1e-6)
     assert found.theta.sum() == pytest.approx(0.7)
