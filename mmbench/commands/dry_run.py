@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 from math import ceil
@@ -54,9 +54,7 @@ def dry_run(
 def _describe(experiment: PlannedExperiment, options: Options) -> str:
     """Return one line per data set, kernel and machine, and lines with the totals."""
     slots = options.slots
-    groups: dict[tuple, list[Job]] = defaultdict(list)
-    for job in experiment.jobs:
-        groups[key_of(job)[:4]].append(job)
+    groups = grouped((key_of(job)[:4], job) for job in experiment.jobs)
     stored, here = _stored(experiment, options.rerun)
     reference = reference_seconds(REFERENCE / experiment.config.name)
     rows: list[tuple] = [HEADER]
@@ -145,10 +143,8 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
         store = RecordStore(experiment.folder)
     except UserError:  # the results folder does not exist yet
         return set(), {}
-    seconds: dict[Key, list[float]] = defaultdict(list)
     done = {record.key: record for record in store.records()[0] if record.done}
-    for record in done.values():
-        seconds[key_of(record.job)].append(seconds_of(record.wall_seconds))
+    seconds = grouped((key_of(r.job), seconds_of(r.wall_seconds)) for r in done.values())
     jobs = [job for job in experiment.jobs if job.key in done]
     keys = {j.key for j in jobs if not (rerun and has_other_sources(j, done[j.key].code))}
     return keys, {key: fmean(values) for key, values in seconds.items()}

@@ -11,6 +11,7 @@ from mmbench.config.plan import replan
 from mmbench.errors import UserError, converted, did_you_mean, listed
 from mmbench.jobs.record import Choice, middle
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
+from mmbench.tables.frame import grouped
 from mmbench.tables.results import read_results
 
 if TYPE_CHECKING:
@@ -124,11 +125,9 @@ def _records(
     if not records:
         raise UserError(f"{folder}: no finished record of a machine")
     if machine is None:
-        scores: dict[tuple[str, str], list[float]] = {}
-        for record in [r for r in records if kernel in (None, r.job.kernel)] or records:
-            place = record.job.column, record.job.kernel
-            scores.setdefault(place, []).append(record.metrics["accuracy_pct"])
-        machine, best_kernel = max(scores, key=lambda place: mean(scores[place]))
+        asked = [r for r in records if kernel in (None, r.job.kernel)] or records
+        scores = grouped(((r.job.column, r.job.kernel), r.metrics["accuracy_pct"]) for r in asked)
+        machine, best_kernel = max(scores, key=lambda column: mean(scores[column]))
         kernel = kernel or best_kernel
     chosen = {"machine": machine, "dataset": dataset, "kernel": kernel}
     for what, name in chosen.items():

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from mmbench.errors import FINISHED, visible
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import Content, is_done
+from mmbench.jobs.store import Key, key_of
 
 
 class Lines:
@@ -151,31 +152,31 @@ COSTS = {
 class TimeLeft:
     """An estimate of the remaining time of a run, from the times of finished jobs.
 
-    The expected time of a job is the mean time of the finished jobs with the same data set, size,
-    kernel and machine; if there are no such jobs, it is the mean time of all finished jobs,
-    weighted by `COSTS`. With `falling`, the estimate never rises.
+    The expected time of a job is the mean time of the finished jobs of its table cell (data set,
+    size, kernel and machine) or, without any, of all finished jobs, weighted by `COSTS`. With
+    `falling`, the estimate never rises.
     """
 
     def __init__(self, jobs: Iterable[Job], falling: bool = False):
-        self._open = Counter(map(kind_of, jobs))
+        self._open = Counter(map(key_of, jobs))
         self._least = math.inf if falling else None
-        self._count: Counter[tuple] = Counter()
-        self._seconds: defaultdict[tuple, float] = defaultdict(float)
+        self._count: Counter[Key] = Counter()
+        self._seconds: defaultdict[Key, float] = defaultdict(float)
 
     def learn(self, record: Mapping[str, Any]) -> None:
         """Add the time of a finished job to the means."""
-        kind = kind_of(Job.from_dict(record["job"]))
-        self._count[kind] += 1
-        self._seconds[kind] += seconds_of(record["wall_seconds"])
+        key = key_of(Job.from_dict(record["job"]))
+        self._count[key] += 1
+        self._seconds[key] += seconds_of(record["wall_seconds"])
 
     def end(self, job: Job) -> None:
         """Remove a job from the jobs that remain, with or without a result."""
-        self._open[kind_of(job)] -= 1
+        self._open[key_of(job)] -= 1
 
     def expected(self, job: Job) -> float | None:
-        """Return the mean seconds of finished jobs of the same kind; None if there are none."""
-        kind = kind_of(job)
-        return self._seconds[kind] / self._count[kind] if self._count[kind] else None
+        """Return the mean seconds of finished jobs of a job's table cell; None without any."""
+        key = key_of(job)
+        return self._seconds[key] / self._count[key] if self._count[key] else None
 
     def seconds(self, slots: int) -> float | None:
         """Return the estimated remaining seconds of the run, if `slots` jobs run at the same time.
@@ -184,23 +185,13 @@ class TimeLeft:
         """
         if not self._count:
             return None
-        total = sum(n * _cost(kind) for kind, n in self._count.items())
+        total = sum(n * COSTS.get(key.machine, 1.0) for key, n in self._count.items())
         unit = sum(self._seconds.values()) / total
-        means = {kind: self._seconds[kind] / n for kind, n in self._count.items()}
-        left = sum(n * means.get(kind, unit * _cost(kind)) for kind, n in self._open.items())
-        left /= max(1, slots)
+        left = 0.0
+        for key, n in self._open.items():
+            done = self._count[key]
+            mean = self._seconds[key] / done if done else unit * COSTS.get(key.machine, 1.0)
+            left += n * mean / max(1, slots)
         if self._least is not None:
             left = self._least = min(left, self._least)
         return left
-
-
-def _cost(kind: tuple) -> float:
-    return COSTS.get(kind[-1], 1.0)
-
-
-def kind_of(job: Job) -> tuple:
-    """Return the kind of a job: data set, size, kernel, degree and column.
-
-    Jobs of the same kind are expected to take about the same time.
-    """
-    return job.dataset.name, job.split.max_train, job.kernel, job.degree, job.column

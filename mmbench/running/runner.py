@@ -25,9 +25,9 @@ from mmbench.jobs.identity import fingerprint
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Content, is_done, new_record
-from mmbench.jobs.store import RecordStore
+from mmbench.jobs.store import RecordStore, key_of
 from mmbench.running.local import LimitReached, LocalExecutor, WorkerDied
-from mmbench.running.progress import Lines, TimeLeft, kind_of, progress_for
+from mmbench.running.progress import Lines, TimeLeft, progress_for
 from mmbench.running.worker import Arrays, Context, execute, stopped
 
 if TYPE_CHECKING:
@@ -99,14 +99,14 @@ class Schedule:
         """Remove and return the ready job with the longest expected time.
 
         Of jobs with equal expected times, jobs whose parent has just finished come first, then the
-        job that became ready first. Jobs of one kind have the same expected time, so only the first
-        job of each kind is compared.
+        job that became ready first. Jobs of one table cell have the same expected time, so only the
+        first job of each cell is compared.
         """
-        first = {kind: jobs[0] for kind, jobs in self._ready.items()}
-        kind = max(first, key=lambda kind: (self._seconds(first[kind][1]), -first[kind][0]))
-        _, job = self._ready[kind].popleft()
-        if not self._ready[kind]:
-            del self._ready[kind]
+        first = {cell: jobs[0] for cell, jobs in self._ready.items()}
+        cell = max(first, key=lambda cell: (self._seconds(first[cell][1]), -first[cell][0]))
+        _, job = self._ready[cell].popleft()
+        if not self._ready[cell]:
+            del self._ready[cell]
         return job
 
     def impossible(self) -> Iterator[tuple[Job, str]]:
@@ -133,11 +133,11 @@ class Schedule:
         self._alone.append(job)
 
     def _make_ready(self, job: Job, first: bool = False) -> None:
-        """Add a job to the ready jobs; with `first`, before all jobs of its kind.
+        """Add a job to the ready jobs; with `first`, before all jobs of its table cell.
 
         Jobs whose parent has just finished go first, as their data set is still in memory.
         """
-        number, jobs = next(self._number), self._ready[kind_of(job)]
+        number, jobs = next(self._number), self._ready[key_of(job)]
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
