@@ -271,11 +271,13 @@ def _with_categories(data: Dataset) -> pd.DataFrame:
     return frame[list(data.columns)]
 
 
+#: Decisions at the rows, objective, bound and status of the solution of mmbench.
+Optimum = tuple[NDArray, float, float, str]
+
+
 def _certificate(problem: Binary) -> dict[str, Any]:
     """Return a row of the result of `certify`."""
-    from mmbench.machines import SVM
-
-    X, y, C, u = problem.X, problem.y, problem.C, problem.u
+    y, C, u = problem.y, problem.C, problem.u
     slack = np.maximum(0.0, 1.0 - y * problem.f)
     losses = slack**2 if problem.squared_loss else slack
     model = {"objective": 0.5 * problem.square + float(C @ losses), "dual": np.nan}
@@ -288,8 +290,15 @@ def _certificate(problem: Binary) -> dict[str, Any]:
         model |= {"dual": float(a.sum()) - 0.5 * problem.square, "violation": violation}
         model["n_support"] = int(np.count_nonzero(u))
         own = model["dual"] if violation <= DUAL_TOLERANCE * float(C.max()) else own
-    if problem.squared_loss:
-        return _row(problem.pair, model, own, problem.f, *_squared(problem))
+    optimum = _squared(problem) if problem.squared_loss else _optimum(problem)
+    return _row(problem.pair, model, own, problem.f, optimum)
+
+
+def _optimum(problem: Binary) -> Optimum:
+    """Solve a problem with hinge loss by the SVM of mmbench."""
+    from mmbench.machines import SVM
+
+    X, y, C = problem.X, problem.y, problem.C
     if not problem.free_intercept:
         # If each row is mirrored at the origin, and its penalty is halved, b = 0 is optimal.
         X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
@@ -298,28 +307,22 @@ def _certificate(problem: Binary) -> dict[str, Any]:
     fit = machine.fit(X, y, sample_weight=C / C.max()).fits_[0]
     b = 0.0 if problem.free_intercept else machine.intercept_[0]
     f = machine.decision_function(X)[: len(problem.y)] - b
-    return _row(problem.pair, model, own, problem.f, f, fit.objective, fit.bound, fit.status)
+    return f, fit.objective, fit.bound, fit.status
 
 
 def _row(
-    pair: tuple[Any, Any],
-    model: dict[str, Any],
-    own: float,
-    f: NDArray,
-    optimal_f: NDArray,
-    optimum: float,
-    bound: float,
-    status: str,
+    pair: tuple[Any, Any], model: dict[str, Any], own: float, f: NDArray, optimum: Optimum
 ) -> dict[str, Any]:
     """Return a row of the result: a model with its lower bound `own` and its decisions `f` beside
-    decisions, objective, bound and status of the solution of mmbench.
+    the solution of mmbench.
     """
     from mmbench.solvers.result import relative_gap
 
+    optimal_f, objective, bound, status = optimum
     return {
         "pair": f"{pair[0]} / {pair[1]}",
         **{name: model[name] for name in ("objective", "dual", "violation")},
-        "optimum": optimum,
+        "optimum": objective,
         "bound": bound,
         "gap": max(0.0, relative_gap(model["objective"], max(own, bound))),
         "decision_change": float(np.abs(optimal_f - f).max()),
@@ -329,7 +332,7 @@ def _row(
     }
 
 
-def _squared(problem: Binary) -> tuple[NDArray, float, float, str]:
+def _squared(problem: Binary) -> Optimum:
     """Minimise ``1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by Newton's method of liblinear.
 
     The dual variables ``a_i = 2 C_i max(0, 1 - y_i w'x_i)`` give the lower bound
@@ -499,8 +502,8 @@ def _by_reference(
         rows, _ = _signs(labels, fit.pair)
         own = {"objective": fit.objective, "dual": fit.bound, "violation": fit.max_violation}
         own["n_support"] = fit.n_support
-        theirs = other.objective, other.bound, other.status
-        yield _row(fit.pair, own, fit.bound, f[rows, k], g[rows, k], *theirs)
+        optimum = g[rows, k], other.objective, other.bound, other.status
+        yield _row(fit.pair, own, fit.bound, f[rows, k], optimum)
 
 
 def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from mmbench.commands.options import Say
 from mmbench.config.plan import replan
@@ -20,7 +20,6 @@ from mmbench.tables.model import Table
 from mmbench.tables.render import csv_text
 from mmbench.tables.results import (
     PREDICTION_COLUMNS,
-    Experiment,
     each,
     folders_in,
     prediction_rows,
@@ -46,26 +45,14 @@ def silent(line: str) -> None:
 class TableText(str):
     """Tables as text in one of the formats; in a notebook, they are shown as HTML."""
 
-    _experiments: Sequence[Experiment] = ()
-    _options: tuple = ()
-
-    def __new__(
-        cls, text: str = "", experiments: Sequence[Experiment] = (), *options: Any
-    ) -> TableText:
-        """Return the text of `experiments`; `options` are layout, metrics and bold."""
-        found = super().__new__(cls, text)
-        found._experiments, found._options = experiments, options
-        return found
+    #: Returns the tables that a notebook shows.
+    tables: Callable[[], Sequence[Table]] = tuple
 
     def _repr_html_(self) -> str:
         """Return the tables as HTML."""
         from mmbench.tables.report import tables_as_html
 
-        def draw(experiment: Experiment) -> Table:
-            layout, metrics, bold = self._options
-            return arrange(sheet_of(experiment, layout, metrics), bold)
-
-        return tables_as_html(each(draw, self._experiments, silent) if self._experiments else ())
+        return tables_as_html(self.tables())
 
 
 def table(
@@ -124,7 +111,11 @@ def table(
     text = draw_tables(read, fmt, layout, say, metrics, bold)
     if output is not None:
         _write(output, lambda file: file.write(text.encode()), "cannot write the table")
-    return TableText(text, read, layout, metrics, bold)
+    found = TableText(text)
+    found.tables = lambda: each(
+        lambda experiment: arrange(sheet_of(experiment, layout, metrics), bold), read, silent
+    )
+    return found
 
 
 def figure(name: str, results: Folders, output: str | Path | None = None, say: Say = silent) -> str:
