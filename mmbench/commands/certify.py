@@ -250,7 +250,7 @@ def certify_file(
     model: Any = path
     if path.suffix in PICKLES:
         if not trusted:
-            raise UserError(f"{path}: reading it runs code stored in it; say --trusted if you may")
+            raise UserError(f"{path}: reading it runs code stored in it; if trusted, add --trusted")
         import joblib
 
         with converted(f"{path}: cannot be read", Exception):  # a damaged pickle may raise anything

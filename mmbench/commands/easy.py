@@ -214,7 +214,7 @@ def experiment_of(path: Path, target: str | int | None, every: bool = False) -> 
         raise UserError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
     if target is None and not knows_target(str(path)):
         names = listed(_columns(path))
-        raise UserError(f"{path}: say which column holds the classes: --target, one of {names}")
+        raise UserError(f"{path}: state the column of the classes by --target, one of {names}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", inner_path(path).stem).strip("_-") or "data"
     label = f"my_{name}" if name in card_names() else name
     data: dict[str, Any] = {"path": str(path.resolve()), "name": label, "unlabelled": "drop"}

@@ -6,13 +6,13 @@ written to the results folder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from mmbench.commands.options import Options, Say, has_terminal
+from mmbench.commands.options import Options, Say, as_list, has_terminal
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.plan import plan, plan_of
 from mmbench.config.read import load_configs, to_yaml
@@ -86,9 +86,7 @@ def plan_experiments(
     If `say` is given, data are downloaded and checked first, and `say` is called with warnings
     about the data. Otherwise the data of cards are neither downloaded nor read.
     """
-    if isinstance(experiments, str | Path | Mapping | Config):
-        experiments = [experiments]
-    configs = load_configs(experiments, options.set)
+    configs = load_configs(as_list(experiments), options.set)
     if options.smoke:
         configs = [smoke(config) for config in configs]
     asked = {config.name for config in configs}

@@ -105,7 +105,7 @@ def _source(name: str) -> bytes:
         spec = find_spec(name)
         return Path(str(spec and spec.origin)).read_bytes()
     except (ImportError, OSError):
-        return b'"""not found: its package is not whole"""'
+        return b'"""not found: its package is incomplete"""'
 
 
 def _first_comment(path: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +97,12 @@ class Options:
         cores = psutil.cpu_count(logical=False) or 1
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
         return max(1, min(cores, usable))
+
+
+def as_list(experiments: Experiment | Iterable[Experiment]) -> list[Experiment]:
+    """Return one or several experiments as a list; a `Config` is an iterable of its keys."""
+    single = isinstance(experiments, str | Path | Mapping) or hasattr(experiments, "cluster")
+    return [experiments] if single else list(experiments)  # type: ignore[list-item, arg-type]
 
 
 def has_terminal() -> bool:

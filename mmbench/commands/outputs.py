@@ -235,7 +235,7 @@ def export(
     output = None if output is None else Path(output)
     fmt = _format(output, fmt, EXPORT_FORMATS)
     if fmt == "parquet" and output is None:
-        raise UserError("parquet is no text: name a file with --output")
+        raise UserError("a Parquet file is not text: name the file by --output")
     rows = frame(results, predictions, say)
     if output is None:
         return csv_text(rows)
@@ -278,7 +278,7 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
         verb = "removed" if remove else "would be removed"
         lines.append(
-            f"{store.folder}: no intact plan; run the experiment again before"
+            f"{store.folder}: no intact plan; run the experiment again first"
             if paths is None
             else f"{store.folder}: {len(paths)} files ({megabytes:.1f} MB) {verb}"
         )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from mmbench.commands.options import Options, Say, to_stderr
+from mmbench.commands.options import Options, Say, as_list, to_stderr
 from mmbench.config.files import load_yaml
 from mmbench.errors import UserError
 from mmbench.running.local import LocalExecutor
@@ -55,8 +55,7 @@ def run(
         If a configuration, an option or the data are not valid; no job has run in this case.
     """
     given = Options(results, **options)
-    single = isinstance(experiments, str | Path | Mapping) or hasattr(experiments, "cluster")
-    asked: list[Any] = [experiments] if single else list(cast(Iterable, experiments))
+    asked = as_list(experiments)
     executor = None if _may_need_queue(asked, given) else executor_for(given, {}, say)
     try:
         from mmbench.commands.experiments import plan_experiments, run_planned

@@ -415,7 +415,7 @@ class RecordStore:
         with suppress(BadRecord, FileNotFoundError):
             if known in ("", _sha256(read_regular(self.folder / CONFIG))):
                 return []
-        return [f"{CONFIG} is damaged or was changed: it is not what was run"]
+        return [f"{CONFIG} is damaged or was changed: it differs from the last run"]
 
     def find(self, key: str) -> Content | None:
         """Return the record of a job; None if the record is missing or damaged."""

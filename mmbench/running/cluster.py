@@ -1,9 +1,9 @@
 """Run jobs on a Dask cluster, and distribute the pairs of classes of a large job over the cluster.
 
-A Dask worker does not run jobs in its own process: for each of its threads it has a process of
-`mmbench.running.local` and waits for this process. So time and memory limits are the same as on one
-computer; a solver that crashes or hangs fails one job and not the Dask worker; and heartbeats are
-never late. Several runs may share a cluster, as a run ends only the processes of its own tasks.
+A Dask worker runs each job in a child process (`mmbench.running.local`), one per thread. So time
+and memory limits are the same as on one computer, a solver that crashes or hangs fails one job and
+not the Dask worker, and heartbeats are never late. Several runs may share a cluster, as a run ends
+only the child processes of its tasks.
 
 The process of a large job trains one pair of classes at a time and sends the other pairs with their
 rows to the cluster. If the result of a pair does not arrive, because all workers are busy or a

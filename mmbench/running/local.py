@@ -213,7 +213,7 @@ class LocalExecutor:
 
 
 def _search_path() -> tuple[list[str], list[str]]:
-    """Return the module search path of a worker: PYTHONPATH, and what is appended after its start.
+    """Return PYTHONPATH of a worker, and the folders that it appends to its search path.
 
     If the current folder came first, a file ``random.py`` in this folder would replace the module
     of the standard library; in PYTHONPATH, a file ``sitecustomize.py`` would run at the start. The

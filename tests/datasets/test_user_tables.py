@@ -295,7 +295,7 @@ def test_columns_that_are_not_there_are_named(tmp_path: Path):
     [
         ({"path": "a.csv"}, "needs a target"),
         ({"path": "a.csv", "openml": 31, "target": "y"}, "path and openml exclude each other"),
-        ({"drop": ["a"]}, "drop is said of a table"),
+        ({"drop": ["a"]}, "drop describes a table"),
         ({"openml": 0}, "greater than or equal to 1"),
         ({"path": "a.csv", "target": "y", "encoding": "utf-9"}, "no encoding 'utf-9'"),
         ({"path": "a.csv", "target": "y", "encoding": "rot13"}, "no encoding 'rot13'"),

@@ -360,7 +360,9 @@ def test_a_damaged_plan_is_told_and_made_again(usps, damage: str) -> None:
     assert "plan.json is damaged" in text
 
 
-@pytest.mark.parametrize(("name", "said"), [(PLAN, "is damaged"), (CONFIG, "not what was run")])
+@pytest.mark.parametrize(
+    ("name", "said"), [(PLAN, "is damaged"), (CONFIG, "differs from the last run")]
+)
 def test_damage_beside_the_records_is_told_by_every_command(results, name: str, said: str) -> None:
     experiment = results.experiment("own", datasets=["pima"], machines=["svm"])
     experiment.add(experiment.job("pima", "svm"))

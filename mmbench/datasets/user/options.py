@@ -152,7 +152,7 @@ class UserTable(FileOptions):
             raise ValueError(f"{' and '.join(stated)} exclude each other")
         said = [name for name, _ in self.pairs()] + ["target"] * (self.target is not None)
         if said and not stated:
-            raise ValueError(f"{said[0]} is said of a table: path, openml or sklearn is missing")
+            raise ValueError(f"{said[0]} describes a table: path, openml or sklearn is missing")
         if self.path is not None and self.target is None and not knows_target(self.path):
             raise ValueError("needs a target: the column of the file that holds the classes")
         return self

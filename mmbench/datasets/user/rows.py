@@ -16,7 +16,7 @@ from mmbench.datasets.user.formats import as_text
 class TableColumns(TransformerMixin, BaseEstimator):
     """Numbers and category codes of a table, in the order of `Dataset.X`: categories last.
 
-    A value that is none of the categories has a code of its own, and a missing value is NaN.
+    A value that is none of the categories gets one more code, and a missing value is NaN.
 
     Parameters
     ----------
