@@ -31,7 +31,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from mmbench.datasets.fetch.sources import create
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import BadRecord, Content, Record, is_done, parse, sealed, unseal
@@ -59,7 +58,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     temporary = path.with_name(path.name + TEMPORARY)
     temporary.unlink(missing_ok=True)
     try:
-        with create(temporary) as file:
+        with temporary.open("xb") as file:  # refuses a link that was made since
             write(file)
             file.flush()
             os.fsync(file.fileno())

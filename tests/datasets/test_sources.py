@@ -22,7 +22,7 @@ from mmbench.datasets import DatasetRef, load_card, load_dataset
 from mmbench.datasets.card import Card
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch import Places, find
-from mmbench.datasets.fetch.sources import create, obtain
+from mmbench.datasets.fetch.sources import download, obtain
 from mmbench.datasets.parsers import parse
 from mmbench.datasets.parsers.images import describe
 from mmbench.errors import UserError
@@ -326,13 +326,14 @@ def test_a_name_that_leads_out_of_the_store_is_refused_with_the_card():
         Card.model_validate({**values, "name": "../iris"})
 
 
-def test_a_file_or_link_that_is_there_is_never_written_through(tmp_path: Path):
+def test_a_file_or_link_that_is_there_is_never_written_through(server: DataServer, tmp_path: Path):
+    url = server.serve("/rows.data", BODY)
     other = tmp_path / "other"
     other.write_bytes(b"mine")
     (tmp_path / "link").symlink_to(other)
     for name in ("other", "link"):
-        with pytest.raises(FileExistsError):
-            create(tmp_path / name)
+        with pytest.raises(ValueError, match="File exists"):
+            download(url, tmp_path / name, False, 10**6)
     assert other.read_bytes() == b"mine"
 
 

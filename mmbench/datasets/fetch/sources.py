@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
@@ -156,7 +156,7 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
     try:
         with (
             requests.get(url, stream=True, timeout=limits, **more) as answer,
-            create(path) as file,
+            path.open("xb") as file,  # refuses a file or link that exists already
         ):
             if not answer.ok:
                 raise SourceError(f"{url}: HTTP {answer.status_code}")
@@ -177,12 +177,6 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
         elif isinstance(error, ConnectionError | ChunkedEncodingError):
             reason = "the server cannot be reached or broke off"
         raise SourceError(f"{url}: {reason}") from error
-
-
-def create(path: Path) -> IO[bytes]:
-    """Create a regular file and open it for writing. OSError: if a file or link exists already."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    return os.fdopen(os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666), "wb")
 
 
 def looks_like_html(path: Path) -> bool:

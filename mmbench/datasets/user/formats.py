@@ -19,11 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.fetch import Places
-from mmbench.datasets.fetch.sources import (
-    bounded_urlopen,
-    create,
-    download_arff,
-)
+from mmbench.datasets.fetch.sources import bounded_urlopen, download_arff
 from mmbench.datasets.parsers.arrays import read_npz
 from mmbench.datasets.parsers.frames import (
     BLANKS,
@@ -407,8 +403,8 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
         raise ValueError(f"{old}not in the store or the mirror, and the network is switched off")
     with places.scratch() as scratch:
         arrived, found = download_arff(data_id, scratch, places.progress, most)
-        with create(scratch / "facts") as file:
-            file.write(json.dumps({"target": found.target, "ignored": found.ignored}).encode())
+        text = json.dumps({"target": found.target, "ignored": found.ignored})
+        (scratch / "facts").write_text(text, "utf-8")
         path = places.admit(arrived, name)
         places.admit(scratch / "facts", name.with_suffix(".json"))
     return path, found.target, found.ignored
