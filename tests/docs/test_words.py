@@ -16,11 +16,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Pages that a person writes; those computed from results are left out.
+#: Pages that a person writes; pages computed from results are left out.
 PAGES = sorted(
-    path
-    for path in (ROOT / "docs").rglob("*.md")
-    if not {"_build", "tables", "gallery", "generated"} & set(path.parts)
+    [ROOT / name for name in ("README.md", "configs/README.md", "datasets/README.md")]
+    + [
+        path
+        for path in (ROOT / "docs").rglob("*.md")
+        if not {"_build", "tables", "gallery", "generated"} & set(path.parts)
+    ]
 )
 #: A sentence with such words has to be read twice.
 HABITS = re.compile(
@@ -32,7 +35,7 @@ HABITS = re.compile(
     r"|\b(?:line|row|cell|split|job|pair|column|page|set) "
     r"a (?:job|row|split|set|data set|cell|machine)\b"
 )
-CEILINGS = {"pages": 9, "package": 0}
+CEILINGS = {"pages": 0, "package": 0}
 
 
 def text_of_page(path: Path) -> str:
