@@ -59,10 +59,11 @@ T. Joachims: Making large-scale SVM learning practical. Advances in Kernel Metho
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError
+from scipy.linalg import LinAlgError, solve_triangular
 
 from mmbench.allowance import time_is_up
 from mmbench.compiled import compiled
@@ -207,16 +208,14 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     # correctly ends at a knot.
     ridge = np.finfo(problem.gram.dtype).eps ** (2 / 3) * np.trace(square) / len(square)
     square[np.diag_indices_from(square)] += ridge
-    try:
-        factor = np.linalg.cholesky(square)
-    except LinAlgError:
-        return budget - cost
     low, high = problem.knots[rows, pieces], problem.knots[rows, pieces + 1]
     gradient = decision[rows] + problem.slopes[rows, pieces]
     longest = min(MOST_KNOTS_MET, len(rows) - 2, int(4 * (budget - cost) / len(rows) ** 2))
     before = u[rows]
-    moved, removed = before.copy(), np.empty((longest + 1, len(rows)))
-    met = _series(factor, ridge, gradient, moved, low, high, removed, np.ones((4, len(rows))))
+    try:
+        moved, met = _series(square, ridge, gradient, before, low, high, longest)
+    except LinAlgError:
+        return budget - cost
     # the rounding error of the sum is corrected at the row furthest from its knots
     k = np.minimum(moved - low, high - moved).argmax()
     moved[k] = np.clip(moved[k] - (moved.sum() - before.sum()), low[k], high[k])
@@ -225,100 +224,54 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     return budget - cost - met * len(rows) ** 2 / 4
 
 
-@compiled()
-def _series(factor, ridge, gradient, u, low, high, removed, work):
-    """Take Newton steps to a minimum between knots, or until `removed` is full.
+def _series(
+    square: NDArray,
+    ridge: float,
+    gradient: NDArray,
+    u: NDArray,
+    low: NDArray,
+    high: NDArray,
+    most: int,
+) -> tuple[NDArray, int]:
+    """Take Newton steps to a minimum between knots, or until more than `most` rows reach a knot.
 
-    The matrix is ``factor @ factor.T - ridge * I``; u and the gradient change in place. Returns the
-    number of rows that reached a knot. The rows of `removed` become orthonormal, and the first row
-    keeps the sum of u constant; `work` contains ones. Loops take less time to compile than array
-    expressions and allocations.
+    `square` is the matrix of the problem plus ``ridge * I``. Returns u and the number of rows that
+    reached a knot. Raises LinAlgError if `square` has no Cholesky factor.
     """
-    m, free, fixed, direction, change = u.shape[0], work[0], work[1], work[2], work[3]
-    for met in range(removed.shape[0]):
-        _lower(factor, fixed, removed[met])
-        _project(removed, met, removed[met])
-        size = np.sqrt(_dot(removed[met], removed[met]))
-        for k in range(m):
-            removed[met, k] /= size
-        _lower(factor, gradient, direction)
-        _project(removed, met + 1, direction)
-        _upper(factor, direction)
-        for k in range(m):
-            direction[k] *= -free[k]
-        _product(factor, direction, change)
-        for k in range(m):
-            change[k] -= ridge * direction[k]
-        curvature, descent = _dot(direction, change), -_dot(direction, gradient)
-        first, room, end = -1, np.inf, 0.0
-        for k in range(m):
-            if direction[k] != 0:
-                knot = high[k] if direction[k] > 0 else low[k]
-                if (knot - u[k]) / direction[k] < room:
-                    first, room, end = k, (knot - u[k]) / direction[k], knot
-        if not descent > 0:
-            return met
-        between = curvature > 0 and descent < room * curvature
-        step = descent / curvature if between else room
-        if step == np.inf:
-            return met
-        for k in range(m):
-            u[k] = min(max(u[k] + step * direction[k], low[k]), high[k])
-            gradient[k] += step * change[k]
-            fixed[k] = 0.0
+    factor = np.linalg.cholesky(square)
+    lower = partial(solve_triangular, factor, lower=True, check_finite=False)
+    free, fixed = np.ones(len(u)), np.ones(len(u))
+    removed = np.empty(
+        (most + 1, len(u))
+    )  # orthonormal rows; the first keeps the sum of u constant
+    for met in range(most + 1):
+        removed[met] = _projected(removed[:met], lower(fixed))
+        removed[met] /= np.linalg.norm(removed[met])
+        ahead = _projected(removed[: met + 1], lower(gradient))
+        direction = -free * lower(ahead, trans="T")
+        change = square @ direction - ridge * direction
+        curvature, descent = float(direction @ change), -float(direction @ gradient)
+        knots, moving = np.where(direction > 0, high, low), direction != 0
+        room = np.divide(knots - u, direction, out=np.full(len(u), np.inf), where=moving)
+        first = int(room.argmin())
+        between = curvature > 0 and descent < room[first] * curvature
+        step = descent / curvature if between else room[first]
+        if not descent > 0 or step == np.inf:
+            return u, met
+        u, gradient = np.clip(u + step * direction, low, high), gradient + step * change
         if between:
-            return met
-        u[first], free[first], fixed[first] = end, 0.0, 1.0
-    return removed.shape[0]
+            return u, met
+        u[first], free[first] = knots[first], 0.0
+        fixed = np.zeros(len(u))
+        fixed[first] = 1.0
+    return u, most + 1
 
 
-@compiled()
-def _dot(x, z):
-    total = 0.0
-    for k in range(x.shape[0]):
-        total += x[k] * z[k]
-    return total
-
-
-@compiled()
-def _project(removed, count, x):
-    """Project x onto the orthogonal complement of the first `count` rows, in place."""
+def _projected(removed: NDArray, x: NDArray) -> NDArray:
+    """Project x onto the orthogonal complement of orthonormal rows."""
     for _ in range(2):  # the second projection removes rounding errors of the first
-        for s in range(count):
-            overlap = _dot(removed[s], x)
-            for k in range(x.shape[0]):
-                x[k] -= overlap * removed[s, k]
-
-
-@compiled()
-def _lower(factor, b, x):
-    """Write the solution of ``L x = b`` to x, starting at the first non-zero entry of b."""
-    first = 0
-    while first < b.shape[0] and b[first] == 0:
-        x[first] = 0.0
-        first += 1
-    for i in range(first, b.shape[0]):
-        x[i] = (b[i] - _dot(factor[i, first:i], x[first:i])) / factor[i, i]
-
-
-@compiled()
-def _upper(factor, x):
-    """Solve ``L' x = b`` in place."""
-    for i in range(x.shape[0] - 1, -1, -1):
-        x[i] /= factor[i, i]
-        for k in range(i):
-            x[k] -= x[i] * factor[i, k]
-
-
-@compiled()
-def _product(factor, x, out):
-    """Write ``L L' x`` to `out`."""
-    for i in range(x.shape[0]):
-        out[i] = 0.0
-        for k in range(i + 1):
-            out[k] += x[i] * factor[i, k]
-    for i in range(x.shape[0] - 1, -1, -1):
-        out[i] = _dot(factor[i, : i + 1], out)
+        x = x - (removed @ x) @ removed
+    return x
 
 
 @compiled()
