@@ -285,7 +285,7 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
     a pair is at least `floor`.
     """
     values, columns, gamma, slots = source
-    row_i = read_row(values, columns, gamma, slots, 0)
+    row_i = read_row(values, columns, gamma, slots, np.int64(0))  # a literal 0 compiles it twice
     i, top = _move(decision, rise, row_i, row_i, 0.0)
     for step in range(max_iter):
         row_i = read_row(values, columns, gamma, slots, i)
