@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -35,7 +34,7 @@ class Options:
     mirror : str, optional
         Folder or URL that holds data files.
     jobs : int, optional
-        Number of parallel processes; by default the number of physical cores.
+        Number of parallel processes; by default the number of usable physical cores.
     only : sequence of str
         Data sets and machines to run, as ``dataset=NAME`` and ``machine=NAME``; by default all.
     smoke : bool
@@ -86,17 +85,15 @@ class Options:
 
     @property
     def slots(self) -> int:
-        """Number of processes, by default one per physical core.
+        """Number of processes, by default one per physical core that this process may use.
 
         Two threads of a core share its arithmetic units: a second thread makes solvers no faster.
         """
-        if self.jobs:
-            return self.jobs
+        import joblib
         import psutil
 
-        cores = psutil.cpu_count(logical=False) or 1
-        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
-        return max(1, min(cores, usable))
+        usable = joblib.cpu_count()  # by affinity and by the quota of a container
+        return self.jobs or min(psutil.cpu_count(logical=False) or usable, usable)
 
 
 def as_list(experiments: Experiment | Iterable[Experiment]) -> list[Experiment]:

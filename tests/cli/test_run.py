@@ -223,8 +223,11 @@ def test_rerun_of_anything_but_changed_jobs_is_refused(tmp_path: Path):
         assert result.stderr == "mmbench: --rerun all: must be 'changed'\n"
 
 
-def test_number_of_processes_is_at_least_one():
+def test_number_of_processes_is_at_least_one_and_at_most_what_the_system_allows(monkeypatch):
     assert Options().slots >= 1
+    assert Options(jobs=3).slots == 3
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # stands for the quota of a container
+    assert Options().slots == 1
 
 
 def test_the_last_line_counts_doubtful_jobs_and_records_of_other_settings(tmp_path: Path):
