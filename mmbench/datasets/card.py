@@ -33,6 +33,12 @@ def one_or_more(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+def first_fault(error: ValidationError) -> str:
+    """Return the entry and the message of the first fault that pydantic reports."""
+    fault = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+
+
 def check_path(path: str) -> str:
     """Return a relative path. ValueError: if the path could lead out of the store."""
     parts = path.split("/")
@@ -251,6 +257,4 @@ def load_card(name: str) -> Card:
     try:
         return Card.model_validate({"name": name, **content})
     except ValidationError as error:
-        fault = error.errors()[0]
-        reason = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-        raise UserError(f"{file}: not a valid card: {reason}") from None
+        raise UserError(f"{file}: not a valid card: {first_fault(error)}") from None

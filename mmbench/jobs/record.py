@@ -20,6 +20,9 @@ from functools import cache
 from statistics import median_low
 from typing import Any, get_type_hints
 
+from pydantic import ValidationError, create_model
+
+from mmbench.datasets.card import first_fault
 from mmbench.errors import Status, UserError
 from mmbench.jobs.job import Job
 
@@ -267,7 +270,6 @@ class Record:
 @cache
 def _schema() -> Any:
     """Return the pydantic model of a record; entries are optional unless they are `needed`."""
-    from pydantic import create_model
 
     def part(types: Mapping[str, Any], needed: str = "") -> Any:
         entries = {n: (kind, ... if n in needed.split() else None) for n, kind in types.items()}
@@ -335,8 +337,6 @@ def parse(text: bytes, key: str) -> Content:
         If the text is damaged, was edited, or is the record of another job or format version, or
         if an entry has a wrong type; the message names the entry.
     """
-    from pydantic import ValidationError
-
     record = unseal(text, RECORD_SCHEMA)
     if record.get("key") != key:
         raise BadRecord(f"holds the record {record.get('key')}")
@@ -345,8 +345,7 @@ def parse(text: bytes, key: str) -> Content:
         text = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
         _schema().model_validate_json(text, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise BadRecord(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise BadRecord(first_fault(error)) from None
     return record
 
 

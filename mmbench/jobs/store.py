@@ -31,6 +31,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from pydantic import TypeAdapter, ValidationError
+
+from mmbench.datasets.card import first_fault
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import Job
 from mmbench.jobs.record import BadRecord, Content, Record, is_done, parse, sealed, unseal
@@ -243,15 +246,12 @@ class Plan:
         Raises
         ------
         BadRecord
-            If the text is damaged.
+            If the text is damaged, or if an entry has a wrong type; the message names the entry.
         """
-        content = unseal(text, PLAN_SCHEMA)
-        del content["schema"]
-        cells = tuple(
-            PlannedCell(**{**cell, "key": Key(*cell["key"]), "jobs": tuple(cell["jobs"])})
-            for cell in content["cells"]
-        )
-        return cls(**{**content, "cells": cells, "metrics": tuple(content.get("metrics", ()))})
+        try:
+            return TypeAdapter(cls).validate_python(unseal(text, PLAN_SCHEMA))
+        except ValidationError as error:
+            raise BadRecord(first_fault(error)) from None
 
 
 def group_by_cell(jobs: Iterable[Job]) -> dict[Key, list[Job]]:

@@ -13,7 +13,7 @@ import pytest
 
 from mmbench.errors import Status, UserError
 from mmbench.jobs import store as store_module
-from mmbench.jobs.record import BadRecord, is_done, new_record, plain
+from mmbench.jobs.record import BadRecord, is_done, new_record, plain, sealed
 from mmbench.jobs.store import Plan, RecordStore
 
 
@@ -267,6 +267,16 @@ def test_a_lost_configuration_is_written_again_from_the_plan(tmp_path):
     (folder / "experiment.yaml").unlink()
     assert RecordStore(folder).damage() == []
     assert (folder / "experiment.yaml").read_text() == text
+
+
+@pytest.mark.parametrize("cells", [[{"key": ["iris"], "n_splits": 1}], [{}], 5])
+def test_a_sealed_plan_with_entries_of_wrong_types_is_damaged(cells, tmp_path):
+    folder = tmp_path / "run"
+    store = RecordStore.create(folder, "name: small\n", Plan("small"))
+    (folder / "plan.json").write_bytes(sealed({"schema": 1, "name": "small", "cells": cells}))
+    [message] = store.damage()
+    assert message.startswith("plan.json is damaged (cells")
+    assert store.unused() is None
 
 
 def test_a_lock_that_is_no_text_names_another_process(tmp_path, monkeypatch):
