@@ -99,7 +99,7 @@ class ScaledFeatures:
         """Return the model for w and b in the scaled features; `fit` is in units of the data."""
         w = w / self.unit if self.unit > 0 else w
         coefficients = np.abs(u if self.linear else w)
-        n_support = int((coefficients > ZERO_COEFFICIENT * coefficients.max()).sum())
+        n_support = int((coefficients > ZERO_COEFFICIENT * coefficients.max()).sum() * w.any())
         weights = {"w": w} if self.linear else {"coef": w}
         intercept = b - float(self.origin @ w)
         return BinaryModel(intercept, Fit(**fit, n_support=n_support), state=state, **weights)

@@ -412,6 +412,7 @@ def test_w_is_zero_if_no_other_w_is_better(machine, n):
         (fit,) = fitted.fits_
         assert not fitted.coef_.any()
         assert fit.status is Status.TRIVIAL
+        assert fit.n_support == 0
         radius = lam * fit.extra["r"]  # zero for R-SVM+
         assert fit.objective == pytest.approx(2 * C * y.sum() + radius, rel=1e-12)
 
