@@ -208,7 +208,7 @@ class Cell:
         if not self.records and self.planned.n_splits:
             return "not run"
         n_done, n_splits, parts, texts = len(self.done), self.planned.n_splits, [], []
-        if n_done != n_splits:
+        if n_done < n_splits:
             causes = Counter(record.reason or record.status for record in self.failed)
             lost = [f"{count} failed ({reason})" for reason, count in causes.items()]
             absent = n_splits - len(self.records)

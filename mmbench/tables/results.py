@@ -216,7 +216,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
     """
     path, rows, deviations, foreign = folder / CSV, [], {}, set()
     plan = plan or Plan(folder.name)
-    with converted(f"{path}: not a table of mmbench", ValueError):
+    with converted(f"{path}: not a table of mmbench", ValueError, OSError):
         for key, line in _keyed_rows(path, plan, "metric", "status", "note"):
             own, _, deviation = line.note.partition(f"{key.dataset}: ")
             note, mark, reason = own.removesuffix("; ").partition(NO_TARGET)

@@ -13,7 +13,7 @@ from helpers.small_run import NO_DATA, make_jobs
 
 import mmbench
 from mmbench.jobs.record import sealed
-from mmbench.jobs.store import Plan, RecordStore
+from mmbench.jobs.store import PLAN, Plan, RecordStore
 from mmbench.running.runner import run
 
 OTHERS = (None, True, -1, 2.5, "text", [], [1, "a"], {}, {"a": 1}, [[{}]])
@@ -64,6 +64,21 @@ def test_a_forged_record_gives_no_traceback(seed, folder, tmp_path):
         _, damaged = store.records()
         assert len(damaged) <= 1, place
         assert not damaged or "1 damaged record(s) left out, such as " in text, place
+    finally:
+        path.write_bytes(intact)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_forged_plan_gives_no_traceback(seed, folder):
+    path, rng = folder / PLAN, random.Random(seed)
+    intact = path.read_bytes()
+    plan = json.loads(intact)
+    del plan["seal"]
+    path.write_bytes(sealed(changed(plan, rng)[0]))
+    try:
+        mmbench.table(folder)
+        mmbench.export(folder)
+        RecordStore(folder).unused()
     finally:
         path.write_bytes(intact)
 

@@ -768,7 +768,7 @@ def without_false_bounds(
 
 def refuse_masks(*arrays: Any) -> None:
     """Raise ValueError if an array has masked values, which scikit-learn would read as numbers."""
-    if any(map(np.ma.is_masked, arrays)):
+    if any(isinstance(array, np.ma.MaskedArray) and array.mask.any() for array in arrays):
         raise ValueError("masked values in X, y or sample_weight; fill them or leave out the rows")
 
 
