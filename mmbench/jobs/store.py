@@ -533,9 +533,7 @@ def _npz(arrays: Arrays) -> bytes:
     import numpy as np
 
     if any(array.dtype.hasobject for array in arrays.values()):
-        raise TypeError(
-            "arrays of Python objects cannot be stored, since reading them could run code"
-        )
+        raise TypeError("arrays of Python objects are not stored, as reading them could run code")
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()

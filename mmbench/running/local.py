@@ -251,10 +251,8 @@ class _Worker:
     def spawn(self) -> None:
         # A new interpreter, as a forked process would inherit locked mutexes and the thread pools
         # of BLAS, OpenMP and Numba.
-        command = (
-            "import sys; sys.path += {!r}; from mmbench.running.local import serve; serve(*{!r})"
-        )
         places, appended = _search_path()
+        head = f"import sys; sys.path += {appended!r}; from mmbench.running.local import serve; "
         changes = {"PYTHONPATH": os.pathsep.join(places), "PYTHONUNBUFFERED": "1"}
         # The worker inherits the blocked SIGINT from its first instruction on, so that only this
         # process handles Ctrl-C.
@@ -262,7 +260,7 @@ class _Worker:
         try:
             ours, theirs = socket.socketpair()
             output, printed = os.pipe()
-            call = command.format(appended, (theirs.fileno(), self.modules))
+            call = f"{head}serve{(theirs.fileno(), self.modules)!r}"
             with theirs, os.fdopen(printed, "wb") as shown:
                 self.process = subprocess.Popen(
                     [sys.executable, "-P", "-c", call],

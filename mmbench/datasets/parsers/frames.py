@@ -283,12 +283,10 @@ def _arff_frame(rows: list[dict[int, str | None]], attributes: list[Attribute]) 
     if len(rows) * len(attributes) > MOST_CELLS:
         size = f"{len(rows)} rows of {len(attributes)} values"
         raise ValueError(f"{size} do not fit in memory; a svmlight file is read as sparse")
-    columns = {
-        name: np.zeros(len(rows))
-        if number
-        else np.full(len(rows), (*(values or ()), "0")[0], object)
-        for name, values, number in attributes
-    }
+    columns: dict[str, Any] = {}
+    for name, values, number in attributes:
+        omitted = 0.0 if number else (*(values or ()), "0")[0]
+        columns[name] = np.full(len(rows), omitted, float if number else object)
     for i, row in enumerate(rows):
         for j, value in row.items():
             name, _, number = attributes[j]

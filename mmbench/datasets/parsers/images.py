@@ -34,9 +34,8 @@ LBP_PATTERNS = 59
 def describe(images: NDArray, descriptor: str) -> NDArray:
     """Return the descriptors as 8-bit integers, shape (n_images, n_values)."""
     if descriptor not in DESCRIPTORS:
-        raise ValueError(
-            f"unknown descriptor {descriptor!r}{did_you_mean(descriptor, DESCRIPTORS)}"
-        )
+        hint = did_you_mean(descriptor, DESCRIPTORS)
+        raise ValueError(f"unknown descriptor {descriptor!r}{hint}")
     return np.array([DESCRIPTORS[descriptor](image) for image in images])
 
 
