@@ -189,11 +189,9 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
                 say(f"{item.folder}: {remark}")
         elif item.splits and not predictions:
             splits = pd.read_csv(item.splits, keep_default_na=False, na_values=[""])
-            parts.append(
-                splits.astype(dict.fromkeys(("reason", "kernel"), object)).fillna(
-                    {"reason": "", "kernel": ""}
-                )
-            )
+            texts = ["reason", "kernel"]
+            splits[texts] = splits[texts].astype(object).fillna("")
+            parts.append(splits)
     if not parts:
         raise UserError(f"{paths[0]}: holds only tables, no records to export")
     rows = pd.concat([part.astype(object) for part in parts], ignore_index=True)

@@ -191,16 +191,11 @@ def settings(
 def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     """Return the plan of the tables; without `jobs`, the plan lacks the keys of the records."""
     keys = {cell: tuple(job.key for job in own) for cell, own in group_by_cell(jobs).items()}
-    # if the number of splits depends on the data, it is the number of jobs
-    cells = tuple(
-        PlannedCell(
-            key,
-            n_splits or len(keys.get(key, ())),
-            keys.get(key, ()),
-            key.machine in config.published_only,
-        )
-        for key, n_splits in _cells(config)
-    )
+    cells = []
+    for key, n_splits in _cells(config):
+        own, published_only = keys.get(key, ()), key.machine in config.published_only
+        # if the number of splits depends on the data, it is the number of jobs
+        cells.append(PlannedCell(key, n_splits or len(own), own, published_only))
     labels = {
         column: entry.label or column
         for column, entry in config.machines.items()
@@ -214,7 +209,7 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     }
     uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
     smoke, metrics = config.name.endswith(SUFFIX), tuple(config.metrics)
-    return Plan(config.name, config.layout, cells, labels, published, smoke, metrics, uses=uses)
+    return Plan(config.name, config.layout, tuple(cells), labels, published, smoke, metrics, uses)
 
 
 def replan(folder: Path) -> Plan | None:
