@@ -143,7 +143,7 @@ def test_what_cannot_be_exported_is_one_line(pima, tmp_path) -> None:
         export([reference])
     with pytest.raises(UserError, match="did you mean 'csv'"):
         export([pima.folder], fmt="cvs")
-    with pytest.raises(UserError, match="name a file with --output"):
+    with pytest.raises(UserError, match="name the file by --output"):
         export([pima.folder], fmt="parquet")
     with pytest.raises(UserError, match=r"all\.xlsx: must end in \.csv, \.csv\.gz, \.parquet; or"):
         export([pima.folder], output=tmp_path / "all.xlsx")
