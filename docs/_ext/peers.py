@@ -38,7 +38,7 @@ NAMES = {
     "rmm 0.1": "RMM, B near 1",
 }
 #: Headings of the first columns, by the column of the file.
-HEADS = {"data": "Data", "n": "Rows", "d": "Features", "machine": "Machine", "kernel": "Kernel"}
+HEADS = {"data": "Data", "n": "Rows", "machine": "Machine", "kernel": "Kernel"}
 #: Columns that distinguish the rows of a table; other settings are summarised by a range.
 LINES = {
     "kernel": ["data", "n", "d"],
@@ -84,18 +84,25 @@ def compared(task: str) -> Rows:
     table = table_of(task)
     others = [name for name in dict.fromkeys(table.contender) if name != "mmbench"]
     given = LINES[task]
-    heads = [HEADS[name] for name in given]
+    sized = given[1:] == ["n", "d"]
+    heads = ["Data", "Rows × features"] if sized else [HEADS[name] for name in given]
     excess = [] if task in ("classes", "search") else ["Largest excess"]
     yield [*heads, "mmbench, CPU ms", *map(name_of, others), *excess]
-    yield ["---"] * len(heads) + ["---:"] * (1 + len(others) + len(excess))
+    # left-aligned cells are wrapped
+    yield ["---"] * len(heads) + ["---:"] * (1 + len(others)) + ["---"] * len(excess)
     for values, part in table.groupby(given, sort=False):
         parts = {name: part[part.contender == name] for name in ("mmbench", *others)}
         row = [name_of(value) for value in values]
+        row = [row[0], "\u00a0×\u00a0".join(row[1:])] if sized else row
         row.append(spanned(1e3 * parts["mmbench"].seconds))
         row += [spanned(parts[name].ratio) for name in others]
         if excess:
             largest = (own.excess.max() for own in parts.values())
-            row.append(" / ".join("–" if np.isnan(v) else f"{v:.0e}" for v in largest))
+            row.append(
+                " / ".join(
+                    "–" if np.isnan(v) else f"{v:.0e}" if v else "0" for v in largest
+                ).replace("-", "−")
+            )
         yield row
 
 

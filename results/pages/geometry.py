@@ -28,6 +28,7 @@ from mmbench.jobs.data import prepare
 from mmbench.jobs.record import Clock
 from mmbench.jobs.train import train
 from mmbench.machines import alias_of
+from mmbench.tables.blocks import signed
 from mmbench.tables.results import read_results
 from results.pages.reference_text import (
     CHECKED,
@@ -71,7 +72,7 @@ QUANTITIES = (
         -1,
         lambda f: _positive(f.spread, f.average_margin),
     ),
-    Quantity("d_w^v / d_b^c", "MMRM (2), (3)", "lda", -1, lambda f: _positive(f.d_w_v, f.d_b_c)),
+    Quantity("d_w_v / d_b_c", "MMRM (2), (3)", "lda", -1, lambda f: _positive(f.d_w_v, f.d_b_c)),
     Quantity("kappa", "MPM", "mpm", 1, lambda f: f.kappa),
     Quantity("worst-case accuracy", "MEMPM", "mempm", 1, lambda f: f.worst_case),
     Quantity("rho of the M4", "M4 (1)", "m4", 1, lambda f: f.rho_m4),
@@ -209,7 +210,7 @@ def quantities(kernel: str, ranks: pd.DataFrame, found: pd.DataFrame, others: pd
 
 def with_error(values: pd.Series) -> str:
     """Return a mean over the data sets with its standard error."""
-    return f"{values.mean():+.2f} ± {values.std() / np.sqrt(len(values)):.2f}"
+    return f"{signed(values.mean())} ± {values.std() / np.sqrt(len(values)):.2f}"
 
 
 def differs(values: pd.Series) -> bool:
@@ -230,7 +231,7 @@ def conclusions(ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) 
     every = [(kernel, q.name) for kernel in kernels for q in QUANTITIES]
     apart, left = (
         [
-            f"{name} ({KERNEL_NAMES[kernel]}, {part.loc[kernel][name].mean():+.2f})"
+            f"{name} ({KERNEL_NAMES[kernel]}, {signed(part.loc[kernel][name].mean())})"
             for kernel, name in every
             if differs(part.loc[kernel][name])
         ]
