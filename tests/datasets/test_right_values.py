@@ -88,6 +88,18 @@ def test_a_stored_set_without_these_names_is_fetched_again(server: DataServer, s
     assert load_dataset(DatasetRef("a", "openml:31"), store=store).X.shape == (3, 1)
 
 
+@pytest.mark.parametrize(
+    "facts", ["[]", '{"ignored": []}', '{"target": "class", "ignored": "id"}', "nonsense", ""]
+)
+def test_a_description_in_a_mirror_that_is_none_is_one_line(tmp_path: Path, facts: str):
+    (tmp_path / "openml").mkdir()
+    (tmp_path / "openml" / "31.arff").write_text(COPIES)
+    (tmp_path / "openml" / "31.json").write_text(facts)
+    places = {"store": tmp_path / "store", "mirror": tmp_path, "allow_network": False}
+    with pytest.raises(UserError, match=r"^openml:31: .*31\.json"):
+        load_dataset(DatasetRef("a", "openml:31"), **places)
+
+
 # ARFF
 
 ARFF = """% comment

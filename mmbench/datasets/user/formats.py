@@ -395,9 +395,11 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
     for folder in filter(None, (places.store, places.mirror_folder)):
         path, facts = folder / name, folder / name.with_suffix(".json")
         if path.is_file() and facts.is_file():
-            stated = json.loads(facts.read_text("utf-8"))
-            if "ignored" in stated:
-                return path, stated["target"], tuple(stated["ignored"])
+            with converted(str(facts), ValueError, to=ValueError):
+                stated = json.loads(facts.read_text("utf-8"))
+            match stated:
+                case {"target": str(target), "ignored": [*ignored]}:
+                    return path, target, tuple(map(str, ignored))
             old = f"{facts} is of an older version and does not list the columns to exclude; "
     if not places.allow_network:
         raise ValueError(f"{old}not in the store or the mirror, and the network is switched off")
