@@ -121,10 +121,7 @@ def results(
 
 
 def stacked(
-    sheet: Sheet,
-    places: Sequence[Key],
-    texts: Mapping[str, Write],
-    caption: str = "",
+    sheet: Sheet, places: Sequence[Key], texts: Mapping[str, Write], caption: str = ""
 ) -> Grid:
     """Return a block with one row per place and entry of `texts`, and one column per machine.
 

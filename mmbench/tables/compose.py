@@ -66,12 +66,8 @@ def compose(
     choices : bool
         Whether to add a block of selected parameters.
     """
-    texts = [
-        *(legend(sheet, metric, spread, runs) if metric else []),
-        *notes,
-        *protocol(sheet.jobs, sheet.label),
-        *sheet.remarks,
-    ]
+    explained = legend(sheet, metric, spread, runs) if metric else []
+    texts = [*explained, *notes, *protocol(sheet.jobs, sheet.label), *sheet.remarks]
     below = [search_space(sheet), *([parameters(sheet)] if choices else []), fits_grid(sheet)]
     grids = [*grids, *below]
     return Table(title, [grid for grid in grids if grid.rows], texts, sheet.footnotes)
@@ -174,6 +170,5 @@ class Layout:
             made = block(sheet)
             grids += [made] if isinstance(made, Grid) else made
         notes = (re.sub(r"\{(\w+)\}", lambda m: sheet.label(m[1]), note) for note in self.notes)
-        options = ("metric", "spread", "runs", "choices")
-        own = {name: getattr(self, name) for name in options}
-        return compose(sheet, self.title, grids, *notes, **own)
+        options = {name: getattr(self, name) for name in ("metric", "spread", "runs", "choices")}
+        return compose(sheet, self.title, grids, *notes, **options)

@@ -186,10 +186,8 @@ class Cell:
         self.splits = [split_row(experiment.name, self.key, record) for record in records]
         self.done = [record for record in records if record.done]
         self.failed = [record for record in records if not record.done]
-        failed = () if self.include_failed else [r for r in self.done if _has_failed_fit(r)]
-        self.counted = [
-            row for row in self.splits if row["source"].done and row["source"] not in failed
-        ]
+        kept = {r.key for r in self.done if self.include_failed or not _has_failed_fit(r)}
+        self.counted = [row for row in self.splits if row["record"] in kept]
         self.fits, self.selected = certificates(self.done), selected(self.done)
         self._values: dict[str, list[tuple[Split, float | str]]] = {}
         if planned.published_only:

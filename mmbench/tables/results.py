@@ -164,10 +164,9 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
             else f"{folder}: no records yet; run the experiment first"
         )
     remarks = [f"{damage}; the next run replaces it." for damage in store.damage()]
-    try:
+    plan = None
+    with suppress(BadRecord):
         plan = store.plan()
-    except BadRecord:
-        plan = None
     plan = plan or replan(folder)
     if plan is None:
         remarks.append(f"{CONFIG} is not valid: table cells without records are not shown.")

@@ -82,8 +82,7 @@ def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
     if not draws:
         raise UserError(f"{experiment.name}: no finished record of m4 on {name}")
     first = draws[min(draws, key=lambda repeat: (-len(draws[repeat]), repeat))]
-    order = [*STYLES, *first]
-    return dict(sorted(first.items(), key=lambda item: order.index(item[0])))
+    return {name: first[name] for name in dict.fromkeys([*STYLES, *first]) if name in first}
 
 
 def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decision:

@@ -79,7 +79,7 @@ def _choose_cell(experiment: Experiment) -> Cell:
         if len(candidates) == 1 or cell.key[:2] == (paper["dataset"], paper["kernel"]):
             return cell
     names = ", ".join(f"{cell.key.dataset} ({cell.key.kernel})" for cell in candidates)
-    raise UserError(f"{experiment.name}: the figure needs one of {names}; run it alone")
+    raise UserError(f"{experiment.name}: the figure needs results of one of {names} alone")
 
 
 def equation(slope: float, intercept: float) -> str:

@@ -20,7 +20,6 @@ import numpy as np
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import FIRST, total
 from mmbench.tables.compose import STANDARD_DEVIATION, Layout
-from mmbench.tables.frame import Row
 from mmbench.tables.model import (
     NOTHING,
     Column,
@@ -70,17 +69,14 @@ def _errors(sheet: Sheet) -> Grid:
             hits = (sheet.hits(key, FIRST) for key in keys)
             lines["single run"] = [NOTHING if h is None else str((~h).sum()) for h in hits]
         heads = [sheet.head(keys[0], sheet.printed(dataset)), sheet.label(machine)]
-        texts = [sheet.marked(_mean(row), row, kernel=False) for row in found]
+        means = (measured_text(row, None if row.sd is None else 1, sd=True) for row in found)
+        texts = [sheet.marked(*pair, kernel=False) for pair in zip(means, found, strict=True)]
         lines["mean" if several else "measured"] = texts
         published = [published_text(row) for row in found]
         if set(published) != {NOTHING}:  # on the larger sets, the paper omits some machines
             lines["published"] = published
         rows += [[*heads, head, *texts] for head, texts in lines.items()]
     return Grid(_columns(sheet, "machine", ""), once(rows), "Errors on the test digits")
-
-
-def _mean(row: Row) -> str:
-    return measured_text(row, None if row.sd is None else 1, sd=True)
 
 
 def _mcnemar(sheet: Sheet) -> Grid:
