@@ -226,15 +226,13 @@ def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
     totals.append(["exponent", *of_totals])
     errors_of = numbers(*(f"errors {sheet.label(m)}" for m in tested), group="errors")
     seconds_of = sheet.columns(machines=machines, group="CPU seconds")
+    trained = (*numbers(GRAM), *sheet.columns(machines=machines))
     head = f"{sheet.head(base, name=base.dataset)}, {kernel_caption(base.kernel, base.degree)}"
     caption = f"{head}: CPU seconds after the Gram matrix, errors on the test part"
     columns = {
         caption: (*seconds_of, *errors_of),
         "Times the SVM's seconds: RMM alone / RMM with its SVM": sheet.columns(machines=rmms),
-        "CPU seconds of whole trainings (relative to the SVM)": (
-            *numbers(GRAM),
-            *sheet.columns(machines=machines),
-        ),
+        "CPU seconds of whole trainings (relative to the SVM)": trained,
     }
     return [
         Grid((*numbers("rows"), *own), rows, caption)
