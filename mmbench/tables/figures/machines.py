@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mmbench.errors import UserError, converted
 from mmbench.tables.blocks import dataset_gaps, ranks_of, total_with_search
@@ -159,18 +160,25 @@ def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
     the quartiles ``low``, ``time`` and ``high`` of the CPU time ratios, and the number ``n`` of
     data sets.
     """
-    rows, places = [], sheet.places_of(kernel)
+    rows = []
     for machine in sheet.machines[1:]:
-        pair = (machine, sheet.machines[0])
-        gaps = np.array(dataset_gaps(sheet, kernel, *pair))
-        times = [[total_with_search(sheet, p._replace(machine=m)) for m in pair] for p in places]
-        ratios = [ours / theirs for ours, theirs in times if ours and theirs]
-        if len(gaps) > 1 and ratios:
+        gaps = np.array(dataset_gaps(sheet, kernel, machine, sheet.machines[0]))
+        ratios = time_ratios(sheet, kernel, machine, sheet.machines[0])
+        if len(gaps) > 1 and len(ratios):
             error = 2 * gaps.std(ddof=1) / np.sqrt(len(gaps))
             quartiles = np.quantile(ratios, [0.25, 0.5, 0.75])
             rows.append((sheet.label(machine), gaps.mean(), error, *quartiles, len(gaps)))
     columns = ["machine", "gain", "error", "low", "time", "high", "n"]
     return pd.DataFrame(rows, columns=columns).sort_values("time", kind="stable")
+
+
+def time_ratios(sheet: Sheet, kernel: KernelKey, machine: str, reference: str) -> NDArray:
+    """Return the CPU time relative to `reference` for each data set with times of both machines."""
+    times = [
+        [total_with_search(sheet, key._replace(machine=name)) for name in (machine, reference)]
+        for key in sheet.places_of(kernel)
+    ]
+    return np.array([ours / theirs for ours, theirs in times if ours and theirs])
 
 
 time_and_accuracy = Figure(
