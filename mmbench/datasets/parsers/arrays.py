@@ -151,7 +151,5 @@ def ida_standardised(paths: Sequence[Path], **options: Any) -> Parsed:
 
 
 def _splits(train: NDArray, test: NDArray, first: int) -> tuple[Rows, ...]:
-    return tuple(
-        (a.astype(np.intp) - first, b.astype(np.intp) - first)
-        for a, b in zip(train, test, strict=True)
-    )
+    pairs = zip(train, test, strict=True)
+    return tuple((a.astype(np.intp) - first, b.astype(np.intp) - first) for a, b in pairs)

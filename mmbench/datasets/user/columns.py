@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Dataset, DatasetRef
-from mmbench.datasets.parsers.frames import Nominal, cell_name, check_width, column_name, say
+from mmbench.datasets.parsers.frames import (
+    Column,
+    Nominal,
+    cell_name,
+    check_width,
+    column_name,
+    say,
+)
 from mmbench.datasets.parsers.text import is_number, to_labels
 from mmbench.datasets.preprocess import check_steps
 from mmbench.datasets.user.formats import SparseTable, Table, as_text
@@ -97,18 +104,18 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
         missing = f"{cell_name(found[0][0], names[found[0][1]])}: value missing"
     if problem := check_steps(ref.preprocess, X.shape[1], words, missing):
         raise ValueError(problem)
-    groups, time = (
-        None if column is None else read(frame[column_name(column, list(frame.columns))])
-        for column, read in ((options.groups, _groups), (options.time, _time))
-    )
     return Dataset(
         *(ref.name, X, y, np.unique(y)),
         warnings=tuple(remarks),
         n_categorical=len(words),
         columns={name: codes[name][1] if name in codes else None for name in chosen},
-        groups=groups,
-        time=time,
+        groups=None if options.groups is None else _groups(_column(frame, options.groups)),
+        time=None if options.time is None else _time(_column(frame, options.time)),
     )
+
+
+def _column(frame: pd.DataFrame, column: Column) -> pd.Series:
+    return frame[column_name(column, list(frame.columns))]
 
 
 def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -> Dataset:
