@@ -278,10 +278,8 @@ class HingeInteriorPoint:
         """Return the step length, at most 1 and at most `share` of the distance to the boundary."""
         length = 1.0
         for name in self.positive:
-            falls = step[name] < 0
-            if falls.any():
-                room = self.at[name][falls] / -step[name][falls]
-                length = min(length, share * float(room.min()))
+            fall = float(np.max(-step[name] / self.at[name], initial=0.0))
+            length = min(length, share / max(fall, share))
         while length >= SHORTEST_LENGTH:
             curved = self._curved(step, length)
             if all((there >= (1.0 - share) * here).all() for here, there in curved):

@@ -411,3 +411,12 @@ def test_a_nearly_hard_margin_leaves_no_gap(seed):
     rng = np.random.RandomState(seed)
     X, y = rng.normal(size=(20, 50)), np.where(rng.uniform(size=20) > 0.5, 1, -1)
     assert RMM(C=1, kernel="poly", degree=2).fit(X, y).fits_[0].status is Status.OPTIMAL
+
+
+def test_a_bound_that_rounding_violates_is_made_slightly_smaller():
+    """Scaling w and b into the bound costs slack, up to half of the objective if C is large."""
+    y = np.arange(150) % 2
+    for seed in range(10):
+        X = np.random.default_rng(seed).normal(size=(150, 30))
+        fit = RMM(kernel="poly", C=1e7, B=1.05).fit(X, y).fits_[0]
+        assert fit.status is Status.OPTIMAL
