@@ -44,10 +44,10 @@ SVM = "svm"
 #: Least probability of a finding.
 SURE = 0.95
 EXPERIMENTS = ("verdict", "verdict_large")
-METRICS = ("accuracy", "balanced_accuracy", "auc", "log_loss")
+METRICS = ("accuracy_pct", "balanced_accuracy", "auc", "log_loss")
 #: Metrics in the committed tables; all metrics of the thousands of cells would be too large.
 ROWS = {
-    *map(metrics.row_name, METRICS),
+    *METRICS,
     *(f"seconds_{stage}" for stage in ("selection", "training", "test", "calibration")),
     *("worst_gap", "gaps_above_tolerance"),
 }
@@ -94,7 +94,7 @@ class Verdict:
         self.name, self.sheet = experiment, sheet_of(found)
         self._found: dict[tuple[KernelKey, str, str], Against | None] = {}
         ran = {row.metric for row in self.sheet.rows if row.measured is not None}
-        self.metrics = [name for name in METRICS if metrics.row_name(name) in ran]
+        self.metrics = [name for name in METRICS if name in ran]
         self.kernels = self.sheet.kernels
         self.label = self.sheet.label
 
@@ -152,8 +152,8 @@ class Verdict:
 
     def rbf_against_linear(self, metric: str) -> Against | None:
         """Return the comparison of the SVM's two kernels."""
-        name, rbf = metrics.row_name(metric), ("rbf", None)
-        rows = {row.key: row.measured for row in self.sheet.rows if row.metric == name}
+        rbf = ("rbf", None)
+        rows = {row.key: row.measured for row in self.sheet.rows if row.metric == metric}
         places = [place._replace(machine=SVM) for place in self.sheet.places_of(rbf)]
         pairs = [(rows.get(place), rows.get(place._replace(kernel="linear"))) for place in places]
         sign = metrics.sign_of(metric)
@@ -176,7 +176,7 @@ class Verdict:
         return [
             (self.label(m), self.caption(k).removesuffix(" kernel"), self.times(k, m)[0])
             for k, m in found
-            if (a := self.against(k, m, "accuracy")) and a.finding == finding
+            if (a := self.against(k, m, "accuracy_pct")) and a.finding == finding
         ]
 
     @property

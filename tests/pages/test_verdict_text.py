@@ -76,7 +76,7 @@ def test_findings_and_advice_follow_from_probabilities(reference) -> None:
     }
     assert {machine: verdict.advice(machine) for machine in advice} == advice
     assert verdict.against(linear, "lssvm", "log_loss").finding == "worse"
-    assert verdict.against(linear, "lssvm", "accuracy").finding == ""
+    assert verdict.against(linear, "lssvm", "accuracy_pct").finding == ""
     assert "| [RMM](machines/rmm.md) | linear | **better** | **better** |" in page()
     assert "| [LS-SVM](machines/least_squares.md) | linear |  | worse |" in page()
 
@@ -95,7 +95,7 @@ def test_time_counts_the_search_of_the_machine_whose_parameters_are_taken_over(r
 def test_ends_of_grids_wins_and_fits_are_counted_over_the_data_sets(reference) -> None:
     verdict = Verdict("verdict")
     assert verdict.ends("rmm") == [("C", 16, 40)]
-    assert str(verdict.against(("linear", None), "lssvm", "accuracy").counts) == "4/0/4"
+    assert str(verdict.against(("linear", None), "lssvm", "accuracy_pct").counts) == "4/0/4"
     text = page()
     assert "| RMM | C 16 of 40 | 1 inaccurate, 7 optimal | 1 of 8 |" in text
     assert "6 comparisons with the SVM" in text
