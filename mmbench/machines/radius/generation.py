@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
+from mmbench.errors import Status
 from mmbench.machines.radius.listed import solve_cone, solve_interior
 from mmbench.machines.radius.pairs import Listed, PairProblem, PairSolution, far_pairs
 from mmbench.machines.svm import svm_dual
@@ -79,7 +80,8 @@ def solve_generating(
         both = np.concatenate([pairs, far])
         pairs = both[np.sort(np.unique(both, axis=0, return_index=True)[1])]
         listed = Listed(pairs, rows, np.union1d(listed.features, more))
-    found = replace(found, rounds=rounds, iterations=iterations, status=found.status_at(tol))
+    status = Status.OPTIMAL if found.gap <= tol else found.status
+    found = replace(found, rounds=rounds, iterations=iterations, status=status)
     if cone or found.gap <= STALLED_GAP or time_is_up():
         return found
     again = solve_generating(problem, tol, start, max_rounds, cone=True)
@@ -92,7 +94,8 @@ def solve_all_pairs(problem: PairProblem, tol: float = 1e-6) -> PairSolution:
     pairs = np.column_stack(np.triu_indices(n, 1))
     listed = Listed(pairs, np.arange(n), np.arange(k))
     found, _ = _solve_restricted(problem, listed, tol, cone=True, most=0)
-    return replace(found, route="reference", status=found.status_at(tol))
+    status = Status.OPTIMAL if found.gap <= tol else found.status
+    return replace(found, route="reference", status=status)
 
 
 def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:

@@ -72,14 +72,13 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
     this value. The unit of e_k is the square of the unit of w_k.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(squares), problem.simplex, problem.y
-    costs = problem.C * np.ones(n)
     of_e, of_mu, of_w = product_cones(d)
     of_r, eye, signs = np.full((m, 1), -1.0), sparse.eye_array(n), -y[:, None]
     if simplex:
         unit = 2.0 * problem.smaller + 0.5 * problem.lam * float(squares.mean(axis=1).max())
         scale, lengths = np.full(d, np.sqrt(unit)), [None, 0.5 * squares]
     else:
-        unit = max(1.0, problem.lam, float(costs.max()))
+        unit = max(1.0, problem.lam, float(problem.C.max()))
         scale = np.sqrt(4.0 * problem.smaller / (1.0 + problem.lam * squares.max(axis=0)))
         lengths = [0.5 * scale**2 * squares, None]
     blocks: list[list[Any]] = [  # columns of w, b, xi, e, mu and r
@@ -92,7 +91,7 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
     if not simplex:  # mu_k = 1
         blocks, sides = [row[:4] + row[5:] for row in blocks], np.tile([0.5, -0.5, 0.0], d)
     of_mu_and_r = np.append(np.zeros(d * simplex), problem.lam)
-    cost = np.concatenate([np.zeros(d + 1), costs, 0.5 * scale**2, of_mu_and_r])
+    cost = np.concatenate([np.zeros(d + 1), problem.C, 0.5 * scale**2, of_mu_and_r])
     of_sum = np.zeros((int(simplex), len(cost)))
     of_sum[:, -1 - d : -1] = 1.0
     program = ConeProgram(
@@ -133,9 +132,7 @@ def solve_interior(problem: PairProblem, squares: NDArray, tol: float) -> Restri
     """Solve by the interior point; if rounding errors end it early, return its last iterate."""
     listed = squares if problem.lam > 0 else squares[:0]
     kind = MuPlusInteriorPoint if problem.simplex else PlusInteriorPoint
-    largest = float(np.max(problem.C))
-    shares = problem.C / largest
-    point = solve_growing(lambda C, a: kind(problem, listed, C * shares, a), largest, tol)
+    point = solve_growing(lambda C, a: kind(problem, listed, C, a), problem.C, tol)
     w, mu = point.at["w"], None
     if problem.simplex:
         w, mu = without_zeros(w, point.at["mu"], np.abs(w) * np.sqrt(row_squares(problem.rows.T)))
@@ -176,9 +173,6 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         added = [self.at[x] * self.at[z] for x, z, _ in self.products[2:]]
         return max((float(part.mean()) for part in added if len(part)), default=0.0)
 
-    def _follow_pairs(self) -> None:
-        self.at["e"] = self.at["r"] - self._lengths()
-
     def _rates(self) -> tuple[NDArray, NDArray]:
         """Return ``theta / e`` and ``D' (theta / e)``; also store ``theta / e`` in `rates`."""
         self.rates = self.at["theta"] / self.at["e"]
@@ -212,8 +206,7 @@ class PlusInteriorPoint(PairInteriorPoint):
         return 0.5 * self.D @ self.at["w"] ** 2
 
     def _follow(self) -> tuple[NDArray, NDArray]:
-        self._follow_pairs()
-        Q = self._Q()
+        self.at["e"], Q = self.at["r"] - self._lengths(), self._Q()
         return Q * self.at["w"] - self.at["v"], 1.0 / Q
 
     def _system(self) -> tuple[NDArray, NDArray, NDArray]:
@@ -325,8 +318,8 @@ class MuPlusInteriorPoint(PairInteriorPoint):
         return 0.5 * self.D @ self.at["mu"]
 
     def _follow(self) -> tuple[NDArray, NDArray]:
-        self._follow_pairs()
         at = self.at
+        at["e"] = at["r"] - self._lengths()
         at["g"] = at["t"] - at["v"] ** 2 + self.D.T @ at["theta"]
         return at["w"] - at["mu"] * at["v"], 1.0 / at["mu"]
 

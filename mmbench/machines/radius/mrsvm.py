@@ -84,13 +84,10 @@ class MRSVM(RadiusMachine):
     )
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
-    def _solve(
-        self, features: ScaledFeatures, y: NDArray, s: NDArray | None, warm: Any
-    ) -> BinaryModel:
+    def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
         # scaling of the features does not change C, and multiplies the value by unit^2
         rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
-        C = self.C * (np.ones(len(y)) if s is None else s)
-        squares = (0.5 * np.ptp(rows, axis=0)) ** 2  # R_k^2
+        C, squares = self.C * s, (0.5 * np.ptp(rows, axis=0)) ** 2  # squares are R_k^2
         # at the best point with w = 0, b is the weighted mean of y, and mu is 1 for the largest
         # radius
         radius, b = float(squares.max()), float(np.average(y, weights=C))

@@ -73,9 +73,6 @@ class PairSolution(Result):
         """Difference of value and bound, relative to the value."""
         return (self.value - self.bound) / max(abs(self.value), 1e-300)
 
-    def status_at(self, tol: float) -> Status:
-        return Status.OPTIMAL if self.gap <= tol else self.status
-
 
 @dataclass(frozen=True)
 class PairProblem:
@@ -85,8 +82,8 @@ class PairProblem:
     rows: NDArray
     #: Labels -1.0 or +1.0. Shape (n,).
     y: NDArray
-    #: Penalty on slack: one number, or an array of shape (n,).
-    C: float | NDArray
+    #: Penalty on slack. Shape (n,).
+    C: NDArray
     #: Penalty on r.
     lam: float
     #: True if s = mu (R-SVM_mu+), False if s = w^2 (R-SVM+).
@@ -99,8 +96,7 @@ class PairProblem:
     @property
     def smaller(self) -> float:
         """Sum of C over the class with the smaller sum, whose rows have slack 2 at w = 0."""
-        costs = self.C * np.ones(len(self.y))
-        return float(min(costs[self.y > 0].sum(), costs[self.y < 0].sum()))
+        return float(min(self.C[self.y > 0].sum(), self.C[self.y < 0].sum()))
 
     def squares(self, pairs: NDArray) -> NDArray:
         """Return ``(z_ik - z_jk)^2`` for the given pairs of rows, shape (m, k)."""
@@ -111,10 +107,9 @@ class PairProblem:
 
     def restricted(self, listed: Listed) -> tuple["PairProblem", NDArray]:
         """Return the problem of the listed rows and features, and the squares of its pairs."""
-        rows, C = self.rows[np.ix_(listed.rows, listed.features)], self.C
-        C = C if isinstance(C, float) else C[listed.rows]
-        part = replace(self, rows=rows, y=self.y[listed.rows], C=C)
-        return part, self.squares(listed.pairs)[:, listed.features]
+        (pairs, rows, features), y, C = listed, self.y, self.C
+        part = replace(self, rows=self.rows[np.ix_(rows, features)], y=y[rows], C=C[rows])
+        return part, self.squares(pairs)[:, features]
 
     def certified(
         self,
@@ -158,35 +153,32 @@ class PairProblem:
         if value >= 2.0 * self.smaller:  # also if w = 0 is optimal: the direction of w is noise
             value, w = 2.0 * self.smaller, np.zeros(k)
             b = best_bias(self.rows @ w, self.y, self.C)
-        if mu is not None:
-            value += self.lam * r
         a = np.zeros(n)
         a[rows] = self.y[rows] * u
         u = balanced(a, self.y, self.C) * self.y
+        v, q = self.rows.T @ u, squares.T @ theta
+        if self.simplex:
+            value += self.lam * r
+            dual_norm = float((v * v - q).max())
+        else:
+            r *= scale**2 * w.any()
+            dual_norm = float(np.sum(v * v / (1.0 + q)))
         point = PairSolution(
             value=value,
-            bound=self.bound(u, squares.T @ theta),
+            bound=float(self.y @ u) - 0.5 * dual_norm,
             violation=abs(float(u.sum())),
             iterations=iterations,
             status=Status.INACCURATE,
             w=scale * w,
             b=scale * b,
             mu=mu,
-            r=r * scale**2 * w.any() if mu is None else r,
+            r=r,
             u=u,
             theta=theta,
             listed=listed,
             active=active,
         )
         return point, far
-
-    def bound(self, u: NDArray, q: NDArray) -> float:
-        """Return the dual value at feasible multipliers."""
-        v = self.rows.T @ u
-        total = float(self.y @ u)
-        if self.simplex:
-            return total + 0.5 * float((q - v * v).min())
-        return total - 0.5 * float(np.sum(v * v / (1.0 + q)))
 
 
 def quotient(w: NDArray, mu: NDArray) -> float:

@@ -135,9 +135,7 @@ class RadiusMachine(WeightedClassifier):
         "its features: feature k is ``k(x_k, x)``.",
     )
 
-    def _solve(
-        self, features: ScaledFeatures, y: NDArray, s: NDArray | None, warm: Any
-    ) -> BinaryModel:
+    def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
         """Solve one binary problem with row weights s.
 
         `warm` is the `BinaryModel.state` of a solution with other parameters, or None.
@@ -147,12 +145,12 @@ class RadiusMachine(WeightedClassifier):
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
         started, y = time.perf_counter(), problem.y
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # reported as status
-            features, s = ScaledFeatures(problem), row_weights(problem, self.class_weight)
+            features, given = ScaledFeatures(problem), row_weights(problem, self.class_weight)
+            s = np.ones(len(y)) if given is None else given
             if features.unit > 0:
                 model = self._solve(features, y, s, None if warm is None else warm.state)
             else:
-                costs = self.C * (np.ones(len(y)) if s is None else s)
-                negative, positive = float(costs[y < 0].sum()), float(costs[y > 0].sum())
+                negative, positive = self.C * float(s[y < 0].sum()), self.C * float(s[y > 0].sum())
                 value = 2.0 * min(negative, positive)  # each row of the smaller class has slack 2
                 model = features.model(
                     np.zeros(features.rows.shape[1]),
@@ -189,9 +187,7 @@ class PairwiseRadiusMachine(RadiusMachine):
     )
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
-    def _solve(
-        self, features: ScaledFeatures, y: NDArray, s: NDArray | None, warm: Any
-    ) -> BinaryModel:
+    def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
         # in the scaled features w is larger by the factor unit and 1/2 ||w||^2 by unit^2; r of
         # R-SVM_mu+ is smaller by unit^2
         square = features.unit**2
@@ -201,8 +197,7 @@ class PairwiseRadiusMachine(RadiusMachine):
             raise ValueError(
                 "powers of the features leave the range of double precision; scale the data"
             )
-        C = self.C if s is None else self.C * s
-        roots = 1.0 if s is None or features.linear or self.simplex else np.sqrt(s)
+        C, roots = self.C * s, 1.0 if features.linear or self.simplex else np.sqrt(s)
         problem = PairProblem(features.rows * roots, y, C * square, lam, self.simplex, roots)
         tol = tolerance(self.tol, len(y))
         if self.solver == "reference":

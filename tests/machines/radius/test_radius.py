@@ -42,7 +42,7 @@ def half_squares(X):
 
 
 def centred(X, y, C, lam, simplex):
-    return PairProblem(X - X.mean(axis=0), y, C, lam, simplex)
+    return PairProblem(X - X.mean(axis=0), y, C * np.ones(len(y)), lam, simplex)
 
 
 # -- against the programs as they are printed ---------------------------------------------------
