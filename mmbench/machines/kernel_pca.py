@@ -88,20 +88,20 @@ class Spectrum:
 
 
 def spectrum(
-    problem: BinaryProblem, most: int | None = None, weights: NDArray | None = None
+    problem: BinaryProblem, n_components: int | None = None, weights: NDArray | None = None
 ) -> Spectrum:
     """Return the eigendecomposition of the total scatter of the training rows of all classes.
 
-    `most` is the maximum number of components that are computed with a nonlinear kernel. The
-    weights need not sum to 1. Directions without variance are omitted; if all rows are equal, one
-    coordinate remains, which is zero.
+    With a nonlinear kernel at most `n_components` components are computed. The weights need not sum
+    to 1. Directions without variance are omitted; if all rows are equal, one coordinate remains,
+    which is zero.
     """
     s = np.ones(len(problem.y)) if weights is None else weights / weights.mean()
     roots = np.sqrt(s)[:, None]  # this is the diagonal of (n P)^(1/2)
     if problem.kernel.name == "linear":
         found = _linear(problem.X, weights, roots)
     else:
-        found = _kernel(np.asarray(problem.gram, dtype=np.float64), weights, roots, most)
+        found = _kernel(np.asarray(problem.gram, dtype=np.float64), weights, roots, n_components)
     if len(found.variances):
         return found
     nothing = np.zeros((len(problem.X), 1)), np.zeros(1), np.zeros((len(found.basis), 1))
@@ -143,7 +143,9 @@ def gram_by_features(problem: BinaryProblem) -> Gram:
     return FeatureGram(problem.X) if few else np.asarray(problem.gram, dtype=np.float64)
 
 
-def _kernel(gram: NDArray, weights: NDArray | None, roots: NDArray, most: int | None) -> Spectrum:
+def _kernel(
+    gram: NDArray, weights: NDArray | None, roots: NDArray, n_components: int | None
+) -> Spectrum:
     means = np.average(gram, axis=0, weights=weights)
     n = len(gram)
     centred = gram - means
@@ -152,7 +154,7 @@ def _kernel(gram: NDArray, weights: NDArray | None, roots: NDArray, most: int | 
     centred *= roots
     centred *= roots.T
     centred /= n
-    variances, vectors = _eigh(centred, most)
+    variances, vectors = _eigh(centred, n_components)
     lengths = np.sqrt(n * variances)
     # coefficients sum to 0 up to rounding errors, which division by small `lengths` would amplify
     scaled = roots * vectors
@@ -160,12 +162,12 @@ def _kernel(gram: NDArray, weights: NDArray | None, roots: NDArray, most: int | 
     return Spectrum(vectors * lengths / roots, variances, basis, means, False)
 
 
-def _eigh(matrix: NDArray, most: int | None = None) -> tuple[NDArray, NDArray]:
-    """Return at most `most` non-zero eigenvalues in descending order, and their eigenvectors."""
+def _eigh(matrix: NDArray, n_components: int | None = None) -> tuple[NDArray, NDArray]:
+    """Return the largest non-zero eigenvalues in descending order, and their eigenvectors."""
     if not np.isfinite(matrix).all():
         raise ValueError("the scatter of the training rows is not finite; scale the data")
     n = len(matrix)
-    few = most if most is not None and most <= PARTIAL_SHARE * n else n
+    few = n_components if n_components is not None and n_components <= PARTIAL_SHARE * n else n
     lanczos = n >= LANCZOS_ROWS and few <= LANCZOS_SHARE * n
     found = _eigh_lanczos(matrix, few) if lanczos else None
     values, vectors = found or _eigh_lapack(matrix, few)

@@ -114,8 +114,34 @@ class CovarianceMachine(PairwiseClassifier):
         return [models[k] for k in np.argsort(order)]
 
     def _train_ordered(self, machines: Sequence[Self], problem: BinaryProblem) -> list[BinaryModel]:
-        """Train machines with the same kernel, sorted by `path_key`."""
-        return train_in_coordinates(machines, problem)
+        """Train machines with the same kernel, sorted by `path_key`.
+
+        The computation time is divided equally among the models.
+        """
+        started = time.perf_counter()
+        linear = problem.kernel.name == "linear"
+        coordinates = LinearCoordinates(problem) if linear else KernelCoordinates(problem)
+        models: dict[int, BinaryModel] = {}
+        for ridge in dict.fromkeys(machine.ridge for machine in machines):
+            members = [k for k, machine in enumerate(machines) if machine.ridge == ridge]
+            try:
+                total_only = all(machines[k].total_only for k in members)
+                data = replace(coordinates.diagonal(ridge, total_only), classes=problem.classes)
+            except LinAlgError as error:
+                raise ValueError(
+                    "the class covariances are singular to working precision with "
+                    f"ridge={ridge:g}: take a larger one, or scale the data"
+                ) from error
+            found = [
+                separating_model(data)
+                if data.free
+                else machines[k].solve(data.with_scatter(machines[k].scatter))
+                for k in members
+            ]
+            models.update(zip(members, coordinates.models(found), strict=True))
+        seconds = (time.perf_counter() - started) / len(models)
+        ordered = [models[k] for k in range(len(machines))]
+        return [replace(model, fit=replace(model.fit, seconds=seconds)) for model in ordered]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -156,7 +182,7 @@ class SpreadMachine(CovarianceMachine):
                 models = self._train_over_gram({k: machines[k] for k in able}, problem)
         rest = [k for k in range(len(machines)) if k not in models]
         if rest:
-            found = train_in_coordinates([machines[k] for k in rest], problem)
+            found = super()._train_ordered([machines[k] for k in rest], problem)
             models.update(zip(rest, found, strict=True))
         return [models[k] for k in range(len(machines))]
 
@@ -225,36 +251,3 @@ def separating_model(data: DiagonalData) -> BinaryModel:
     w = 2.0 / data.delta
     intercept = -0.5 * float(w @ (data.mean_x + data.mean_y))
     return replace(model, intercept=intercept, w=w, fit=replace(model.fit, n_support=len(data.y)))
-
-
-def train_in_coordinates(
-    machines: Sequence[CovarianceMachine], problem: BinaryProblem
-) -> list[BinaryModel]:
-    """Train machines with the same kernel on one problem.
-
-    The computation time is divided equally among the models.
-    """
-    started = time.perf_counter()
-    linear = problem.kernel.name == "linear"
-    coordinates = LinearCoordinates(problem) if linear else KernelCoordinates(problem)
-    models: dict[int, BinaryModel] = {}
-    for ridge in dict.fromkeys(machine.ridge for machine in machines):
-        members = [k for k, machine in enumerate(machines) if machine.ridge == ridge]
-        try:
-            total_only = all(machines[k].total_only for k in members)
-            data = replace(coordinates.diagonal(ridge, total_only), classes=problem.classes)
-        except LinAlgError as error:
-            raise ValueError(
-                "the class covariances are singular to working precision with "
-                f"ridge={ridge:g}: take a larger one, or scale the data"
-            ) from error
-        found = [
-            separating_model(data)
-            if data.free
-            else machines[k].solve(data.with_scatter(machines[k].scatter))
-            for k in members
-        ]
-        models.update(zip(members, coordinates.models(found), strict=True))
-    seconds = (time.perf_counter() - started) / len(models)
-    ordered = [models[k] for k in range(len(machines))]
-    return [replace(model, fit=replace(model.fit, seconds=seconds)) for model in ordered]

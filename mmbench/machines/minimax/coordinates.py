@@ -105,12 +105,6 @@ def _sides(y: NDArray, weights: NDArray | None) -> tuple[NDArray, NDArray]:
     return (y > 0) * own, (y < 0) * own
 
 
-def n_smaller(y: NDArray) -> int:
-    """Return the number of rows of the smaller class."""
-    n_positive = int((y > 0).sum())
-    return min(n_positive, len(y) - n_positive)
-
-
 def diagonalise(
     rows: Rows,
     y: NDArray,
@@ -315,8 +309,6 @@ def pivoted_cholesky(gram: NDArray) -> tuple[NDArray, NDArray]:
     """
     # The transpose of a symmetric matrix is the same matrix in column-major order, without a copy.
     triangle, order, rank, _ = lapack.dpstrf(gram.T, lower=1, overwrite_a=1)
-    for column in range(1, rank):
-        triangle[:column, column] = 0.0
     factor = np.empty((len(gram), rank))
-    factor[order - 1] = triangle[:, :rank]
+    factor[order - 1] = np.tril(triangle[:, :rank])
     return factor, order[:rank] - 1

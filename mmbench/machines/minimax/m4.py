@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,7 +55,7 @@ from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.minimax.base import SpreadMachine, certificate, majority_model
-from mmbench.machines.minimax.coordinates import DiagonalData, n_smaller
+from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.problem import MarginProblem, MarginSolution
 from mmbench.machines.minimax.spread import GramSpread, minimax_direction
 
@@ -193,7 +194,8 @@ class M4(WeightedClassifier, SpreadMachine):
         from mmbench.machines.minimax.gram import solve_gram
 
         mpm = spread.minimax(self.tol)
-        penalties = [machine._penalty(n_smaller(spread.y), 1.0 / mpm.value) for machine in machines]
+        smaller = min((spread.y > 0).sum(), (spread.y < 0).sum())
+        penalties = [machine._penalty(smaller, 1.0 / mpm.value) for machine in machines]
         out = []
         for c, line, found in solve_gram(spread, mpm, penalties, self.tol):
             model = replace(self._margin_model(line, found), w=float(found.w[0]) * c)
@@ -285,11 +287,10 @@ class M4(WeightedClassifier, SpreadMachine):
         if the slack of the constraint on the means costs less. All b of an interval are optimal;
         the returned b is the optimal b nearest to the b of the MPM.
         """
-        penalty = problem.C * problem.removed
+        value = 2.0 * problem.C * problem.removed
+        trivial = partial(majority_model, data, Status.TRIVIAL, objective=value, bound=value)
         if data.equal_means:
-            value = 2.0 * penalty
-            reason = "the class means are equal"
-            return majority_model(data, Status.TRIVIAL, reason, objective=value, bound=value)
+            return trivial("the class means are equal")
         found = minimax_direction(data.delta, problem.var_x, problem.var_y)
         kappa = 1.0 / found.value
         b = -float(found.w @ data.mean_x) + kappa * found.spread_x
@@ -302,10 +303,8 @@ class M4(WeightedClassifier, SpreadMachine):
         fit = replace(fit, route="closed form", objective=-kappa, bound=-1.0 / found.bound)
         if self.normalization == "mean" and self.margin == "soft":
             return BinaryModel(b, fit, w=found.w)
-        if penalty < found.value:
-            reason = "C is so small that w = 0 is optimal"
-            value = 2.0 * penalty
-            return majority_model(data, Status.TRIVIAL, reason, objective=value, bound=value)
+        if value < 2.0 * found.value:
+            return trivial("C is so small that w = 0 is optimal")
         fit = replace(fit, objective=2.0 * found.value, bound=2.0 * found.bound)
         return BinaryModel(2.0 * b, fit, w=2.0 * found.w)
 

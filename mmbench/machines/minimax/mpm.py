@@ -79,13 +79,9 @@ class MPM(WeightedClassifier, SpreadMachine):
 
     def solve(self, data: DiagonalData) -> BinaryModel:
         if data.equal_means:
+            reason, extra = "the class means are equal", {"kappa": 0.0, "alpha": 0.0}
             return majority_model(
-                data,
-                Status.INFEASIBLE,
-                "the class means are equal",
-                objective=np.inf,
-                bound=np.inf,
-                extra={"kappa": 0.0, "alpha": 0.0},
+                data, Status.INFEASIBLE, reason, objective=np.inf, bound=np.inf, extra=extra
             )
         found = direction(data.delta, data.var_x, data.var_y, self.solver)
         return self._model(found, float(found.w @ data.mean_x), len(data.y))

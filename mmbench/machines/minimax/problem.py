@@ -130,22 +130,22 @@ class MarginProblem:
         return total * min(reach, max(1.0, room))
 
     def tuned(self, w: NDArray) -> tuple[NDArray, float]:
-        """Return the best multiple of (w, b), where b is the best intercept for w."""
+        """Return the best multiple of (w, b), where b is the best intercept for w.
+
+        If the objective has no minimum over the multiples, (w, b) is returned.
+        """
         decision = self.rows @ w
         hard = np.isinf(self.C)
         b = middle_bias(decision, self.y) if hard else best_bias(decision, self.y, self.weights)
-        factor = self._best_factor(w, self.y * (decision + b))
-        return factor * w, factor * b
-
-    def _best_factor(self, w: NDArray, margins: NDArray) -> float:
-        """Return the factor of (w, b) that minimises the objective, or 1 if no minimum exists."""
-        weights = self.weights * np.ones(len(margins))
+        margins, weights = self.y * (decision + b), self.weights * np.ones(len(decision))
         if self.removed:
             margins = np.append(margins, 0.5 * float(self.delta @ w))
             weights = np.append(weights, 2.0 * self.removed)
-        if np.isinf(self.C):
-            return 1.0 / float(margins.min()) if (margins > 0).all() else 1.0
-        return best_multiple(margins, self.C * weights, float(self.spreads(w).sum()))
+        if hard:
+            factor = 1.0 / float(margins.min()) if (margins > 0).all() else 1.0
+        else:
+            factor = best_multiple(margins, self.C * weights, float(self.spreads(w).sum()))
+        return factor * w, factor * b
 
     def trivial_solution(self) -> MarginSolution:
         """Return the solution w = 0, which predicts the larger class."""

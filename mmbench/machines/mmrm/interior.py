@@ -10,17 +10,17 @@ rate. Each iteration has Mehrotra's predictor and corrector. With ``Theta = u/s`
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 
-Three classes solve these equations:
+Three solvers of these equations exist:
 
 =========== ============================================== ========================================
-class       when                                           operations per iteration
+solver      when                                           operations per iteration
 =========== ============================================== ========================================
-Reduced     until conjugate gradients fail                 ``n_rows^2 n_columns``, Cholesky
-Whole       after that, up to 8001 rows and columns        ``(n_rows + n_columns)^3``, LU
-OfLowRank   a Gram matrix of rank r far below n            ``n r^2``, QR and LU of order 2r
+reduced     until conjugate gradients fail                 ``n_rows^2 n_columns``, Cholesky
+whole       after that, up to 8001 rows and columns        ``(n_rows + n_columns)^3``, LU
+of_low_rank a Gram matrix of rank r far below n            ``n r^2``, QR and LU of order 2r
 =========== ============================================== ========================================
 
-`Reduced` eliminates du. The remaining equations are
+`reduced` eliminates du. The remaining equations are
 
     (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b;
 
@@ -28,11 +28,11 @@ and their matrix is positive definite. The terms in theta cancel, as ``y'dlam = 
 the nearly singular direction that is due to the free b. Conjugate gradients remove the rounding
 errors of the Cholesky factor.
 
-`Whole` factorises the Newton equations without elimination. The time is several times longer, but
+`whole` factorises the Newton equations without elimination. The time is several times longer, but
 the condition number of A is not squared. The Gram matrix of a smooth kernel on data of few
 dimensions is nearly singular, and solutions of the reduced equations then have no correct digits.
 
-`OfLowRank` uses a pivoted Cholesky factor ``K = F F'``, with which the matrix of the program is
+`of_low_rank` uses a pivoted Cholesky factor ``K = F F'``, with which the matrix of the program is
 ``A = P Q'``. With the QR factorizations ``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S``
 the unknowns are ``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du``:
 
@@ -48,7 +48,6 @@ S. Mehrotra: On the implementation of a primal-dual interior point method. SIAM 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -116,7 +115,7 @@ ROUNDED_COST = 1e-12
 #: Relative residual of conjugate gradients.
 CG_TOLERANCE = 1e-9
 
-#: Maximum number of conjugate gradient steps before `Whole` replaces `Reduced`; and their maximum
+#: Maximum number of conjugate gradient steps before `whole` replaces `reduced`; and their maximum
 #: number if the whole system is too large for a factorization.
 MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
 
@@ -133,84 +132,77 @@ DIAGONAL_SHIFTS = (1e-13, 1e-11, 1e-9)
 #: Residuals of the rows of the program, of its columns, and of ``y'lam = 0``.
 Residuals = tuple[NDArray, NDArray, NDArray]
 
+#: A function that returns (du, dlam, db) for the right-hand sides (r, r_u, r_b).
+NewtonSolver = Callable[[NDArray, NDArray, float], tuple[NDArray, NDArray, float]]
 
-class Reduced:
-    """The Newton equations after elimination of du, solved by preconditioned conjugate gradients.
 
-    Raises LinAlgError if the Cholesky factorization fails or conjugate gradients do not converge.
+def reduced(
+    A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray, max_steps: int
+) -> NewtonSolver:
+    """Return a solver by preconditioned conjugate gradients after elimination of du.
+
+    The function and the solver raise LinAlgError if the Cholesky factorization fails or conjugate
+    gradients do not converge.
     """
+    theta = float((np.square(A) @ weight).mean())
+    part = np.column_stack([A * np.sqrt(weight), np.sqrt(theta) * y])
+    for shift in DIAGONAL_SHIFTS:
+        matrix = dsyrk(1.0, part.T, trans=1, lower=1)
+        entries = np.einsum("ii->i", matrix)  # a view
+        entries[:] = (entries + diagonal) * (1 + shift)
+        factor, failure = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+        if not failure:
+            break
+    else:
+        raise LinAlgError("the reduced equations are not positive definite")
 
-    def __init__(
-        self, A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray, max_steps: int
-    ) -> None:
-        self.A, self.y, self.diagonal, self.weight = A, y, diagonal, weight
-        self.max_steps = max_steps
-        self.theta = float((np.square(A) @ weight).mean())
-        part = np.column_stack([A * np.sqrt(weight), np.sqrt(self.theta) * y])
-        for shift in DIAGONAL_SHIFTS:
-            matrix = dsyrk(1.0, part.T, trans=1, lower=1)
-            entries = np.einsum("ii->i", matrix)  # a view
-            entries[:] = (entries + diagonal) * (1 + shift)
-            self._factor, failure = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
-            if not failure:
-                break
-        else:
-            raise LinAlgError("the reduced equations are not positive definite")
-        self._along_b = self._solve(y)
+    def product(v: NDArray) -> NDArray:
+        return diagonal * v + A @ (weight * (v @ A)) + theta * (y @ v) * y
 
-    def __call__(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
-        """Return (du, dlam, db)."""
-        lam = self._solve(r + self.A @ (self.weight * r_u) + self.theta * r_b * self.y)
-        b = float((self.y @ lam - r_b) / (self.y @ self._along_b))
-        lam = lam - b * self._along_b
-        return self.weight * (lam @ self.A - r_u), lam, b
+    def precondition(v: NDArray) -> NDArray:
+        half = dtrsv(factor, v, lower=1)  # takes half the time of cho_solve
+        return dtrsv(factor, half, lower=1, trans=1)
 
-    def _solve(self, right: NDArray) -> NDArray:
-        def product(v: NDArray) -> NDArray:
-            image = self.A @ (self.weight * (v @ self.A))
-            return self.diagonal * v + image + self.theta * (self.y @ v) * self.y
+    shape = (len(y), len(y))
+    operator = LinearOperator(shape, product, dtype=float)
+    inverse = LinearOperator(shape, precondition, dtype=float)
 
-        def precondition(v: NDArray) -> NDArray:
-            half = dtrsv(self._factor, v, lower=1)  # takes half the time of cho_solve
-            return dtrsv(self._factor, half, lower=1, trans=1)
-
-        shape = (len(right), len(right))
-        operators = (LinearOperator(shape, one, dtype=float) for one in (product, precondition))
-        matrix, inverse = operators
+    def conjugate_gradients(right: NDArray) -> NDArray:
         x, failure = cg(
-            matrix,
-            right,
-            x0=precondition(right),
-            rtol=CG_TOLERANCE,
-            maxiter=self.max_steps,
-            M=inverse,
+            operator, right, precondition(right), rtol=CG_TOLERANCE, maxiter=max_steps, M=inverse
         )
         if failure:
             raise LinAlgError("conjugate gradients do not converge")
         return x
 
+    along_b = conjugate_gradients(y)
 
-class Refined(ABC):
-    """Base of solvers of the Newton equations by a factorization and iterative refinement."""
+    def solve(r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+        lam = conjugate_gradients(r + A @ (weight * r_u) + theta * r_b * y)
+        b = float((y @ lam - r_b) / (y @ along_b))
+        lam = lam - b * along_b
+        return weight * (lam @ A - r_u), lam, b
 
-    def __init__(self, A: Any, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
-        self.A, self.y, self.diagonal, self.inverse = A, y, diagonal, 1 / weight
+    return solve
 
-    @abstractmethod
-    def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
-        """Return (du, dlam, db) by the factorization."""
 
-    def __call__(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
-        """Return (du, dlam, db)."""
+def refined(
+    A: Any, y: NDArray, diagonal: NDArray, inverse: NDArray, solve: NewtonSolver
+) -> NewtonSolver:
+    """Return `solve` with iterative refinement; `inverse` is the diagonal of ``Theta^{-1}``."""
+
+    def solve_refined(r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
         u, lam, b = np.zeros(len(r_u)), np.zeros(len(r)), 0.0
         for _ in range(1 + MAX_REFINEMENTS):
-            step = self._solve(
-                r - self.diagonal * lam - self.A @ u - b * self.y,
-                r_u - lam @ self.A + self.inverse * u,
-                r_b - float(self.y @ lam),
+            step = solve(
+                r - diagonal * lam - A @ u - b * y,
+                r_u - lam @ A + inverse * u,
+                r_b - float(y @ lam),
             )
             u, lam, b = u + step[0], lam + step[1], b + step[2]
         return u, lam, b
+
+    return solve_refined
 
 
 def scaled_lu(matrix: NDArray) -> Callable[[NDArray], NDArray]:
@@ -224,21 +216,20 @@ def scaled_lu(matrix: NDArray) -> Callable[[NDArray], NDArray]:
     return lambda right: scale * dgetrs(lu, pivots, scale * right)[0]
 
 
-class Whole(Refined):
-    """The Newton equations without elimination, solved by an LU factorization."""
+def whole(A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> NewtonSolver:
+    """Return a solver by an LU factorization of the Newton equations without elimination."""
+    (m, k), inverse = A.shape, 1 / weight
+    matrix = np.zeros((m + k + 1,) * 2)
+    matrix[:m, m:-1], matrix[m:-1, :m] = A, A.T
+    matrix[:m, -1] = matrix[-1, :m] = y
+    np.einsum("ii->i", matrix)[:-1] = np.concatenate([diagonal, -inverse])
+    lu = scaled_lu(matrix)
 
-    def __init__(self, A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
-        super().__init__(A, y, diagonal, weight)
-        m, k = A.shape
-        matrix = np.zeros((m + k + 1,) * 2)
-        matrix[:m, m:-1], matrix[m:-1, :m] = A, A.T
-        matrix[:m, -1] = matrix[-1, :m] = y
-        np.einsum("ii->i", matrix)[:-1] = np.concatenate([diagonal, -self.inverse])
-        self._lu = scaled_lu(matrix)
-
-    def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
-        solution, m = self._lu(np.concatenate([r, r_u, [r_b]])), len(r)
+    def solve(r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+        solution = lu(np.concatenate([r, r_u, [r_b]]))
         return solution[m:-1], solution[:m], float(solution[-1])
+
+    return refined(A, y, diagonal, inverse, solve)
 
 
 class LowRank:
@@ -274,45 +265,41 @@ class LowRank:
         return LowRank(left, np.column_stack([self.right, row]))
 
 
-class OfLowRank(Refined):
-    """The Newton equations of a matrix of low rank."""
+def of_low_rank(A: LowRank, y: NDArray, diagonal: NDArray, weight: NDArray) -> NewtonSolver:
+    """Return a solver of the Newton equations of a matrix of low rank."""
+    row_root, column_root = np.sqrt(diagonal), np.sqrt(weight)
+    U, R_rows = np.linalg.qr(np.column_stack([A.left, y]) / row_root[:, None])
+    V, R_columns = np.linalg.qr(A.right * column_root[:, None])
+    n_p, n_q = len(R_rows), len(R_columns)
+    matrix = np.zeros((n_p + n_q + 1,) * 2)
+    matrix[:n_p, n_p:-1] = R_rows[:, :-1] @ R_columns.T
+    matrix[:n_p, -1] = R_rows[:, -1]
+    matrix += matrix.T
+    np.einsum("ii->i", matrix)[:-1] = np.repeat([1.0, -1.0], [n_p, n_q])
+    lu = scaled_lu(matrix)
 
-    def __init__(self, A: LowRank, y: NDArray, diagonal: NDArray, weight: NDArray) -> None:
-        super().__init__(A, y, diagonal, weight)
-        self._row_root, self._column_root = np.sqrt(diagonal), np.sqrt(weight)
-        bordered = np.column_stack([A.left, y])
-        self._rows, R_rows = np.linalg.qr(bordered / self._row_root[:, None])
-        self._columns, R_columns = np.linalg.qr(A.right * self._column_root[:, None])
-        p, q, rank = len(R_rows), len(R_columns), A.left.shape[1]
-        self._ends = p, p + q
-        matrix = np.zeros((p + q + 1,) * 2)
-        matrix[:p, p:-1] = R_rows[:, :rank] @ R_columns.T
-        matrix[:p, -1] = R_rows[:, rank]
-        matrix += matrix.T
-        matrix[np.arange(p), np.arange(p)] = 1.0
-        matrix[np.arange(p, p + q), np.arange(p, p + q)] = -1.0
-        self._lu = scaled_lu(matrix)
-
-    def _solve(self, r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
-        r, r_u = r / self._row_root, r_u * self._column_root
-        r_in, r_u_in = r @ self._rows, r_u @ self._columns
-        p, q, b = np.split(self._lu(np.concatenate([r_in, r_u_in, [r_b]])), self._ends)
-        lam = (self._rows @ (p - r_in) + r) / self._row_root
-        u = (self._columns @ (q + r_u_in) - r_u) * self._column_root
+    def solve(r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
+        r, r_u = r / row_root, r_u * column_root
+        r_in, r_u_in = r @ U, r_u @ V
+        p, q, b = np.split(lu(np.concatenate([r_in, r_u_in, [r_b]])), [n_p, n_p + n_q])
+        lam = (U @ (p - r_in) + r) / row_root
+        u = (V @ (q + r_u_in) - r_u) * column_root
         return u, lam, float(b[0])
+
+    return refined(A, y, diagonal, 1 / weight, solve)
 
 
 #: Step length relative to the step length to the boundary.
 BOUNDARY_FRACTION = 0.995
 
-#: `Whole` replaces `Reduced` if a step increases the primal residual to more than this limit.
+#: `whole` replaces `reduced` if a step increases the primal residual to more than this limit.
 REDUCED_RESIDUAL_LIMIT = 1e-6
 
 #: Iterations end if the value is below minus this number, which proves that the program without the
 #: coefficient limit is unbounded.
 UNBOUNDED_VALUE = 1e-3
 
-#: Maximum order of the matrix in `Whole`.
+#: Maximum order of the matrix in `whole`.
 MAX_WHOLE_ORDER = 2 * SMALL_PART_ROWS + 1
 
 
@@ -379,9 +366,12 @@ class LpInteriorPoint:
                 return True
             if time_is_up():
                 return False
-            lengths = self._iterate(residuals, 0.02 * tol * size)
             self.iterations += 1
-            if lengths is None or (k > 8 and max(lengths) < 1e-3):
+            try:
+                longest = self._iterate(residuals, 0.02 * tol * size)
+            except LinAlgError:
+                return False
+            if k > 8 and longest < 1e-3:
                 return False
         return False
 
@@ -391,12 +381,10 @@ class LpInteriorPoint:
         The certified bound is lowered by the residual of ``A'lam + s = c`` and ``y'lam = 0``,
         multiplied by the limit.
         """
-        system, (rows, columns, balance) = self._system(), self._residuals()
-        if system is None:
-            return
+        rows, columns, balance = self._residuals()
         zeros = [np.zeros_like(product) for product in (self.point.u, rows, rows)]
         try:
-            step = self._direction(system, (np.zeros_like(rows), columns, balance), zeros)
+            step = self._direction(self._system(), (zeros[1], columns, balance), zeros)
         except LinAlgError:
             return
         self.point = self.point.moved(step, 0.0, self._lengths(step, BOUNDARY_FRACTION)[1])
@@ -426,14 +414,9 @@ class LpInteriorPoint:
     def _products_sum(self, p: Iterate) -> float:
         return float(p.u @ p.s + p.xi @ (self.cost - p.lam) + p.z @ p.lam)
 
-    def _iterate(self, residuals: Residuals, target: float) -> tuple[float, float] | None:
-        """Take a step and return its primal and dual lengths.
-
-        Returns None if the Newton equations cannot be solved.
-        """
+    def _iterate(self, residuals: Residuals, target: float) -> float:
+        """Take a step and return the larger of its primal and dual lengths."""
         system = self._system()
-        if system is None:
-            return None
         try:
             step = self._step(system, residuals, target)
             left = residuals[0] - (self.A @ step.u + self.y * step.b + step.xi - step.z)
@@ -452,9 +435,9 @@ class LpInteriorPoint:
             self.ill_conditioned = True
             return self._iterate(residuals, target)
         self.point = moved
-        return lengths
+        return max(lengths)
 
-    def _step(self, system: Reduced | Refined, residuals: Residuals, target: float) -> Iterate:
+    def _step(self, system: NewtonSolver, residuals: Residuals, target: float) -> Iterate:
         """Return Mehrotra's predictor and corrector step."""
         p, count = self.point, len(self.c) + 2 * len(self.y)
         products = (p.u * p.s, p.xi * self.slack, p.z * p.lam)
@@ -468,7 +451,7 @@ class LpInteriorPoint:
         return self._direction(system, residuals, wanted)
 
     def _direction(
-        self, system: Reduced | Refined, residuals: Residuals, wanted: list[NDArray]
+        self, system: NewtonSolver, residuals: Residuals, wanted: list[NDArray]
     ) -> Iterate:
         """Return the Newton direction for the wanted changes of the complementarity products."""
         p, slack = self.point, self.slack
@@ -491,10 +474,10 @@ class LpInteriorPoint:
         dual = min(_reach(p.lam, step.lam), _reach(self.slack, -step.lam), _reach(p.s, step.s))
         return min(1.0, fraction * primal), min(1.0, fraction * dual)
 
-    def _system(self) -> Reduced | Refined | None:
+    def _system(self) -> NewtonSolver:
         """Return a solver of the Newton equations at the current iterate.
 
-        Returns None if `Reduced` fails and the system is too large for `Whole`.
+        Raises LinAlgError if `reduced` fails and the system is too large for `whole`.
         """
         p = self.point
         weight = p.u / p.s
@@ -503,12 +486,14 @@ class LpInteriorPoint:
         if not self.ill_conditioned:
             most = MAX_CG_STEPS_OF_LARGE if large else MAX_CG_STEPS
             try:
-                return Reduced(self.A, self.y, diagonal, weight, most)
+                return reduced(self.A, self.y, diagonal, weight, most)
             except LinAlgError:
                 self.ill_conditioned = True
         if isinstance(self.A, LowRank):
-            return OfLowRank(self.A, self.y, diagonal, weight)
-        return None if large else Whole(self.A, self.y, diagonal, weight)
+            return of_low_rank(self.A, self.y, diagonal, weight)
+        if large:
+            raise LinAlgError("the Newton equations are too large for an LU factorization")
+        return whole(self.A, self.y, diagonal, weight)
 
 
 def _reach(value: NDArray, step: NDArray) -> float:

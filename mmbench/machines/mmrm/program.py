@@ -159,7 +159,6 @@ class KernelProgram(Program):
     @cached_property
     def factor(self) -> NDArray | None:
         """Factor F with ``K / scale = F F'``, shape (n_rows, rank); None if the rank is large."""
-
         n = len(self.y)
         most = int(min(MOST_RANK_SHARE * n, MOST_RANK, MOST_NUMBERS / n))
         diagonal = self.gram.diagonal() / self.scale
@@ -219,14 +218,9 @@ class LinearProgram(Program):
         few = isinstance(X, np.ndarray) and len(y) < LEAST_ROWS
         self.centre, self.spread = moments(X)
         self.scale = np.where(self.spread > 0, self.spread, 1.0)
-        self.Z: Rows
-        if few:
-            self.Z = (X - self.centre) / self.scale
-            signed = self.Z * (y * weights)[:, None]
-            sums = [signed[y == sign].sum(axis=0) for sign in (-1.0, 1.0)]
-        else:
-            self.Z = MappedRows(X, self.centre, np.diag(1 / self.scale))
-            sums = [self.Z.T @ np.where(y == sign, sign * weights, 0.0) for sign in (-1.0, 1.0)]
+        mapped = MappedRows(X, self.centre, np.diag(1 / self.scale))
+        self.Z: Rows = (X - self.centre) / self.scale if few else mapped
+        sums = [self.Z.T @ np.where(y == sign, sign * weights, 0.0) for sign in (-1.0, 1.0)]
         super().__init__(y, cost, np.array(sums), limit, weights)
 
     def block(self, rows: NDArray, columns: NDArray) -> NDArray:

@@ -18,7 +18,7 @@ from mmbench.errors import Status
 from mmbench.machines.mmrm.certificate import CertifiedSolution, best, certify, constant_solution
 from mmbench.machines.mmrm.interior import LpInteriorPoint
 from mmbench.machines.mmrm.program import Program
-from mmbench.solvers.cones import SOLVERS, ConeProgram, solve_socp
+from mmbench.solvers.cones import SOLVERS, ConeProgram, ConeSolution, solve_socp
 from mmbench.solvers.highs_ import LpSolution, solve_lp
 
 #: Tolerance for negative coefficients and multipliers of a vertex, relative to the largest
@@ -154,56 +154,45 @@ def solve_reference(
     lower = np.zeros(k + 1 + n)
     lower[0 if not program.nonnegative else k : k + 1] = -np.inf
     costs = np.concatenate([program.c[columns], [0.0], program.cost[rows]])
+    lp: ConeSolution | LpSolution
     if solver in SOLVERS:
-        lp, route = _solve_inequalities(costs, matrix, right, lower, solver), solver
+        lp = solve_socp(_cone_program(costs, matrix, right, lower), solver)
+        multipliers, basis, route = lp.z, None, solver
     else:
-        interior, route = solver == "highs_ipm", "highs"
         lp = solve_lp(
             costs,
             matrix,
             row_lower=right,
             col_lower=lower,
             iteration_limit=MAX_PIVOTS,
-            interior=interior,
+            interior=solver == "highs_ipm",
         )
+        multipliers, basis, route = lp.row_dual, lp.basic, "highs"
     if lp.status is Status.UNBOUNDED:
         return constant_solution(program, Status.UNBOUNDED, route, lp.iterations)
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
-    u[columns], lam[rows] = lp.x[:k], lp.row_dual[:n]
+    u[columns], lam[rows] = lp.x[:k], multipliers[:n]
     found = certify(program, u, float(lp.x[k]), lam, tol, lp.iterations, route)
-    if lp.basic is None:
+    if basis is None:
         return found
-    basic, slack, active = lp.basic[0][:k], lp.basic[0][k + 1 :], ~lp.basic[1][:n]
+    basic, slack, active = basis[0][:k], basis[0][k + 1 :], ~basis[1][:n]
     partition = Partition(columns[basic], rows[active & ~slack], rows[active & slack])
     return polished(program, found, partition, tol)
 
 
-def _solve_inequalities(
-    c: NDArray, A: sparse.csr_array, row_lower: NDArray, col_lower: NDArray, solver: str
-) -> LpSolution:
-    """Minimise ``c'x`` subject to ``A x >= row_lower`` and ``x >= col_lower`` as a cone program."""
+def _cone_program(
+    c: NDArray, A: sparse.csr_array, row_lower: NDArray, col_lower: NDArray
+) -> ConeProgram:
+    """Return the program ``min c'x`` subject to ``A x >= row_lower`` and ``x >= col_lower``."""
     bounded = np.flatnonzero(np.isfinite(col_lower))
     eye = sparse.csr_array(sparse.eye_array(len(c)))
     sides = np.concatenate([row_lower, col_lower[bounded]])
-    found = solve_socp(
-        ConeProgram(
-            c=c,
-            A=sparse.csc_array((0, len(c))),
-            b=np.zeros(0),
-            G=sparse.csc_array(-sparse.vstack([A, eye[bounded]])),
-            h=-sides,
-            n_linear=len(sides),
-            cones=(),
-        ),
-        solver,
-    )
-    return LpSolution(
-        status=found.status,
-        x=found.x,
-        row_dual=found.z[: len(row_lower)],
-        value=found.value,
-        bound=found.bound,
-        violation=found.violation,
-        iterations=found.iterations,
-        basic=None,
+    return ConeProgram(
+        c=c,
+        A=sparse.csc_array((0, len(c))),
+        b=np.zeros(0),
+        G=sparse.csc_array(-sparse.vstack([A, eye[bounded]])),
+        h=-sides,
+        n_linear=len(sides),
+        cones=(),
     )

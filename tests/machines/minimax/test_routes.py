@@ -15,9 +15,8 @@ from sklearn.model_selection import StratifiedKFold
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import LDA, M4, MEMPM, MPM
-from mmbench.machines.base.problem import PartProblem
+from mmbench.machines.base.problem import BinaryProblem, PartProblem
 from mmbench.machines.base.threshold import best_bias
-from mmbench.machines.minimax import base
 from mmbench.selection.search import select
 
 RBF = Kernel("rbf", 0.5)
@@ -35,8 +34,10 @@ def classes(n_x, n_y, shift=1.0, seed=0):
 
 
 def in_coordinates(machine, data):
-    """Return the model that diagonal coordinates give."""
-    return base.train_in_coordinates([machine.with_params({"solver": "auto"})], data)[0]
+    """Return the model in diagonal coordinates, which every problem with row weights has."""
+    weights = np.ones(len(data.y))
+    weighted = BinaryProblem(data.X, data.y, data.kernel, data.given_gram, weights=weights)
+    return machine.with_params({"solver": "auto"}).train(weighted)
 
 
 def decisions(model, data):

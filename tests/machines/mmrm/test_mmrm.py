@@ -401,6 +401,19 @@ def test_a_separable_pair_is_solved_once_for_the_upper_part_of_the_grid():
     assert all(model.fit.status is Status.OPTIMAL for model in models)
 
 
+def test_a_solution_without_slack_is_reused_for_larger_penalties_of_the_same_rows_only():
+    X, y = separable()
+    problem = BinaryProblem(X, y, Kernel("rbf", 0.05))
+    first = MMRM(C=10.0).train(problem)
+    reused = MMRM(C=1000.0).train(problem, first).fit
+    reference = MMRM(C=1000.0, solver="reference").train(problem).fit
+    assert (reused.route, reused.status) == ("reused", Status.OPTIMAL)
+    assert reused.objective == pytest.approx(reference.objective, rel=1e-8)
+    assert MMRM(C_factor=1.01).train(problem, first).fit.route != "reused"
+    other = BinaryProblem(X[1:-1], y[1:-1], Kernel("rbf", 0.05))
+    assert MMRM(C=1000.0).train(other, first).fit.route != "reused"
+
+
 def test_a_neighbour_of_another_problem_does_no_harm():
     X, y = separable()
     foreign = MMRM(C=10.0).train(BinaryProblem(X, y, Kernel("rbf", 2.0)))

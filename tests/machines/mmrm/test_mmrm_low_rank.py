@@ -9,10 +9,9 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import MMRM
 from mmbench.machines.mmrm import mmrm
-from mmbench.machines.mmrm.interior import LowRank, LpInteriorPoint, OfLowRank, Whole
+from mmbench.machines.mmrm.interior import LowRank, LpInteriorPoint, of_low_rank, whole
 from mmbench.machines.mmrm.program import Guess, KernelProgram, low_rank_factor
-from mmbench.machines.mmrm.vertex import solve_reference
-from mmbench.machines.mmrm.whole import Shifted, solve_whole
+from mmbench.machines.mmrm.whole import solve_whole
 
 
 def gaussian_classes(n, share, distance, n_features=2):
@@ -55,21 +54,22 @@ def test_newton_equations_of_low_rank_have_the_solution_of_the_whole_ones(spread
     y = np.where(random.random(50) < 0.3, 1.0, -1.0)
     diagonal, weight = (10.0 ** random.uniform(-spread, spread, n) for n in (50, 40))
     wanted = random.normal(size=50), random.normal(size=40), 0.7
-    fast = OfLowRank(LowRank(left, right), y, diagonal, weight)(*wanted)
-    slow = Whole(left @ right.T, y, diagonal, weight)(*wanted)
+    fast = of_low_rank(LowRank(left, right), y, diagonal, weight)(*wanted)
+    slow = whole(left @ right.T, y, diagonal, weight)(*wanted)
     for ours, theirs in zip(fast, slow, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8 * np.abs(theirs).max())
 
 
 @pytest.mark.parametrize("factor", [1.1, 30.0])
-def test_a_program_of_low_rank_has_the_optimum_of_the_reference_solver(factor):
+def test_a_program_of_low_rank_has_the_optimum_of_the_reference_solver(factor, monkeypatch):
     X, y = gaussian_classes(200, 0.3, 1.0)
-    gram = Kernel("rbf", gamma=2.0**-10)(X, X)
-    program = KernelProgram(gram, y, np.full(200, factor / np.sum(y > 0)), limit=1e4)
-    assert isinstance(Shifted(program).A, LowRank)
-    solution = solve_whole(program, Guess(np.ones(200), np.zeros(200)), 1e-6)
-    assert solution.status is Status.OPTIMAL
-    assert solution.value == pytest.approx(solve_reference(program).value, rel=1e-6)
+    parameters = {"gamma": 2.0**-10, "C_factor": factor, "coefficient_limit": 1e4}
+    reference = MMRM(solver="reference", **parameters).fit(X, y).fits_[0]
+    monkeypatch.setattr(LpInteriorPoint, "__init__", only_of_low_rank(LpInteriorPoint.__init__))
+    fit = MMRM(**parameters).fit(X, y).fits_[0]
+    assert (fit.status, fit.route) == (reference.status, "whole")
+    assert fit.objective == pytest.approx(reference.objective, rel=1e-6)
+    assert 0 <= fit.gap <= 1e-6
 
 
 @pytest.mark.parametrize("share, distance", [(0.3, 4.0), (0.03, 0.8)])
@@ -84,14 +84,14 @@ def test_coefficients_that_do_not_cancel_give_way_to_those_of_the_guess(share, d
 def test_a_rare_class_among_thousands_of_rows_is_solved_without_their_matrix(monkeypatch):
     X, y = gaussian_classes(4050, 0.03, 0.8)
     monkeypatch.setattr(mmrm, "RestrictedProgram", lambda *_: pytest.fail("by parts"))
-    monkeypatch.setattr(LpInteriorPoint, "__init__", of_low_rank(LpInteriorPoint.__init__))
+    monkeypatch.setattr(LpInteriorPoint, "__init__", only_of_low_rank(LpInteriorPoint.__init__))
     fit = MMRM(gamma=2.0**-7).fit(X, y).fits_[0]
     assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
     assert fit.route == "whole"
     assert fit.gap <= 1e-6
 
 
-def of_low_rank(method):
+def only_of_low_rank(method):
     def checked(self, A, *args):
         assert isinstance(A, LowRank)
         method(self, A, *args)

@@ -174,14 +174,17 @@ def test_the_linear_program_has_no_duality_gap(seed, C):
     assert fit.objective == pytest.approx(fit.bound, rel=1e-7)
 
 
-def test_the_kernel_matrix_is_not_stored_where_memory_is_short(monkeypatch):
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize("solver", ["auto", "interior"])
+def test_the_kernel_matrix_is_not_stored_where_memory_is_short(kernel, solver, monkeypatch):
     X, y = overlapping(n=80)
-    stored = fit_of(X, y, gamma=0.5).objective
+    parameters = {"kernel": kernel, "gamma": 0.5, "solver": solver}
+    stored = fit_of(X, y, **parameters).objective
     for module in (mmrm, problem):
         monkeypatch.setattr(module, "STORED_ROWS", 10)
     monkeypatch.setattr(mmrm, "available_bytes", lambda: 1000)
     monkeypatch.setattr(BinaryProblem, "gram", property(lambda self: pytest.fail("stored")))
-    fit = fit_of(X, y, gamma=0.5)
+    fit = fit_of(X, y, **parameters)
     assert fit.status is Status.OPTIMAL
     assert fit.objective == pytest.approx(stored, rel=1e-6)
 
