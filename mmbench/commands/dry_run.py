@@ -17,6 +17,7 @@ from mmbench.commands.listing import aligned
 from mmbench.commands.options import Options
 from mmbench.commands.outputs import frame
 from mmbench.config.grids import n_points
+from mmbench.config.plan import replan
 from mmbench.datasets import DatasetRef, load_dataset
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job
@@ -152,7 +153,7 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 
 def reference_seconds(folder: Path) -> dict[Key, float]:
     """Return the seconds per job, by table cell, from a reference table."""
-    frame = read_reference(folder, None).frame if (folder / CSV).is_file() else None
+    frame = read_reference(folder, replan(folder)).frame if (folder / CSV).is_file() else None
     if frame is None:
         return {}
     timed = frame[frame.metric.str.startswith("seconds_")].dropna(subset="measured")

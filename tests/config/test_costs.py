@@ -41,6 +41,12 @@ def test_lines_are_what_a_dry_run_estimates(name: str, monkeypatch):
         assert 0.5 * stated < minutes < 1.6 * stated + 0.1
 
 
+def test_times_of_other_packages_classifiers_have_the_kernel_of_the_plan():
+    places = {(key.machine, key.kernel) for key in reference_seconds(REFERENCE / "verdict")}
+    assert {("logistic", "linear"), ("forest", "rbf")} <= places
+    assert ("forest", "linear") not in places
+
+
 @pytest.mark.parametrize(("name", "most"), [("nightly", 4), ("weekly", 14), ("monthly", 48)])
 def test_the_sets_that_run_by_themselves_take_what_is_said(name: str, most: float):
     reproduce = CONFIGS.parent / "scripts" / "reproduce"
