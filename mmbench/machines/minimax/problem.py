@@ -76,8 +76,8 @@ class MarginProblem:
     @property
     def totals(self) -> tuple[float, float]:
         """Total slack weight of the positive and of the negative points."""
-        own = self.weights * np.ones(len(self.y))
-        return float(own[self.y > 0].sum()), float(own[self.y < 0].sum())
+        weights = self.weights * np.ones(len(self.y))
+        return float(weights[self.y > 0].sum()), float(weights[self.y < 0].sum())
 
     def spreads(self, w: NDArray) -> NDArray:
         """Return the spreads (sx, sy) along w, shape (2,)."""
@@ -85,8 +85,8 @@ class MarginProblem:
 
     def slack(self, w: NDArray, b: float) -> float:
         """Return the weighted sum of the slacks; the slack on the means has weight `removed`."""
-        own = (self.weights * np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b))).sum()
-        return float(own + self.removed * max(0.0, 2.0 - float(self.delta @ w)))
+        slack = (self.weights * np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b))).sum()
+        return float(slack + self.removed * max(0.0, 2.0 - float(self.delta @ w)))
 
     def value(self, w: NDArray, b: float) -> float:
         """Return the objective; infinite if a hard margin is violated."""

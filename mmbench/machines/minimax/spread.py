@@ -175,8 +175,8 @@ class GramSpread:
         #: Diagonal of D, shape (n,), and r', both at ``theta = 1/2``.
         self.weights, self.damping = self._sides @ (2.0 / self._counts), 4.0 * ridge
         trace = float(np.trace(gram))
-        single = ridge * len(y) >= SINGLE_RIDGE * trace
-        single = single and SINGLE_RANGE[0] < trace < SINGLE_RANGE[1]
+        in_range = SINGLE_RANGE[0] < trace < SINGLE_RANGE[1]
+        single = in_range and ridge * len(y) >= SINGLE_RIDGE * trace
         self.dtype = np.float32 if single else np.float64
         self._means = gram @ self._sides / self._counts
         means = self._means - 0.5 * self._sides @ (

@@ -81,7 +81,6 @@ from mmbench.machines.svm import ROWS_PER_FEATURE, svm_dual
 #: margin.
 MANY_ROWS = 100
 
-
 #: KKT tolerance of the SVM that is the starting point of a kernel program.
 GUESS_TOLERANCE = 1e-2
 
@@ -339,7 +338,7 @@ def ratio_bias(y: NDArray, margins: NDArray, b: float, weights: NDArray | None =
 def class_means(f: NDArray, y: NDArray, weights: NDArray | None) -> tuple[float, float]:
     """Return the weighted mean of f over the positive and over the negative class."""
     s = np.ones(len(y)) if weights is None else weights
-    positive, negative = (float(np.average(f[own], weights=s[own])) for own in (y > 0, y < 0))
+    positive, negative = (float(np.average(f[side], weights=s[side])) for side in (y > 0, y < 0))
     return positive, negative
 
 

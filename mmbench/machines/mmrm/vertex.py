@@ -45,13 +45,13 @@ def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> P
     `rows` and `columns` are the program's indices of the iterate's rows and columns. The iterate
     may have further rows, for class means and the coefficient limit.
     """
-    point, own = iterate.point, slice(len(rows))
+    point, first = iterate.point, slice(len(rows))
     # all rows but the coefficient limit
     xi, z, lam = point.xi[:-1], point.z[:-1], point.lam[:-1]
     at_cost = np.zeros(len(rows), dtype=bool)
     if xi.max() > 1e-7:
-        at_cost = (xi / iterate.slack[:-1])[own] > xi.max() / iterate.cost[own].max()
-    tight = (lam / z)[own] > lam.max() / z.max()
+        at_cost = (xi / iterate.slack[:-1])[first] > xi.max() / iterate.cost[first].max()
+    tight = (lam / z)[first] > lam.max() / z.max()
     return Partition(
         positive=columns[point.u / point.s > point.u.max() / point.s.max()],
         tight=rows[tight & ~at_cost],
