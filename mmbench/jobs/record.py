@@ -169,8 +169,12 @@ def _median(values: Sequence[Any]) -> Any:
 #: Version of the record format; increased if code for older records would misread newer records.
 RECORD_SCHEMA = 1
 
-#: Entry that each of these mappings must have in a record with a result.
-NEEDED = {"metrics": "accuracy_pct", "fits": "statuses"}
+#: Entries that each of these mappings must have in a record with a result.
+NEEDED = {
+    "metrics": {"accuracy_pct"},
+    "fits": {"statuses"},
+    "environment": {"mmbench", "python", "cpu", "threads"},
+}
 
 #: A record in JSON types: the attributes of `Record`, with the job as a mapping, and ``schema``.
 Content = dict[str, Any]
@@ -247,9 +251,9 @@ class Record:
         if None in content.get("metrics", {}).values():  # NaN is stored as null
             why = {"status": Status.FAILED, "reason": "a metric is not a number", "metrics": {}}
             content = {**content, **why}
-        for part, name in NEEDED.items():
-            if content.get("metrics") and name not in content.get(part, {}):
-                raise BadRecord(f"{part} without {name!r}")
+        for part, entries in NEEDED.items():
+            if content.get("metrics") and (lacks := entries - set(content.get(part, {}))):
+                raise BadRecord(f"{part} without {min(lacks)!r}")
         known = {name: value for name, value in content.items() if name in names}
         try:
             return cls(**{**known, "job": Job.from_dict(content["job"])})
@@ -285,7 +289,7 @@ def _schema() -> Any:
     scores = {"scores": list[Values], "n_points": int}
     sizes = each("n_train n_train_pair n_test n_features", int)
     worst = each("worst_violation worst_gap gap_tolerance n_support_mean", Number)
-    threads = part({"pairs": int, "libraries": counts})
+    threads = part({"pairs": int, "libraries": counts}, "pairs")
     computer = {"cores": int | None, "libraries": dict[str, str], "threads": threads}
     parts = {
         "metrics": dict[str, Number],

@@ -4,6 +4,7 @@ import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TextIO
 
 from mmbench.errors import FINISHED, visible
@@ -30,8 +31,9 @@ class Lines:
         """Update the estimated remaining time; no effect in a log file."""
 
     def say(self, line: str) -> None:
-        """Print a line."""
-        print(visible(line), file=self._stream, flush=True)
+        """Print a line; a line that cannot be written, as to a full disk, does not end the run."""
+        with suppress(OSError):
+            print(visible(line), file=self._stream, flush=True)
 
     def close(self) -> None:
         """End the display."""

@@ -261,6 +261,17 @@ def test_a_full_disk_is_one_line(stream: str):
         assert done.stderr == "mmbench: No space left on device\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_log_on_a_full_disk_does_not_end_a_run(tmp_path: Path):
+    config = "{name: small, datasets: [wine], protocol: {test: {kfold: 2}}, machines: {lda: {}}}"
+    (tmp_path / "small.yaml").write_text(config)
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "mmbench", "run", "small.yaml", "--jobs", "1"]
+        done = subprocess.run(command, stderr=full, cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    assert len(list(tmp_path.glob("results/small/records/*.json"))) == 2
+
+
 def test_a_reader_that_goes_away_ends_in_silence():
     code = "from mmbench.cli import main; import sys; sys.argv[1:] = ['data', 'list']; main()"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

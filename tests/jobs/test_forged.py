@@ -68,6 +68,20 @@ def test_a_forged_record_gives_no_traceback(seed, folder, tmp_path):
         path.write_bytes(intact)
 
 
+@pytest.mark.parametrize("environment", [{}, {"0": None}, {"mmbench": "1", "threads": {}}])
+def test_a_record_without_its_environment_is_damaged(environment, folder):
+    store = RecordStore(folder)
+    path = store.path_of(store.keys()[0])
+    intact = path.read_bytes()
+    record = json.loads(intact) | {"environment": environment}
+    del record["seal"]
+    path.write_bytes(sealed(record, indent=1))
+    try:
+        assert "1 damaged record(s) left out" in str(mmbench.table(folder))
+    finally:
+        path.write_bytes(intact)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_forged_plan_gives_no_traceback(seed, folder):
     path, rng = folder / PLAN, random.Random(seed)
