@@ -38,7 +38,7 @@ __all__ = ["FSVM", "KLDA", "LDA", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM",
 __all__ += ["SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
 __version__ = "1.0.0rc1"
 
-#: Module that defines each function of the package, by the name of the function.
+#: Name of each public function -> module that defines it.
 FUNCTIONS = {
     "run": "mmbench.commands.run",
     "easy": "mmbench.commands.easy",

@@ -558,7 +558,7 @@ def minimum_on_simplex(
 def _newton_step(
     factor: Any, ones: NDArray, residual: NDArray, p: NDArray, z: NDArray, target: NDArray
 ) -> tuple[NDArray, float, NDArray, float]:
-    """Return the changes of p, of the level and of z towards ``p z = target``, and their length."""
+    """Return a Newton step of p, the level and z towards ``p z = target``, and the step length."""
     free = cho_solve(factor, target / p - z - residual)
     d_level = -float(free.sum() / ones.sum())
     dp = free + d_level * ones

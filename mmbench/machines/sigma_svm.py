@@ -296,12 +296,13 @@ Modified = tuple[BinaryProblem, Callable[[BinaryModel], BinaryModel]]
 
 
 def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
-    """Return the problem with the matrix of (4), by an inverse; None if this is inaccurate, as at D
-    = 1.
+    """Return the problem with the matrix of (4) by an inverse; None if the inverse is inaccurate.
+
+    It is for D = 1.
     """
     given = problem.gram
     n, means = len(given), given.mean(axis=0, dtype=np.float64)
-    # The transpose of a symmetric array has the same values in LAPACK's column-major order.
+    # LAPACK needs a column-major array; K is symmetric, so its transpose is copied in order
     matrix = np.array(given.T, dtype=np.float64, order="F")
     matrix -= means
     matrix -= (means - means.mean())[:, None]

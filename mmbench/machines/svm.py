@@ -149,13 +149,14 @@ class SVM(WeightedClassifier):
         gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
     )
     sparse_input = translation_invariant = True
-    #: Version 2: pairwise steps use all rows; rows are no longer removed by shrinking. Additional
-    #: versions of the linear kernel: 1, exact solutions for many rows, which may change ties in a
-    #: grid search; 2, exact solutions for few rows and degenerate problems; 3, coordinate descent;
-    #: 4, coordinate descent on many dense features; 5, the gap is relative to an objective of any
-    #: size. Of ``poly`` and ``rbf``: 1, NumPy computes the kernel values of more than 3000 rows. Of
-    #: ``rbf``: 2, distances of rows with up to 64 features are computed from differences.
+    #: Version 2: pairwise steps use all rows; rows are no longer removed by shrinking.
     version: ClassVar[int] = 2
+    #: Version 1 of ``linear``: exact solutions for many rows, which may change ties in a grid
+    #: search. Version 2: exact solutions for few rows and for degenerate problems. Version 3:
+    #: coordinate descent. Version 4: coordinate descent on many dense features, too. Version 5: the
+    #: gap is relative to the objective, however small. Version 1 of ``poly`` and ``rbf``: with more
+    #: than 3000 rows, kernel values are computed by NumPy. Version 2 of ``rbf``: distances of rows
+    #: with up to 64 features are computed from differences of features.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 

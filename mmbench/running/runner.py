@@ -128,7 +128,7 @@ class Schedule:
                 self._make_ready(job, first=True)
 
     def again_alone(self, job: Job) -> None:
-        """Return a running job to the schedule, to run again when no other job runs."""
+        """Put a running job back into the schedule; it starts again when no other job runs."""
         del self._running[job.key]
         self._alone.append(job)
 

@@ -38,8 +38,8 @@ RIDGE = 1e-12
 #: singular values, decisions would have fewer digits than a certificate needs.
 LEAST_SPREAD = 1e-8
 
-#: Minimum ratio of the costs to 1/n_class for which the interior point can start from the
-#: multipliers 1/n_class.
+#: The interior point can start from the multipliers 1/n_class if the costs are at least this
+#: multiple of 1/n_class.
 LEAST_ROOM = 1.01
 
 

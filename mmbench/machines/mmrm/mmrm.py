@@ -156,7 +156,7 @@ class MMRM(WeightedClassifier):
         single_precision=False,  # in the decisions, coefficients of 1e6 cancel
     )
     version: ClassVar[int] = 5
-    #: Version 1: NumPy computes the kernel values of more than 3000 rows.
+    #: Version 1: with more than 3000 rows, kernel values are computed by NumPy.
     kernel_versions: ClassVar[Mapping[str, int]] = {"poly": 1, "rbf": 1}
     #: `part_bytes` covers a stored kernel matrix and an interior point of up to 6000 rows and
     #: coefficients; the 60,000 rows of MNIST need 5000. Larger interior points check the free
