@@ -218,8 +218,11 @@ class LinearProgram(Program):
         few = isinstance(X, np.ndarray) and len(y) < LEAST_ROWS
         self.centre, self.spread = moments(X)
         self.scale = np.where(self.spread > 0, self.spread, 1.0)
-        mapped = MappedRows(X, self.centre, np.diag(1 / self.scale))
-        self.Z: Rows = (X - self.centre) / self.scale if few else mapped
+        self.Z: Rows
+        if few:
+            self.Z = (X - self.centre) / self.scale
+        else:
+            self.Z = MappedRows(X, self.centre, np.diag(1 / self.scale))
         sums = [self.Z.T @ np.where(y == sign, sign * weights, 0.0) for sign in (-1.0, 1.0)]
         super().__init__(y, cost, np.array(sums), limit, weights)
 
