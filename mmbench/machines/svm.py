@@ -411,8 +411,15 @@ def train_hard_margin(
 def certified(
     dual: PiecewiseQP, state: PiecewiseSolution, tol: float, seconds: float
 ) -> BinaryModel:
-    """Return the model and the certificate that belong to a solution of the dual."""
-    found = dual.constant_if_unresolved(state, tol, GAP_TOLERANCE_FACTOR * tol)
+    """Return the model and the certificate that belong to a solution of the dual.
+
+    If the multipliers at the bound C cancel beyond the digits of double precision, (1) may be
+    minimal although no value of (2) proves it.
+    """
+    gap_tolerance = GAP_TOLERANCE_FACTOR * tol
+    found = dual.constant_if_unresolved(state, tol, gap_tolerance)
+    unproven = found.gap > gap_tolerance and found.rounding > gap_tolerance * abs(found.bound)
+    reason = f"rounding errors of the dual value are up to {found.rounding:.0e}; scale the data"
     fit = Fit(
         status=found.status,
         objective=-found.bound,
@@ -422,6 +429,7 @@ def certified(
         seconds=seconds,
         n_support=int(np.count_nonzero(found.u)),
         route=found.route,
+        extra={"reason": reason} if unproven else {},
     )
     w = None if found.weights is None else found.scale * found.weights
     return BinaryModel(

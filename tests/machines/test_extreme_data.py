@@ -78,6 +78,16 @@ def test_the_svm_of_long_separable_rows_has_a_hard_margin(scale):
         assert fit.objective * scale**2 == pytest.approx(hard, rel=1e-3)
 
 
+@pytest.mark.parametrize("scale", [1e15, 1e20])
+def test_an_svm_whose_bound_is_lost_by_rounding_asks_to_scale_the_data(scale):
+    """At the bound C the multipliers of overlapping classes must cancel to 30 digits and more."""
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match=r"1/2 ended inaccurate.*; scale the data$"):
+        machine = SVM(kernel="linear").fit(scale * X[y > 0], y[y > 0])
+    # the smallest sum of slack over all hyperplanes, by a linear program
+    assert machine.fits_[0].objective == pytest.approx(5.6, rel=1e-6)
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("machine", [KLDA(), LSSVM(), MAMC(bias="optimized"), SVM(), SigmaSVM()])
 def test_weights_whose_products_overflow_are_refused(wine, machine):
