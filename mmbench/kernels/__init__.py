@@ -16,10 +16,10 @@ from scipy.sparse import issparse
 
 KERNELS = ("linear", "poly", "rbf")
 
-#: Upper bound on the values of a normalised kernel (the mean of ``k(x, x)`` is 1) in float32.
+#: Largest value of a normalised kernel (the mean of ``k(x, x)`` is 1) that is stored in float32.
 SINGLE_PRECISION_MAX = 4.0
 
-#: Upper bound on ``gamma ||x||^2`` of centred rows for distances in float32.
+#: Largest ``gamma ||x||^2`` of centred rows for which distances are computed in float32.
 SINGLE_PRECISION_EXPONENT = 100.0
 
 #: Squared distances below this fraction of ``x'x + z'z`` are computed from differences of rows. The
@@ -29,8 +29,8 @@ NEAR_SHARE = 1e-10
 #: Number of matrix rows per chunk; temporary arrays have the size of a chunk, not of the matrix.
 CHUNK_ROWS = 256
 
-#: If ``NEAR_SHARE * gamma * (x'x + z'z)`` is at most this value, the error of the exponent of close
-#: rows is negligible.
+#: If ``NEAR_SHARE * gamma * (x'x + z'z)`` is at most this value, the rounding error of ``rbf`` at
+#: close rows is negligible, and no differences of rows are computed.
 NEAR_EXPONENT = 1e-3
 
 #: Size in bytes of a chunk of distances, which fits in the cache.
@@ -59,10 +59,11 @@ class Kernel:
     divisor: float = 1.0
 
     def trace_normalised(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
-        """Return this kernel divided by the mean of ``k(x, x)``; the trace of the Gram is then n.
+        """Return this kernel divided by the mean of ``k(x, x)``.
 
-        Only ``poly`` is divided: for ``rbf`` the trace is n, and for ``linear`` the rows can be
-        scaled instead. If rows have weights, the mean is weighted.
+        The trace of the Gram matrix is then n. Only ``poly`` is divided: for ``rbf`` the trace is
+        always n, and for ``linear`` the rows can be scaled instead. If rows have weights, the mean
+        is weighted.
 
         Examples
         --------
@@ -95,8 +96,7 @@ class Kernel:
         """Whether float32 is accurate enough for the kernel values between the rows of X.
 
         For ``rbf`` the rounding error of ``gamma ||x - z||^2`` must be small. For a normalised
-        ``poly`` the largest value, which is the largest ``k(x, x)``, must not exceed the mean of
-        ``k(x, x)``, which is 1, by more than a factor of SINGLE_PRECISION_MAX.
+        ``poly`` the largest ``k(x, x)`` must be at most SINGLE_PRECISION_MAX times their mean.
         """
         if self.name == "linear" or (self.name == "poly" and self.divisor == 1):
             return False
@@ -147,8 +147,8 @@ class Kernel:
 def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray:
     """Replace inner products by squared distances, in place, in chunks that fit in the cache.
 
-    If the largest exponent for `gamma` is small, distances of close rows are accurate without
-    differences.
+    Distances of close rows are computed again from differences of the rows, unless `gamma` is so
+    small that their rounding errors do not matter.
     """
     squares, others = row_squares(X), row_squares(Z)
     largest = float(squares.max(initial=0)) + float(others.max(initial=0))
@@ -162,7 +162,7 @@ def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray
         part += sums
         if X is Z:
             own = np.arange(len(part))
-            part[own, start + own] = np.inf  # 0 at the end
+            part[own, start + own] = np.inf  # set to 0 below
         least = part.min(initial=np.inf)
         if exact and least < NEAR_SHARE * largest:
             sums *= NEAR_SHARE

@@ -1,14 +1,14 @@
 """Geometry of separating hyperplanes: the quantities by which the papers judge a classifier.
 
 For a pair of classes, x_i are the rows of the positive class and y_j the rows of the negative
-class, both mapped to the feature space of the kernel; t_i is the sign of a row, and ``f(z) = w'z +
-b`` the decision function. Means and covariances are plug-in estimates with the factor 1/n, also in
-place of the sums without this factor that the MMRM paper prints; these sums weight the classes by
-their size.
+class, both mapped to the feature space of the kernel. t_i is the sign of a row, and ``f(z) = w'z +
+b`` is the decision function. Means and covariances are estimated with the factor 1/n. The MMRM
+paper prints sums without this factor, which weight the classes by their size.
 
 The references below are cited by the short names of their machines. The radius R and the bound U_H
-are minima of a convex function over the simplex. An interior-point method returns both with a lower
-bound, of order n^3 per iteration for n rows (for R, n is the number of rows far from the centre).
+are minima of a convex function over the simplex. An interior-point method computes each minimum and
+a lower bound on it. An iteration takes O(n^3) time for n rows; for R, only rows far from the centre
+count.
 
 References
 ----------
@@ -57,14 +57,16 @@ __all__ = [
     "worst_case",
 ]
 
-#: Relative gap at which a minimum over the simplex counts as found, and the maximum number of
+#: Relative duality gap at which a minimisation over the simplex ends, and its maximum number of
 #: interior-point iterations.
 GAP, MAX_ITERATIONS = 1e-10, 60
 
-#: Largest ||w||^2 and kernel value whose products are finite.
+#: Upper bound on the sum of ||w||^2 and the largest kernel value; products of larger numbers may
+#: overflow.
 LARGEST = 1e100
 
-#: Largest negative ||w||^2 due to rounding, relative to the sum of the sizes of its terms.
+#: Tolerance for a negative ||w||^2 due to rounding, relative to an upper bound on the sum of the
+#: absolute values of its terms.
 ROUNDING = 1e-9
 
 #: Relative rounding error of kernel values in float32.
@@ -122,8 +124,8 @@ def geometry(
     Raises
     ------
     UserError
-        If the hyperplanes of `machine` are unknown or do not match the labels, if the data are no
-        finite numbers, or if the kernel is not positive semidefinite.
+        If the hyperplanes of `machine` are unknown or do not match the labels, if the data are not
+        finite, or if the kernel is not positive semidefinite.
 
     Notes
     -----
@@ -183,7 +185,7 @@ class Hyperplane(NamedTuple):
     b: float
 
     def projections(self, rows: NDArray) -> NDArray:
-        """Return w'phi(z) of each row z; zero without support vectors."""
+        """Return w'phi(z) of each row z, or zeros if there are no support vectors."""
         if not len(self.coef):
             return np.zeros(len(rows))
         return self.kernel(rows, self.support) @ self.coef
@@ -227,7 +229,7 @@ LINEAR = Kernel("linear")
 def _hyperplanes(
     machine: Any, X: NDArray, rows: NDArray, y: NDArray, kernel: Any
 ) -> Iterator[Hyperplane]:
-    """Yield the hyperplane of each pair of classes; positive decision values mean the second."""
+    """Yield the hyperplane of each pair; positive decision values mean the second class."""
     if isinstance(machine, tuple):
         normals, b = np.atleast_2d(machine[0]).astype(float), np.atleast_1d(machine[1])
         pairs = list(combinations(np.unique(y), 2))
@@ -280,9 +282,10 @@ def _dense(rows: Any) -> NDArray:
 def pair_coefficients(model: Any) -> Iterator[tuple[tuple, NDArray, float]]:
     """Yield each pair of classes with the coefficients of the support vectors and the intercept.
 
-    Positive decision values mean the second class. In scikit-learn's SVC for more than two classes,
-    row j - 1 of ``dual_coef_`` has the coefficients of the support vectors of class i < j in the
-    pair (i, j), row i has the coefficients of class j, and positive values mean class i.
+    Positive decision values mean the second class. scikit-learn's SVC has another convention for
+    more than two classes: in the pair (i, j) with i < j, row j - 1 of ``dual_coef_`` contains the
+    coefficients of the support vectors of class i, row i contains the coefficients of the support
+    vectors of class j, and positive decision values mean class i.
     """
     classes, dual, b = np.asarray(model.classes_), _dense(model.dual_coef_), model.intercept_
     by_pairs = hasattr(model, "fits_") or len(classes) == 2
@@ -319,10 +322,12 @@ def kernel_function(model: Any, X: Any, pair: int = 0) -> Callable[[Any, Any], N
 
 
 def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
-    """Raise UserError if `support_` of a model with a given kernel has no numbers of rows of X.
+    """Raise UserError if `support_` of a model with a given kernel does not contain row numbers of
+    X.
 
-    An SVC of scikit-learn numbers the rows of positive weight only; its decision function with a
-    given kernel then uses the kernel values of other rows. Support vectors have ``t f <= 1``.
+    scikit-learn's SVC numbers only the rows with a positive sample weight. If the kernel is given
+    and a weight is 0, its decision function uses the kernel values of wrong rows. Wrong rows are
+    detected by the condition ``t f <= 1`` of support vectors.
     """
     n, support = len(X), np.asarray(model.support_)
     wrong = (
@@ -353,13 +358,13 @@ def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
     """Return the margins of the rows and the spread of their decision values.
 
     The margin of a row is its signed distance ``t_i f_i / ||w||`` from the hyperplane, (2) of the
-    MAMC paper. ``margin`` is the smallest margin, negative if a row is misclassified;
-    ``average_margin`` is the mean that the MAMC maximises, (5); ``margin_variance`` is the LDM's
-    mean squared difference of two margins, twice their variance. ``spread`` is the standard
-    deviation of the distances over both classes, ``||S^(1/2) w|| / ||w||`` in (3) of the RMM paper;
-    ``B`` is the range of the decision values ``max |f_i|``, the smallest B for which (w, b) is
-    feasible in the RMM's (5); ``relative_margin`` is the smallest ``t_i f_i`` divided by B, which
-    is 1/B for separable data with the nearest row at ``|f| = 1``.
+    MAMC paper. ``margin`` is the smallest margin; it is negative if a row is misclassified.
+    ``average_margin`` is the mean margin, which the MAMC maximises in (5). ``margin_variance`` is
+    the mean squared difference of two margins in the LDM paper, which is twice their variance.
+    ``spread`` is the standard deviation of the distances over both classes, ``||S^(1/2) w|| /
+    ||w||`` in (3) of the RMM paper. ``B`` is ``max |f_i|``, the smallest B for which (w, b) is
+    feasible in (5) of the RMM paper. ``relative_margin`` is the smallest ``t_i f_i`` divided by B;
+    it is 1/B if the data are separable and the nearest row has ``|f| = 1``.
     """
     distances, B = t * f / (norm or np.nan), float(np.abs(f).max())
     return {
@@ -380,10 +385,10 @@ def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, floa
     ``d_w_n = sqrt(w'w / 2)`` of the SVM, (6); ``d_w_d = max_ij (w'x_i - w'y_j) + D/2 w'w`` of the
     RMM, (14); ``d_w_m = d_b_c - d_b_m`` of the MMRM, (16) and (17). Between classes:
     ``d_b_c = w'(mean x - mean y)``, (3); ``d_b_m = min_i w'x_i - max_j w'y_j``, (7).
-    ``rho = d_b_m / d_w_m`` is the margin ratio (20), ``rho_m4 = d_b_m / d_w_s`` the largest rho of
-    the M4's (12) for this w, and ``kappa = d_b_c / d_w_s`` the largest kappa of the MPM for this w,
-    with the worst-case accuracy ``alpha = kappa^2 / (1 + kappa^2)`` of both classes, (12) of the
-    M4 paper.
+    ``rho = d_b_m / d_w_m`` is the margin ratio (20). ``rho_m4 = d_b_m / d_w_s`` is the largest rho
+    in (12) of the M4 for this w. ``kappa = d_b_c / d_w_s`` is the largest kappa of the MPM for this
+    w, and ``alpha = kappa^2 / (1 + kappa^2)`` is the worst-case accuracy of both classes, (12) of
+    the M4 paper.
     """
     x, y = s[t > 0], s[t < 0]
     centres, between = x.mean() - y.mean(), x.min() - y.max()
@@ -407,12 +412,12 @@ def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, floa
 def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
     """Return the worst-case accuracies of the decision function with its own bias.
 
-    Over all distributions with the mean and covariance of a class, the probability of a correct
-    decision is at least ``k^2 / (1 + k^2)``, where k is the decision value of the class mean,
-    divided by the standard deviation of the class (Marshall and Olkin; MEMPM paper, theorem 1):
-    ``alpha_positive`` and ``alpha_negative``. ``worst_case`` is their mean weighted by the numbers
-    of rows, the MEMPM's ``theta alpha + (1 - theta) beta``. The bounds hold for the true moments;
-    the moments here are estimates.
+    ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the decision value
+    of the class mean divided by the standard deviation of the decision values of the class. For all
+    distributions with the mean and covariance of the class, the probability of a correct decision
+    is at least this value (Marshall and Olkin; MEMPM paper, theorem 1). ``worst_case`` is their
+    mean weighted by the numbers of rows, ``theta alpha + (1 - theta) beta`` in the MEMPM paper. The
+    bounds hold for the true moments; the moments here are estimates.
     """
     bounds = {}
     for name, sign in (("alpha_positive", 1.0), ("alpha_negative", -1.0)):
@@ -482,8 +487,8 @@ def rademacher_bounds(
 
     E is the smallest value for which the class of functions contains w: ``w'w / 2`` for F (the
     SVM), plus ``D/2 mean (w'u_i)^2`` for G (the Sigma-SVM) or ``D/2 max (w'u_i)^2`` for H (the
-    RMM). With lambda = s q, where q lies in the simplex, the best s of U_H is a closed
-    form, and for both G (q_i = 1/n_u) and H (the best q)
+    RMM). The multipliers lambda of U_H are written as s q with a scalar s and q in the simplex; the
+    best s is a closed form. With q_i = 1/n_u for G and the best q for H, both bounds are
 
         U = 2/n sqrt(2 E T(q)),   T(q) = sum_i x_i' (I + D sum_j q_j u_j u_j')^-1 x_i
 

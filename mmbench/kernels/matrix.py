@@ -3,13 +3,13 @@
 A user may pass a kernel matrix or a kernel function in place of a kernel name. With
 ``kernel="precomputed"`` the data are the kernel matrix: between the training rows in `fit`, between
 new rows and training rows in `predict`. A function takes two sets of rows and returns the matrix of
-kernel values. In both cases the matrix of the training rows is stored. A matrix that is not
-symmetric is an error. Few machines have a dual bound if the matrix is not positive semidefinite.
+kernel values. In both cases the matrix of the training rows is stored. The matrix must be
+symmetric. If it is not positive semidefinite, only a few machines have a dual bound.
 
 `LazyGram` is a kernel matrix in memory whose rows are computed at their first use. `KernelMatrix`
-computes its values by blocks and stores them only within a memory limit. It keeps whole rows that
-are requested repeatedly: K is symmetric, so a change of one coefficient changes the decisions at
-all training rows by a multiple of one row of K.
+computes its values by blocks and stores them only within a memory limit. Whole rows are stored,
+since K is symmetric: if one coefficient changes, the decisions at all training rows change by a
+multiple of one row of K.
 """
 
 from __future__ import annotations
@@ -222,12 +222,13 @@ class LazyGram:
         self, values: NDArray, columns: NDArray | None, gamma: float, slots: NDArray
     ) -> None:
         self.values, self.columns, self.gamma = values, columns, gamma
-        #: Index in `values` of each row, -1 if it is not computed; then the number of stored rows.
+        #: Index in `values` of each row, or -1 if the row is not computed. The last entry is the
+        #: number of stored rows.
         self.slots = slots
 
     @classmethod
     def gaussian(cls, gamma: float, X: NDArray) -> LazyGram:
-        """Return the matrix of ``rbf`` on dense rows, of which none is computed."""
+        """Return the ``rbf`` kernel matrix of dense rows, before any row is computed."""
         n = len(X)
         slots = np.append(np.full(n, -1), 0)
         return cls(np.empty((n, n)), np.ascontiguousarray(X.T), gamma, slots)
@@ -273,7 +274,7 @@ class LazyGram:
         if self.columns is None:
             self.add_columns(rows, u[rows], out)
             return out
-        slots = self._stored(rows)  # most stored rows are needed, and BLAS needs no compilation
+        slots = self._stored(rows)  # most stored rows have u != 0, and BLAS needs no compilation
         coefficients = np.zeros(self.slots[-1])
         coefficients[slots] = u[rows]
         return coefficients @ self.values[: len(coefficients)]
@@ -289,9 +290,9 @@ class LazyGram:
 def read_row(values, columns, gamma, slots, i):
     """Return row i of a `LazyGram`, computed from differences of rows if it is not stored.
 
-    ``exp(x)`` is ``2**m exp(r)`` with the integer m next to ``x / log(2)``; the Taylor polynomial
-    of ``exp(r)`` is exact to 1e-16. Calls of `np.exp` take four times as long, since a loop of
-    calls is not vectorised.
+    ``exp(x)`` is computed as ``2**m exp(r)``, where m is the integer nearest to ``x / log(2)``. The
+    Taylor polynomial of ``exp(r)`` is accurate to 1e-16. A loop of calls of `np.exp` is not
+    vectorised and takes four times as long.
     """
     if columns is None:
         return values[i]
@@ -331,9 +332,9 @@ STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.55, 0.05
 #: deleted if submatrix and workspace need their memory.
 WORKSPACE_SHARE = 0.65
 
-#: Minimum memory in bytes for a submatrix, enough for 866 rows in float32: 1400 support vectors are
-#: found seven times faster with submatrices of 1000 rows than with submatrices of 500 rows. Memory
-#: for the workspace is always available in addition.
+#: Minimum memory in bytes for a submatrix, enough for 866 rows in float32; the workspace is not
+#: included. 1400 support vectors are found seven times faster with submatrices of 1000 rows than
+#: with submatrices of 500 rows.
 LEAST_PART_BYTES = 3_000_000
 
 
@@ -396,7 +397,7 @@ class KernelMatrix:
         return int(min(math.sqrt(max(0.0, left) / ((1 + WORKSPACE_SHARE) * size)), len(self)))
 
     def _make_room(self, n_stored: int) -> None:
-        """Reduce the capacity of the row store to `n_stored` rows; stored rows are then deleted."""
+        """Reduce the capacity of the row store to `n_stored` rows, and delete the stored rows."""
         if n_stored < self._store.most:
             # free the memory of the old store before the new store is allocated
             self._store = _RowStore(len(self), 0, self.dtype)
@@ -425,7 +426,7 @@ class KernelMatrix:
             self._memory = np.empty(0, self.dtype)
             self._make_room(self._most_stored(n))
             larger = min(2 * n, self.most_part_rows, self._most_beside(self._store.most))
-            # also used for larger submatrices
+            # room for the larger submatrices of later calls
             self._memory = np.empty(max(n, larger) ** 2, self.dtype)
         return some.values(some, self._memory[: n**2].reshape(n, n))
 
@@ -526,8 +527,8 @@ class _RowStore:
         self._time = 0
 
     def find(self, rows: NDArray) -> NDArray:
-        """Return the slot of each row in `values`, -1 if the row is not stored; mark the rows as
-        used last.
+        """Return the slot of each row in `values`, or -1 if the row is not stored; mark the rows as
+        most recently used.
         """
         self._time += 1
         slots = self._slot_of[rows]
@@ -535,10 +536,10 @@ class _RowStore:
         return slots
 
     def put(self, rows: NDArray) -> NDArray:
-        """Return slots for new rows: for the first ``len(slots)`` rows if not all of them fit.
+        """Return slots for new rows; if not all rows fit, only the first rows have a slot.
 
-        Rows of the current request are not replaced: otherwise the rows of a request with more rows
-        than fit would replace one another.
+        Rows of the current request are not replaced. Otherwise, if the request has more rows than
+        fit, its rows would replace one another.
         """
         room = np.flatnonzero(self._asked_at < self._time)
         oldest = room[np.argsort(self._asked_at[room], kind="stable")[: len(rows)]]

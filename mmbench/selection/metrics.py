@@ -1,10 +1,10 @@
-"""Classification metrics, by scikit-learn, of predictions, class scores or probabilities.
+"""Classification metrics of predictions, class scores or probabilities, mostly by scikit-learn.
 
 Parameters are selected by one of these metrics, and tables show metrics of stored predictions. The
 class scores of one-vs-one machines are their `decision_function`: for two classes the decision
-value, for more classes the votes, shifted by less than half a vote by the summed decision values.
-A metric that is defined for a single class is computed for the second of two classes; for more
-classes, it is averaged over all classes, each against the rest.
+value; for more classes the votes plus a term below half a vote, which increases with the summed
+decision values. Some metrics are defined for a single class. With two classes, they are computed
+for the second class; with more classes, they are averaged over all classes, each against the rest.
 """
 
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def _balanced_accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> 
 
 
 def _of_predictions(name: str, **options: Any) -> Compute:
-    """Return the metric of predictions with this name in scikit-learn, imported at first use."""
+    """Return scikit-learn's metric `name` of predictions; scikit-learn is imported at first use."""
 
     def compute(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
         return float(getattr(import_module("sklearn.metrics"), name)(truth, predicted, **options))
@@ -69,7 +69,7 @@ def _of_predictions(name: str, **options: Any) -> Compute:
 
 
 def _of_ranks(name: str) -> Compute:
-    """Return the metric of class scores with this name in scikit-learn, imported at first use.
+    """Return scikit-learn's metric `name` of class scores; scikit-learn is imported at first use.
 
     For more than two classes, the metric is averaged over the classes that contain some but not all
     of the rows.

@@ -1,8 +1,8 @@
 """Scores of all grid points on all inner splits, per pair of classes or of the whole classifier.
 
-If the kernel matrix of all rows can be stored, the kernels are the outer loop, and all pairs of
-classes use the single stored matrix of a kernel. If this matrix is too large, the pairs are the
-outer loop, and the kernel matrix of each pair is stored.
+If the kernel matrix of all rows can be stored, the outer loop is over kernels, and all pairs of
+classes use the same stored matrix. If this matrix is too large, the outer loop is over pairs, and
+the kernel matrix of each pair is stored.
 """
 
 from collections.abc import Iterable, Iterator
@@ -62,7 +62,7 @@ class GridScores:
         return table
 
     def of_votes(self, machines: list[PairwiseClassifier]) -> list[NDArray]:
-        """Return a list with one array: scores of the one-vs-one vote, (n_points, n_splits)."""
+        """Return the scores of the one-vs-one vote: a list with one array, (n_points, n_splits)."""
         data, points, metric, machine = self.data, self.points, self.metric, machines[0]
         n_classes = int(data.labels.max()) + 1
         splits = data.splits(np.arange(len(data.labels)))
@@ -125,7 +125,7 @@ class GridScores:
         train: NDArray,
         held: NDArray,
     ) -> NDArray:
-        """Return the scores on held-out rows at the grid points of one kernel, (n_points,)."""
+        """Return the scores at the grid points of one kernel on held-out rows, (n_points,)."""
         data, path = self.data, [without_kernel(self.points[k]) for k in members]
         machine = machine.with_params(kernel_part(self.points[members[0]]))
         truth = data.labels[held]

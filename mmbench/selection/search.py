@@ -1,9 +1,9 @@
 """Grid search that computes each kernel matrix only once and uses warm starts.
 
-A generic grid search trains from the features at each grid point and on each fold. In this search,
-one Gram matrix per kernel is used for all folds and for all grid points that differ in other
-parameters, and trainings that differ in C alone use warm starts. The scores are equal to the scores
-of a generic grid search; tests compare the two.
+A generic grid search computes the Gram matrix anew at each grid point and on each fold. In this
+search, all folds and all grid points with the same kernel share one Gram matrix. Trainings that
+differ in C alone use warm starts. The scores are equal to the scores of a generic grid search;
+tests compare the two.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,8 +32,8 @@ class Selection:
         The selected grid point; with scope "pair" one grid point per pair of classes, in the order
         of `class_pairs`.
     scores : list of dict
-        All grid points, each with the mean of the metric over the inner splits ("score") and the
-        standard deviation ("sd"); with scope "pair" computed from the averages over pairs.
+        All grid points, each with the mean ("score") and the standard deviation ("sd") of the
+        metric over the inner splits. With scope "pair", the metric is first averaged over pairs.
     best_score : float
         Score of the selected grid point; with scope "pair" the mean over pairs.
     """
@@ -102,8 +102,8 @@ def select(
     pair_params : sequence of dict, optional
         Fixed parameters of each pair of classes, for example selected by another machine.
     tol : float, optional
-        Tolerance of the trainings in the search. By default, if the grid has no `tol` and `tol` of
-        the machine is its default, the tolerance of the machine's search space.
+        Tolerance of the trainings in the search. The default is the tolerance of the machine's
+        search space; it is not used if `tol` is in the grid or set in the machine.
     stages : sequence of sequences of str, default=()
         Groups of axes that are searched one after the other, with the selected values of earlier
         axes and the machine's values of later axes. Axes that no group contains belong to the first

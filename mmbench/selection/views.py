@@ -1,7 +1,7 @@
-"""Kernel values of the folds: from a stored matrix of all rows or of one pair, or computed.
+"""Kernel values of the folds: from a stored matrix of all rows or of one pair, or computed anew.
 
 A view returns the training problem on given rows, and the decision values of trained models at
-other rows. Row indices always refer to the whole training set.
+other rows. Row indices always refer to the rows of the whole search.
 """
 
 from collections.abc import Iterator
@@ -44,10 +44,10 @@ def kernel_blocks(
 ) -> Iterator[Block]:
     """Yield the grid points and the view of each kernel, with a stored kernel matrix.
 
-    The stored matrix is of all rows, or of the given `rows`; kernel values between other rows are
-    computed on demand. The matrices of all rows are computed from one base matrix; for some rows,
-    the base matrix is computed per kernel, which halves the memory. `reference` contains the
-    training rows of the final fit, which determine ``gamma="scale"``.
+    The stored matrix contains the kernel values of all rows, or of the given `rows`; other kernel
+    values are computed on demand. If all rows are stored, one base matrix is kept for all kernels.
+    If `rows` are given, the base matrix is computed per kernel, which halves the memory.
+    `reference` contains the training rows of the final fit, which determine ``gamma="scale"``.
     """
     single, base = machine.search_space.single_precision, None
     groups = group_by_kernel(points)
@@ -66,14 +66,14 @@ def kernel_blocks(
         last = rows is not None or g == len(groups) - 1
         gram, base = kernel.apply(base, out=base if last else None), None if last else base
         yield members, View(X, kernel, gram, rows)
-        del gram  # before the next matrix is computed
+        del gram  # frees the memory before the next matrix is computed
 
 
 class View:
-    """Kernel values from a stored matrix, or computed; linear machines predict from their weights.
+    """Training problems and decision values for one kernel; linear machines predict from weights.
 
-    `gram` is the kernel matrix of all rows or, if `rows` are given in ascending order, of these
-    rows; other kernel values are computed on demand.
+    `gram` is the stored kernel matrix of all rows, or of the given `rows` in ascending order; other
+    kernel values are computed on demand.
     """
 
     def __init__(
@@ -112,9 +112,10 @@ class View:
 def precision(kernel_name: str, single: bool = True) -> type:
     """Return the data type of stored kernel values.
 
-    Values of ``rbf`` lie in [0, 1] and are stored in float32, which is also the precision of libsvm
-    and halves memory and time. Values of other kernels are stored in float64 unless
-    `fits_single_precision` is true. Machines with ``single_precision = False`` always use float64.
+    Values of ``rbf`` lie in [0, 1] and are stored in float32, which halves memory and time and is
+    also the precision of libsvm. Values of other kernels are stored in float64; `kernel_blocks`
+    uses float32 if `fits_single_precision` is true. Machines with ``single_precision = False``
+    always use float64.
     """
     return np.float32 if kernel_name == "rbf" and single else np.float64
 

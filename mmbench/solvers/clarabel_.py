@@ -1,4 +1,4 @@
-"""Clarabel, an interior-point solver: quadratic programs, and programs with any of its cones."""
+"""Clarabel, an interior-point solver of quadratic and conic programs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ ECOS_STATUS = {
     -2: Status.INACCURATE,
 }
 
-#: Solutions x, y and z, the number of iterations, and the status.
+#: x, y and z (see `ConeSolution`), the number of iterations, and the status.
 Solved = tuple[NDArray, NDArray, NDArray, int, Status]
 
 
@@ -132,7 +132,7 @@ SOLVERS = {"clarabel": _by_clarabel, "ecos": _by_ecos}
 
 
 def is_available(solver: str) -> bool:
-    """Return whether the package of a solver is installed, without an import of the package."""
+    """Return whether the package of a solver is installed, without importing the package."""
     return find_spec(solver) is not None
 
 

@@ -1,10 +1,10 @@
 """Solve a `PiecewiseQP` with a linear kernel, many rows and few features, without a Gram matrix.
 
 The attribute `gram` of the problem contains the rows Z in place of the Gram matrix ``Z Z'``. A row
-is free if its u_i lies inside a piece of its cost; there are about as many free rows as features.
-Pairwise steps need thousands of passes over an n x n matrix to find the free rows. An interior
-point finds them with one product ``Z' diag Z`` per iteration; one linear system in the free rows
-then gives u and b up to rounding errors.
+is free if u_i lies strictly between two knots of its piecewise linear cost; there are about as many
+free rows as features. Pairwise steps need thousands of passes over an n x n matrix to find the free
+rows. An interior-point method finds them with one product ``Z' diag(weights) Z`` per iteration. One
+linear system in the free rows then gives u and b up to rounding errors.
 
 ==============  =======================================  ==========================================
 route           condition                                cost
@@ -44,18 +44,19 @@ from mmbench.solvers.svm_dual.qp import (
 #: Relative gaps of the interior point at which the active set method is tried.
 GAP_TOLERANCES = (1e-7, 1e-10)
 
-#: Initial multipliers as a fraction of C; if classes overlap, many optimal multipliers equal C.
+#: Initial multipliers as a fraction of C. If the classes overlap, many optimal multipliers equal C.
 FIRST_BOX_SHARE = 0.25
 
 #: If all multipliers a are below ``LOST_SHARE * C``, the difference ``C - a`` is inaccurate. The
 #: problem is then solved again with C equal to the largest multiplier divided by FREE_SHARE.
 LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 
-#: Maximum distance of a multiplier from a knot for which they count as equal, relative to the
-#: smaller of C and the largest multiplier.
+#: A multiplier is set to a knot if their distance, relative to the smaller of C and the largest
+#: multiplier, is at most this value.
 ROUNDING_SHARE = 2e-6
 
-#: Tolerance of the equations and inequalities between decisions and slopes.
+#: Tolerance of the optimality conditions, which are equations and inequalities between the decision
+#: values and the slopes of the cost.
 SLOPE_TOLERANCE = 1e-10
 
 #: Maximum number of solutions of one linear system, including iterative refinements.
@@ -110,11 +111,12 @@ def solve_in_features(
 def solve_near(
     dual: PiecewiseQP, start: NDArray, tol: float = 1e-5, gap_tolerance: float = np.inf
 ) -> PiecewiseSolution | None:
-    """Solve by the active set method from u at a neighbouring grid point; None without convergence.
+    """Solve by the active set method from u at a neighbouring grid point; return None if it does
+    not converge.
 
-    `start` only determines the initial active set. `solve_in_features` describes the parameters.
-    The F-SVM needs the exact solutions: with pairwise steps alone, equal rows and a row of weight 2
-    differ in the sixth digit.
+    `start` only determines the initial active set. `solve_in_features` describes the other
+    parameters. The F-SVM needs the exact solution: with pairwise steps alone, the result for two
+    equal rows and the result for one row of weight 2 differ in the sixth digit.
     """
     exact = solve_active_set(dual, start) if start.any() else None
     return None if exact is None else _measured(dual, exact, 1, tol, gap_tolerance)
@@ -138,7 +140,7 @@ def _candidates(
         if exact is not None:
             spent = point.iterations + 1
             yield exact, spent
-    # at the smaller gap tolerance, rounding errors may make the point less accurate
+    # rounding errors may make the point of the smaller gap tolerance the less accurate point
     for end in reversed(ends):
         yield _feasible(dual, end, C), max(point.iterations, spent)
 
@@ -148,14 +150,14 @@ def _solved(
 ) -> HingeInteriorPoint:
     """Return the interior point at the first gap tolerance.
 
-    If all multipliers are far below C, the problem is solved with a smaller C: the solution is the
-    same and has smaller rounding errors.
+    If all multipliers are far below C, the problem is solved again with a smaller C, since the
+    solution is the same and has smaller rounding errors.
     """
     iterations, s = 0, C / np.max(C) * np.ones(len(y))
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
     while True:
         a = FIRST_BOX_SHARE * C * lighter / lighter.max()
-        # a difference between the slopes and -y is an offset of the decisions
+        # slopes other than -y mean that an offset is added to the decisions
         offset = dual.slopes[:, 0] + y if B is None else 0.0
         point = HingeInteriorPoint(dual.gram, y, C, a, offset, B)
         point.run(GAP_TOLERANCES[0])
@@ -169,9 +171,9 @@ def _solved(
 def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidate:
     """Return feasible multipliers with ``Z'u`` close to w.
 
-    Multipliers near a knot are set to the knot, and a least squares problem changes the other
-    multipliers so that ``Z'u`` remains w. If multipliers are large and w is short, rounding alone,
-    or a correction of the sum by a single multiplier, would change w.
+    Multipliers near a knot are set to the knot. The other multipliers are then changed by a least
+    squares problem, so that ``Z'u`` remains close to w. This is necessary if the multipliers are
+    large and w is short: rounding alone would then change w.
     """
     rows, u, w = dual.gram, end.u, end.w
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
@@ -185,7 +187,7 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     size = np.sqrt(np.diagonal(products))
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
     products = scale * (products - np.outer(room.sum() * mean, mean)) * scale[:, None]
-    u = u - room * (u.sum() / room.sum())  # the changes below, along centred rows, keep the sum 0
+    u = u - room * (u.sum() / room.sum())  # the loop changes u along centred rows: the sum stays 0
     for _ in range(MAX_REFINEMENTS):
         residual = scale * (w - rows.T @ u)
         move = scale * np.linalg.lstsq(products, residual, rcond=RANK_TOLERANCE)[0]
@@ -194,10 +196,10 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
 
 
 def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
-    """Return multipliers u from an interior point, set to a knot if the row is not free.
+    """Return the multipliers u of an interior point; u_i of a row that is not free is a knot.
 
-    The two factors of a complementarity product are divided by their units; the smaller factor is
-    taken as zero.
+    The factors of each complementarity product are divided by their units, and the smaller factor
+    is then taken as zero.
     """
     at, unit = point.at, float(point.at["a"].max())
     at_C = at["rest"] < at["slack"] * C
@@ -225,12 +227,12 @@ def _measured(
 
 
 def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
-    """Return the solution by an active set method from a guess u, or None without convergence.
+    """Return the solution by an active set method from a guess u, or None if it does not converge.
 
-    The guess only determines the initial active set: the knot at which, or the piece inside which,
-    each u_i lies. The decision of a row inside a piece is minus the slope of the piece, so one
-    linear system gives u of these rows, and b. Each row that then violates an optimality condition
-    moves to the next knot or piece, and the system is solved again.
+    The active set assigns each u_i to a knot or to the piece between two knots. The guess only
+    determines the initial active set. The decision of a row on a piece is minus the slope of the
+    piece, so one linear system gives b and the u of these rows. Each row that then violates an
+    optimality condition is assigned to the next knot or piece, and the system is solved again.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
     # position 2 j is knot j, position 2 j + 1 the piece above knot j; slopes beyond the end knots
@@ -266,7 +268,8 @@ def _on_slopes(
 
     `part` contains the free rows, `w` is the contribution of the other rows to the weights, and
     `total` is the sum of the returned u. Iterative refinement continues while the residual exceeds
-    SLOPE_TOLERANCE, as with long rows and large multipliers; w is then more accurate than u.
+    SLOPE_TOLERANCE and decreases. It is needed for long rows and large multipliers; w is then more
+    accurate than u.
     """
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf
     for refinements in range(MAX_REFINEMENTS):

@@ -174,7 +174,7 @@ def _dual_value(dual: NDArray, lower: NDArray, upper: NDArray) -> tuple[float, N
     """Return the contribution of multipliers to the dual objective, and their sign violations.
 
     A positive multiplier belongs to the lower bound, a negative multiplier to the upper bound. If
-    this bound is infinite, the multiplier is a violation and does not contribute to the objective.
+    the bound is infinite, the multiplier violates its sign condition and does not contribute.
     """
     bound = np.where(dual > 0, lower, upper)
     finite = np.isfinite(bound)

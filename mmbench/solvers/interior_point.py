@@ -8,11 +8,12 @@ With multipliers a, p, q and ``v = Z' y (a - p + q)``, the optimality conditions
     surplus - slack = y f - 1,   surplus a = 0,   slack (C - a) = 0,
     (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v
 
-and no factor of a complementarity product is negative. Newton steps with Mehrotra's predictor and
-corrector keep all products near a common value, which decreases to 0. All conditions except the
-products and w = v hold at every iterate. The variables of the rows are eliminated analytically: the
-unknowns of the linear system are w, b and the unknowns of a subclass. The size of the system does
-not depend on the number of rows, and an iteration costs one product ``Z' diag Z``.
+and all factors of the complementarity products are non-negative. Newton steps with Mehrotra's
+predictor and corrector keep all products near a common value, which decreases to 0. The conditions
+other than the products and w = v hold at every iterate. The variables of the rows are eliminated
+analytically, so the unknowns of the linear system are w, b and the variables that a subclass adds.
+The size of the system does not depend on the number of rows; an iteration costs one product
+``Z' diag(weights) Z``.
 
 Subclasses change the norm or add unknowns: the soft M4 (`mmbench.machines.minimax.soft`), the
 R-SVMs, and the linear MMRM.
@@ -68,8 +69,9 @@ def solve_growing(
 ) -> HingeInteriorPoint:
     """Solve the problem for a C that may be far larger than the optimal multipliers.
 
-    C is multiplied by a ratio in turn, from the ratio times the first multipliers to the given C.
-    `start` returns the initial point for a C and, except in the first call, for given multipliers.
+    A sequence of problems is solved. In the first problem, C is a ratio times the largest initial
+    multiplier; in each further problem, C is multiplied by the ratio, up to the given C. `start`
+    returns the initial point for a C and for the multipliers of the previous problem, if any.
     """
     iterations, largest = 0, float(np.max(C))
     for ratio in LARGEST_FIRST_RATIOS:
@@ -91,7 +93,7 @@ def solve_growing(
 
 
 class HingeInteriorPoint:
-    """A primal-dual point strictly inside all inequalities, and its Newton steps.
+    """A primal-dual point that is strictly feasible in all inequalities, and its Newton steps.
 
     A subclass overrides some of the methods from `dual_variables` on.
 
@@ -143,8 +145,8 @@ class HingeInteriorPoint:
         self.Z, self.y, self.at, self.iterations = rows, y, dict(given or {}), 0
         self.margin_cost = 1.0 - y * offset
         n_positive, s = int((y > 0).sum()), C / np.max(C) * np.ones(len(y))
-        # initial w: a multiple of the difference of the class means, with the decisions 1 and -1 at
-        # the means, or smaller to keep all multipliers below C / 2
+        # The initial w is a multiple of the difference of the class means. The decisions at the
+        # means are 1 and -1, unless w must be shorter to keep all multipliers below C / 2.
         if a is None:
             a = s / np.where(y > 0, s[y > 0].sum(), s[y < 0].sum())
             norm = max(self._norm(rows.T @ (y * a)), 1e-300)
@@ -159,7 +161,7 @@ class HingeInteriorPoint:
             share = min(1.0, FIRST_DECISION_SHARE * B / max(float(np.abs(margin).max()), 1e-300))
             self.at["w"] = share * self.at["w"]
         self.at["b"], margin = share * b, share * margin - 1.0
-        # steps are short if the products of the rows are far smaller than the other products
+        # steps would be short if the products of the rows were far smaller than other products
         room = max(
             float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / float(np.max(C))
         )
@@ -198,19 +200,19 @@ class HingeInteriorPoint:
         return float(v @ v)
 
     def _begin(self) -> float:
-        """Set the initial w and variables of a subclass; return the largest product of these
-        variables.
+        """Set the initial w and the variables of a subclass; return the largest complementarity
+        product of these variables.
 
-        w is scaled down to a mean decision of at most 1. With w = v and a large C, large
-        decisions would cause cancellation in the surplus of the rows. Scaling also halves the
-        number of iterations.
+        w is v, scaled so that the mean absolute decision is at most 1. Without scaling, a large C
+        gives large decisions, which cause cancellation in the surplus of the rows. Scaling also
+        halves the number of iterations.
         """
         size = float(np.abs(self.Z @ self.at["v"]).mean())
         self.at["w"] = self.at["v"] / max(1.0, size)
         return 0.0
 
     def _follow(self) -> tuple[NDArray, NDArray | float]:
-        """Set the variables that depend on others; return the residual of w = v and its weight."""
+        """Set the dependent variables; return the residual of w = v and the residual's weight."""
         return self.at["w"] - self.at["v"], 1.0
 
     def _dual_value(self) -> float:
@@ -265,7 +267,8 @@ class HingeInteriorPoint:
         mean = self.open / sum(len(at[x]) for x, _, _ in self.products)
         step = self._step(share * mean, ahead)
         length = self._length(step, BOUNDARY_SHARE)
-        # the second-order terms are inaccurate, or the products differ by orders of magnitude
+        # a step is short if the second-order terms are inaccurate, or if the products differ by
+        # orders of magnitude
         if length < CENTRING_LENGTH:
             step = self._step(0.5 * mean, None)
             length = self._length(step, BOUNDARY_SHARE)
@@ -290,7 +293,7 @@ class HingeInteriorPoint:
     def _factored(self, weight: NDArray) -> Callable[[NDArray], NDArray]:
         """Return a function that solves the Newton system in w, b and the added unknowns.
 
-        `weight` is the weight of each row in ``Z' diag Z``.
+        `weight` contains the weights of the rows in ``Z' diag(weights) Z``.
         """
         k = self.Z.shape[1]
         of_w, between, added = self._system()

@@ -117,7 +117,7 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
     rows = csr_matrix((values.ravel(), columns, np.arange(0, n * (n + 1) + 1, n + 1)))
     with openmp().limit(limits=1):
         model = svm_train(svm_problem(y, rows, isKernel=True), svm_parameter(options))
-    # libsvm's positive class is the class of the first row
+    # the positive class of libsvm is the class of the first row
     sign = float(model.get_labels()[0])
     coef = sign * np.array(model.get_sv_coef())[:, 0]
     return np.array(model.get_sv_indices()) - 1, coef, -sign * model.rho[0]
@@ -127,8 +127,8 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
 def openmp() -> Any:
     """Return the controller of OpenMP threads; libsvm must be imported before the first call.
 
-    libsvm evaluates kernels in several threads. With a precomputed matrix there are no evaluations,
-    and on a busy computer waiting threads take a second, whereas a single thread takes 4 ms.
+    libsvm evaluates kernels in several threads. With a precomputed matrix there is nothing to
+    evaluate; on a busy computer, waiting for the threads takes a second, and a single thread 4 ms.
     """
     from threadpoolctl import ThreadpoolController
 

@@ -13,7 +13,7 @@ _native: ContextVar[list[Status] | None] = ContextVar("native", default=None)
 
 @contextmanager
 def native_statuses() -> Iterator[list[Status]]:
-    """Collect the statuses that solvers of other packages return in a ``with`` block."""
+    """Collect the statuses that solvers of other packages return inside a ``with`` block."""
     statuses: list[Status] = []
     token = _native.set(statuses)
     try:
@@ -23,7 +23,7 @@ def native_statuses() -> Iterator[list[Status]]:
 
 
 def note_status(status: Status) -> None:
-    """Add the status that a solver of another package returned to `native_statuses`."""
+    """Append a status, returned by a solver of another package, to `native_statuses`."""
     statuses = _native.get()
     if statuses is not None:
         statuses.append(status)

@@ -5,8 +5,8 @@ features than rows, the order of the factorised matrix is the number of features
 solves a dense system per C, and is the reference for `solve_path`.
 
 If rows have weights s, the ridge is ``diag(1/(C s))``. With R = diag(r) and ``r = sqrt(s)``, the
-system ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]`` is equivalent and has the ridge I/C again. The
-vector r, which replaces the ones, is called the border.
+system ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]`` is equivalent and has the ridge I/C again. In
+the code, the border is the vector r, which replaces the vector of ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq, qr
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 
-#: Reciprocal condition number at which LAPACK regards every matrix as a matrix of full rank.
+#: Threshold of the reciprocal condition number, so small that LAPACK treats every matrix as a
+#: matrix of full rank.
 FULL_RANK = 1e-300
 
 
@@ -144,8 +145,8 @@ def solve_weights(
     """Solve for the weights w of the features and b, for every C.
 
     Decisions computed from w are accurate to machine precision even if a row or a column is far
-    longer than the others. Decisions computed from the multipliers a are not: the rounding errors
-    of a are multiplied by the long rows.
+    longer than the others. Decisions computed from the multipliers a are inaccurate, since the
+    rounding errors of a are multiplied by the long rows.
 
     Parameters
     ----------
@@ -175,8 +176,8 @@ def _by_primal(
 ) -> tuple[NDArray, NDArray, float]:
     """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from a system in w.
 
-    If G is large, ``G a`` is far more sensitive to rounding errors of a than ``rows w`` is to
-    rounding errors of w. The second pass of the loop is one step of iterative refinement.
+    If G is large, rounding errors of a change ``G a`` far more than rounding errors of w change
+    ``rows w``. The second pass of the loop is one step of iterative refinement.
     """
     inverse, ahead = ridge_inverse(square, 1 / C), rows.T @ border
     from_border = inverse(ahead)
@@ -195,8 +196,9 @@ def _by_eigenvectors(
 ) -> Solutions:
     """Return the solutions for ``G = K K'`` from an eigendecomposition of K.
 
-    If the ridge is below the rounding errors of ``K K'``, a Cholesky factor of their sum consists
-    of rounding errors. The second pass of the loop is one step of iterative refinement.
+    This method is used if the ridge I/C is below the rounding errors of ``K K'``, so that a
+    Cholesky factorisation of ``K K' + I/C`` is inaccurate. The second pass of the loop is one step
+    of iterative refinement.
     """
     eigenvalues, vectors = eigh(gram, check_finite=False)
     C, values, of_border = np.array(costs), eigenvalues[:, None], (vectors.T @ border)[:, None]
@@ -279,7 +281,7 @@ def solve_printed(
     for C in costs:
         if squared:
             system = np.block([[gram, ones[:, None]], [np.eye(n) / np.sqrt(C), np.zeros((n, 1))]])
-            # a factorisation with column pivoting; no column counts as linearly dependent
+            # QR with column pivoting; the threshold FULL_RANK keeps every column
             solved = lstsq(system, np.append(y, np.zeros(n)), FULL_RANK, lapack_driver="gelsy")[0]
         else:
             system = np.block([[gram + np.eye(n) / C, ones[:, None]], [ones, 0.0]])
