@@ -91,7 +91,7 @@ class Alias:
 
 
 _OPTIMIZED = {"bias": "optimized"}
-# Figure 2 of the RMM paper: training times from the SVM's solution (warm) or from zero (cold).
+# Figure 2 of the RMM paper: the training starts from the SVM's solution (warm) or from zero (cold).
 _WARM, _COLD = {"timing": "warm"}, {"timing": "cold"}
 
 ALIASES = {
@@ -127,7 +127,7 @@ __all__ += [path.rpartition(":")[2] for path in MACHINES.values()]
 
 
 def alias_of(name: str) -> Alias:
-    """Return the alias of a name; for the name of a machine, an alias without fixed parameters.
+    """Return the alias of a name; the alias of a machine's own name has no fixed parameters.
 
     Examples
     --------

@@ -32,13 +32,13 @@ NO_VARIANCE = 1e-12
 #: instead of the Gram matrix.
 ROWS_PER_FEATURE = 2
 
-#: Maximum number of requested components, as a fraction of the matrix size, for which LAPACK
-#: computes only these components.
+#: Maximum number of requested components, as a fraction of the matrix order, for which LAPACK
+#: computes only the requested components.
 PARTIAL_SHARE = 0.25
 
-#: Minimum number of rows, and maximum number of requested components as a fraction of the rows, for
-#: which the Lanczos method is used: it is 2 to 40 times as fast as a reduction of the whole matrix
-#: (`benchmarks/routes.py`).
+#: The Lanczos method is used if the number of rows is at least LANCZOS_ROWS, and if the number of
+#: requested components is at most LANCZOS_SHARE times the number of rows. It is then 2 to 40 times
+#: as fast as a reduction of the whole matrix (`benchmarks/routes.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 
@@ -93,11 +93,11 @@ def spectrum(
     """Return the eigendecomposition of the total scatter of the training rows of all classes.
 
     With a nonlinear kernel at most `n_components` components are computed. The weights need not sum
-    to 1. Directions without variance are omitted; if all rows are equal, one coordinate remains,
-    which is zero.
+    to 1. Directions without variance are omitted. If all rows are equal, the only coordinate is
+    zero.
     """
     s = np.ones(len(problem.y)) if weights is None else weights / weights.mean()
-    roots = np.sqrt(s)[:, None]  # this is the diagonal of (n P)^(1/2)
+    roots = np.sqrt(s)[:, None]  # the diagonal of (n P)^(1/2)
     if problem.kernel.name == "linear":
         found = _linear(problem.X, weights, roots)
     else:
@@ -156,7 +156,8 @@ def _kernel(
     centred /= n
     variances, vectors = _eigh(centred, n_components)
     lengths = np.sqrt(n * variances)
-    # coefficients sum to 0 up to rounding errors, which division by small `lengths` would amplify
+    # the columns sum to 0 up to rounding errors; the mean is subtracted, since the division by
+    # small `lengths` would amplify these errors
     scaled = roots * vectors
     basis = (scaled - roots**2 * scaled.mean(axis=0)) / lengths
     return Spectrum(vectors * lengths / roots, variances, basis, means, False)
@@ -195,12 +196,12 @@ def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     n = len(matrix)
-    # products are limited by memory bandwidth, and dsymv reads one triangle of a column-major
-    # matrix
+    # matrix-vector products are limited by memory bandwidth; dsymv reads only one triangle, and
+    # needs a column-major matrix
     triangle = matrix.T
     products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
-    # fixed start, since the default is random; maxiter limits the time to the time of a full
-    # reduction
+    # the start vector is fixed, since the default is random; with this maxiter, the time is at most
+    # the time of a reduction of the whole matrix
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     try:
         values, vectors = eigsh(products, few, which="LA", v0=start, maxiter=n // (2 * few))

@@ -10,13 +10,13 @@ expansion ``w = sum_i a_i phi(x_i)`` over the training rows, the optimum is
 K_c contains the columns of the Gram matrix K that belong to class c. The papers do not define b.
 
 With row weights s (`sample_weight`), the class means are weighted, N is the sum of ``s_i (x_i -
-m)(x_i - m)'``, and ``tr(K)/n`` is the weighted mean of k(x_i, x_i). Class weights multiply s only
-in the training errors, which determine b. In N, they would reduce the scatter of the projected
-training rows of the class with the larger weight, and new rows of this class would be
-misclassified.
+m)(x_i - m)'`` with the mean m of the row's class, and ``tr(K)/n`` is the weighted mean of
+k(x_i, x_i). Class weights multiply s only in the training errors, which determine b. If class
+weights multiplied the terms of N, the projected training rows of the class with the larger weight
+would have a smaller scatter, and new rows of this class would be misclassified.
 
 The total scatter is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore w is a multiple of the w of
-the least squares SVM with C = 1/eta, and is computed by the solver of the least squares SVM.
+the least squares SVM with C = 1/eta, and the solver of the least squares SVM is used.
 
 | `Fit.route` | condition | operations per eta |
 | --- | --- | --- |
@@ -158,8 +158,8 @@ def train_klda(
         status, route, features = Status.TRIVIAL, "equal means", None
         coef = np.zeros((len(rows.y), len(etas)))
     elif reference:
-        # (P K + eta I) a = d, where P subtracts the mean of each class: the printed system is this
-        # system multiplied by K, and has no unique solution if K is singular
+        # (P K + eta I) a = d, where P subtracts the mean of each class. The printed system is this
+        # system multiplied by K; it has no unique solution if K is singular.
         route, printed, eye = "printed system", rows.centred(np.asarray(gram)), np.eye(len(rows.y))
         coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])
     else:
@@ -168,7 +168,7 @@ def train_klda(
     seconds = (time.perf_counter() - started) / len(etas)
     for model in models:
         model.fit = replace(model.fit, seconds=seconds, status=status, route=route)
-        if model.fit.objective > 0:  # 0 is the objective value at w = 0
+        if model.fit.objective > 0:  # the objective value at w = 0 is 0
             model.fit = refused(model.fit, "by rounding the solution is worse than w = 0")
     return models
 
@@ -190,7 +190,9 @@ class _Rows:
         self.delta = self.sides[0] / self.totals[0] - self.sides[1] / self.totals[1]
 
     def centred(self, columns: NDArray) -> NDArray:
-        """Subtract the class means from values at the rows; both are multiplied by `root`."""
+        """Subtract the class means from values at the rows; values and means include the factor
+        `root`.
+        """
         out = columns.copy()
         for side, total in zip(self.sides, self.totals, strict=True):
             out -= np.outer(side, side @ columns / total)
@@ -253,7 +255,7 @@ def _certified(
 
 
 def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) -> float:
-    """Return b from the scores, multiplied by `root`, and the weights of the training errors."""
+    """Return b; the scores include the factor `root`, and `errors` weights the training errors."""
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))
         return -0.5 * float(sum(means))

@@ -1,4 +1,4 @@
-"""The least squares SVM, to which the equality-constrained MAMC (EMAMC) reduces.
+"""The least squares SVM; the equality-constrained MAMC (EMAMC) is a special case.
 
     min over w, b   1/2 w'w + C/2 sum_i xi_i^2    subject to   y_i f(x_i) = 1 - xi_i    (30), (31)
 
@@ -80,8 +80,8 @@ class LSSVM(WeightedClassifier):
         `bound` is the dual objective ``y'a - 1/2 a'(G + I/C)a`` at the returned a, centred to be
         feasible. `max_violation` is the largest residual of the dual system; with
         ``reading="empirical"``, and for a linear machine with few features, it is the largest
-        residual of (36) relative to the right-hand side. With weights, rows and residuals are
-        multiplied by the square roots of the weights.
+        residual of (36) relative to the right-hand side. If rows have weights, the rows and
+        residuals are multiplied by the square roots of the weights.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients a of each pair, or w with ``reading="empirical"`` (``rbf``, ``poly``). With row
         weights, w is multiplied by the square roots of the weights.
@@ -202,8 +202,9 @@ def _certificates(
     """Return the certificates for all values of C, computed together by matrix products.
 
     `rows` and `y` are multiplied by the square roots of the weights, and `root` replaces the vector
-    of ones in (37). If `of_weights` is true, `coef` contains w; if `a` is None, ``a = C (y - F w -
-    b)`` with F = `rows` satisfies the dual system except for ``w = F'a``, which is (36).
+    of ones in (37). If `of_weights` is true, `coef` contains w. If `a` is None, it is computed as
+    ``a = C (y - F w - b)`` with F = `rows`; the only equation of the dual system that may then be
+    violated is ``w = F'a``, which is (36).
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)

@@ -8,9 +8,9 @@ b by the bias with the fewest training errors (14)-(25), and ``Cm`` changes the 
 
     f(x) = (1/M) sum_{y_i=+1} k(x, x_i) - (Cm/M) sum_{y_i=-1} k(x, x_i) + b             (29)
 
-The weights s are the products of sample weights and class weights. With weights, each term of a sum
-over rows in (11)-(13), (29), and in the errors and slacks of (14)-(16) is multiplied by s_i, and M
-is replaced by ``sum_i s_i``.
+The weights s are the products of sample weights and class weights. With weights, M is replaced by
+``sum_i s_i``, and the terms of all sums over rows are multiplied by s_i: in (11)-(13), in (29), and
+in the errors and slacks of (14)-(16).
 
 One estimator covers four classifiers of the paper. The MAMC is defined by (12) and (13), and the
 MAMC_b has ``bias="optimized"``. In addition, the MAMC_bs selects Cm after gamma, and the MAMC_bsg
@@ -56,7 +56,7 @@ class MAMC(WeightedClassifier):
         rows of class 2, and without the terms in b if ``bias="optimized"``. Since the solution is
         in closed form, `bound` is equal to `objective`, and `max_violation` is zero. `extra`
         contains the solution of the bias problem: "errors" (14), "slack" (16) and "rho" (15). The
-        status is "trivial" if no threshold has a row of class 2 below and a row of class 1 above.
+        status is "trivial" if no row of class 1 has a larger score than a row of class 2.
     dual_coef_, support_, support_vectors_ : ndarray
         Coefficients of the expansion (29), and the indices and features of its rows, which are all
         training rows (``rbf``, ``poly``).
@@ -137,8 +137,8 @@ class ClassSums(NamedTuple):
 def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassSums:
     """Return the class sums; `weights` are the row weights.
 
-    For a fold of a stored kernel matrix, the sums are computed by a product with this matrix.
-    Otherwise, kernel values are computed in blocks and not stored, unless a kernel matrix is given.
+    For a fold of a stored kernel matrix, or if a kernel matrix is given, the sums are a product
+    with this matrix. Otherwise, kernel values are computed in blocks and not stored.
     """
     shares = _shares(problem.y, weights)
     if isinstance(problem, PartProblem):

@@ -8,9 +8,9 @@ Its dual, with ``u_i = y_i alpha_i - lambda_i + lambda*_i`` and K the Gram matri
     max over alpha, lambda, lambda*   sum_i alpha_i - B sum_i (lambda_i + lambda*_i) - 1/2 u'Ku
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
 
-and ``f(z) = sum_i u_i k(x_i, z) + b``. B is chosen between 1 and theta, which is ``max_i |f(x_i)|``
-of the SVM with the same C; if B >= theta, the RMM is the SVM. In the journal paper the bound is a
-variable t:
+and ``f(z) = sum_i u_i k(x_i, z) + b``. Let theta be ``max_i |f(x_i)|`` of the SVM with the same C.
+B is chosen between 1 and theta; if B >= theta, the RMM is the SVM. In the journal paper the bound
+is a variable t:
 
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
     subject to         y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -t <= f(x_i) <= t,  t >= 1
@@ -19,12 +19,12 @@ variable t:
     subject to         y_i f(x_i) >= 1 - xi_i,  -t - tau*_i <= f(x_i) <= t + tau_i,  t >= 1,
                        xi_i, tau_i, tau*_i >= 0
 
-The duals of (13) and (14) are (8) with B = 1, with the constant D added to the objective and with
-the constraint that the sum of all lambda_i and lambda*_i is at most D. In (14) each lambda_i and
-lambda*_i is also at most ``D nu / n``. Let v(B) be the optimal value of the RMM with bound B, with
-these upper bounds of lambda for (14). Then (13) and (14) are ``min over t >= 1 of v(t) + D t``. The
-slope of v is minus the sum of lambda_i and lambda*_i, so the optimal t is the root of a monotone,
-piecewise linear function of one variable.
+The dual of (13) is (8) with B = 1, with the constant D added to the objective, and with the
+constraint that the sum of all lambda_i and lambda*_i is at most D. In the dual of (14) each
+lambda_i and lambda*_i is also at most ``D nu / n``. Let v(B) be the optimal value of the RMM with
+bound B, for (14) with these upper bounds in its dual. Then (13) and (14) are ``min over t >= 1 of
+v(t) + D t``. The slope of v is minus the sum of all lambda_i and lambda*_i, so the optimal t is the
+root of a monotone, piecewise linear function of one variable.
 
 If rows have weights s_i, the penalty on xi_i and the upper bound of alpha_i in (8) are ``C s_i``,
 and the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
@@ -108,7 +108,7 @@ class RMM(WeightedClassifier):
         Certificate of each pair of classes. `objective` is (7) at the returned w and b, which are
         feasible, and `bound` is (8) at a feasible u; the optimum lies between `bound` and
         `objective`. `extra` contains `theta` and `B`; for (13) and (14) `B` is the optimal t.
-        `seconds` and `iterations` include the training of the SVM from which theta is computed.
+        `seconds` and `iterations` include the training of the SVM that determines theta.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Dual variables u of each pair (``rbf``, ``poly``).
 
@@ -145,8 +145,9 @@ class RMM(WeightedClassifier):
     memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
     sparse_input = translation_invariant = True
     version = SVM.version
-    #: Linear kernel: 3, (13) is solved by the root search; 4, coordinate descent; 5, coordinate
-    #: descent on many dense features; 6, the gap is relative to an objective of any size.
+    #: Versions for the linear kernel. 3: (13) is solved by the root search. 4: coordinate descent.
+    #: 5: coordinate descent also for many dense features. 6: the gap is relative to the objective,
+    #: however small it is.
     kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 6}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
@@ -249,9 +250,7 @@ class RMM(WeightedClassifier):
     def _train_from(
         self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]
     ) -> BinaryModel:
-        """Train the RMM from the SVM with the same C and from `points`, the warm starts of the
-        dual.
-        """
+        """Train the RMM, given the SVM with the same C; `points` are warm starts of the dual."""
         theta, tol = float(np.abs(svm.state.f).max()), tolerance(self.tol, len(problem.y))
         B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)
         if self.form != "bound":
@@ -268,7 +267,7 @@ class RMM(WeightedClassifier):
     ) -> tuple[BinaryModel, float]:
         """Train the RMM of (13) or (14); return it with the optimal t.
 
-        `svm` is the SVM with the same C, which is the solution for D = 0; `start` is the solution
+        `svm` is the SVM with the same C; it is also the solution for D = 0. `start` is the solution
         at a neighbouring grid point. If `nu` is below 1, t is always 1.
         """
         D = self.C if self.D is None else self.D
@@ -308,7 +307,7 @@ class RMM(WeightedClassifier):
         return BinaryModel(best.bias, fit, coef=best.u, w=best.w, state=state), t
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Order a path by ascending C, then by descending B or ascending D, so the SVM is first."""
+        """Sort by ascending C, then by descending B or ascending D, so that the SVM comes first."""
         bound = (-(point.get("B") or 0), -point.get("B_fraction", 0))
         return (point.get("C", 0), *bound, point.get("nu", 0), point.get("D") or 0)
 
@@ -323,14 +322,14 @@ class RMMState:
     svm: BinaryModel
     #: Dual solution of the previous RMM.
     last: PiecewiseSolution
-    #: Last dual solution by (form, B, B_fraction, nu, D). If the classes are separable and C is
-    #: large enough, no alpha reaches C: the SVM, theta and the RMMs are then the same for every
-    #: larger C, and a training that starts from this solution ends at once.
+    #: Last dual solution by (form, B, B_fraction, nu, D). If the classes are separable and C is so
+    #: large that no alpha reaches C, the RMM is the same for every larger C; a training that starts
+    #: from this solution then ends at once.
     solved: Mapping[tuple, PiecewiseSolution]
 
 
 def _with_the_work_of(svm: Fit, model: BinaryModel) -> BinaryModel:
-    """Return the model; its iterations and seconds include the training of the SVM."""
+    """Return the model with the SVM's iterations and seconds added to its certificate."""
     iterations, seconds = model.fit.iterations + svm.iterations, model.fit.seconds + svm.seconds
     return replace(model, fit=replace(model.fit, iterations=iterations, seconds=seconds))
 
@@ -353,8 +352,9 @@ def train_rmm(
 ) -> BinaryModel:
     """Train one binary RMM, starting from the point in `points` with the smallest dual objective.
 
-    `points` are dual solutions at neighbouring grid points. The `coef` of the model is u times the
-    factor that makes (7) hold exactly; `state` is the solution of (8). `C` may differ between rows.
+    `points` are dual solutions at neighbouring grid points. The `coef` of the model is u,
+    multiplied by a factor so that (7) holds exactly; `state` is the solution of (8). `C` may differ
+    between rows.
     """
     dual = rmm_dual(rows_or_gram(problem, solver, cache_size), problem.y, C, B)
     started = time.perf_counter()
@@ -379,10 +379,10 @@ def rmm_dual(
 ) -> PiecewiseQP:
     """Return (8) as a minimisation over u, with the optimal alpha, lambda and lambda* for each u.
 
-    Between 0 and ``y_i C``, u_i consists of alpha_i and its cost has the slope -y_i. Below this
-    interval lambda_i is positive and the slope is -B; above it lambda*_i is positive and the slope
-    is B. `cap` is the upper bound of each lambda and lambda* in (14). If B < 1, alpha = lambda = C
-    is optimal at u = 0, so the slope of the middle piece is ``-y_i B``.
+    If u_i lies between 0 and ``y_i C``, then u_i is ``y_i alpha_i`` and the slope of its cost is
+    -y_i. Below this interval lambda_i is positive and the slope is -B; above the interval lambda*_i
+    is positive and the slope is B. `cap` is the upper bound of each lambda and lambda* in (14). If
+    B < 1, alpha = lambda = C is optimal at u = 0, and the slope of the middle piece is ``-y_i B``.
     """
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     slope = np.full(len(y), B)
@@ -449,10 +449,10 @@ class DualPoint(NamedTuple):
     w: NDArray | None
 
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
-        """Return the convex combination with the given `total`, which is feasible.
+        """Return the convex combination with the given `total`; this point is feasible.
 
-        sqrt(rounding) is convex in u, so the convex combination of both roundings is an upper
-        bound.
+        The convex combination of both values of `rounding` is an upper bound, since sqrt(rounding)
+        is convex in u.
         """
         share = (total - other.total) / (self.total - other.total)
         mix: list[Any] = [
@@ -465,8 +465,8 @@ class DualPoint(NamedTuple):
 class PenaltySearch:
     """Problem (13), or (14) if `nu` is given, and the search for its optimal bound t.
 
-    `gram` is a kernel matrix, or the rows if `inside`; `weights` are the row weights s, by default
-    1. The RMM with each bound t starts from the solution at the previous t.
+    `gram` contains the rows if `inside` is true, otherwise the kernel matrix. `weights` are the row
+    weights s, by default 1. The RMM with each bound t starts from the solution at the previous t.
     """
 
     def __init__(
@@ -482,7 +482,7 @@ class PenaltySearch:
         s = np.ones(len(y)) if weights is None else weights
         self.gram, self.y, self.inside, self.D, self.weights = gram, y, inside, D, s
         self.C = C if weights is None else C * s
-        # upper bounds of each lambda and lambda*, and of the weights of rows with |f| > t
+        # `cap` bounds each lambda and lambda*; `exceptions` bounds the weight of rows with |f| > t
         self.cap = np.full(len(y), np.inf) if nu is None else D * nu / s.sum() * s
         self.exceptions = 0.0 if nu is None else s.sum() / nu
         self.last: PiecewiseSolution | NDArray | None = None
@@ -497,9 +497,9 @@ class PenaltySearch:
     def to_gap(
         self, svm: BinaryModel, start: PiecewiseSolution | None, tol: float
     ) -> list[DualPoint]:
-        """Return dual points around the optimal t; `around` lists these points.
+        """Return the dual points of `around` for tolerances that decrease until the gap is small.
 
-        The tolerance is tightened until the relative gap is small, as in `solve_to_gap`.
+        The tolerances are those of `solve_to_gap`.
         """
         high = self.point(svm.state)
         self.iterations, self.last = 0, start  # the caller adds the iterations of the SVM
@@ -513,11 +513,12 @@ class PenaltySearch:
         return points
 
     def around(self, high: DualPoint, tol: float, gap_tolerance: float) -> list[DualPoint]:
-        """Return the solutions at the ends of a bracket of t, their mixture, and inaccurate points.
+        """Return the solutions at both ends of a bracket of t, their convex combination, and
+        inaccurate points.
 
-        `high` is the SVM. The `total` of the mixture is D. `tol` is the relative width of the
-        bracket and the tolerance of the RMMs. If ``total <= D`` at t = 1, the solution at t = 1 is
-        the only point.
+        `high` is the SVM. The `total` of the convex combination is D. `tol` is the relative width
+        of the bracket and the tolerance of the RMMs. If ``total <= D`` at t = 1, only the solution
+        at t = 1 is returned.
         """
         D, theta, low = self.D, float(np.abs(high.decision + high.bias).max()), high
         t_low = t_high = theta
@@ -537,7 +538,7 @@ class PenaltySearch:
             if not t_low < t < t_high or self.exhausted(low, high, gap_tolerance):
                 break
             point = self.solve(t, tol)
-            # Illinois method: if the same end of the bracket is kept twice, its gain is halved
+            # Illinois method: if an end of the bracket is kept twice, its function value is halved
             if point.total > D:
                 t_low, low, gain_low = t, point, point.total - D
                 gain_high *= 0.5 if side < 0 else 1.0
@@ -556,7 +557,7 @@ class PenaltySearch:
         else:
             found = solve_smo(dual, self.last, tol, self.max_iter // 10)
         self.last, point = found, self.point(found)
-        # the sum of the multipliers of an inaccurate point may be wrong
+        # kept, since with a wrong `total` the point may be put at the wrong end of the bracket
         if found.status is not Status.OPTIMAL:
             self.inaccurate.append(point)
         return point
@@ -573,7 +574,7 @@ class PenaltySearch:
         return self.gap([low.mixed(high, self.D), low, high]) <= gap_tolerance
 
     def point(self, found: PiecewiseSolution) -> DualPoint:
-        """Record a solution and return its point; u is split into y alpha and lambda* - lambda."""
+        """Record a solution and return its `DualPoint`; u is y alpha plus lambda* - lambda."""
         self.iterations += found.iterations
         self.statuses.append(found.status)
         alpha = np.clip(self.y * found.u, 0, self.C)
@@ -584,17 +585,19 @@ class PenaltySearch:
         )
 
     def best(self, points: list[DualPoint]) -> tuple[DualPoint, float, float, float]:
-        """Return the point with the smallest objective, this objective, t, the largest bound."""
+        """Return the point with the smallest objective, its objective and t, and the largest bound
+        of all points.
+        """
         best = min(points, key=lambda point: self.primal(point)[0])
         return best, *self.primal(best), max(map(self.bound, points))
 
     def gap(self, points: list[DualPoint]) -> float:
-        """Return the relative gap between smallest objective and largest bound of the points."""
+        """Return the relative gap between the smallest objective and the largest bound."""
         _, objective, _, bound = self.best(points)
         return relative_gap(objective, bound)
 
     def primal(self, point: DualPoint) -> tuple[float, float]:
-        """Return the objective of (13) or (14) at w, b and the optimal t for these, and t."""
+        """Return the objective of (13) or (14) at the w and b of a point, and the optimal t."""
         f = point.decision + point.bias
         size, order = np.abs(f), np.argsort(-np.abs(f))
         larger = np.count_nonzero(np.cumsum(self.weights[order]) <= self.exceptions)
@@ -606,9 +609,9 @@ class PenaltySearch:
         return value if np.isfinite(value) else np.inf, t
 
     def bound(self, point: DualPoint) -> float:
-        """Return the dual value minus its rounding error, or D, the dual value at 0, if larger.
+        """Return a lower bound: the dual value of the point minus its rounding error, at least D.
 
-        If `total` exceeds D, the point is scaled down to ``total = D``.
+        D is the dual value at u = 0. If `total` exceeds D, the point is scaled to ``total = D``.
         """
         scale = 1.0 if point.total <= self.D else self.D / point.total
         norm = 0.5 * max(0.0, float(point.u @ point.decision)) + point.rounding

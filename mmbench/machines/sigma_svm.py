@@ -1,10 +1,10 @@
-"""The Sigma-SVM: an SVM with a penalty on the variance of its decisions as well as on its norm.
+"""The Sigma-SVM: an SVM with penalties on the variance of its decisions and on its norm.
 
     min over w, b   (1-D)/2 ||w||^2 + D/2 ||Sigma^(1/2) w||^2 + C sum_i xi_i
     subject to      y_i (w'(phi(x_i) - mu) + b) >= 1 - xi_i,  xi_i >= 0                      (3)
 
-with mu and Sigma the mean and the covariance (with divisor n) of all training rows, irrespective of
-class. The Sigma-SVM is the SVM with the kernel
+where mu and Sigma are the mean and the covariance (with divisor n) of the training rows of both
+classes. The Sigma-SVM is the SVM with the kernel
 
     k_D(x, z) = (phi(x) - mu)' ((1-D) I + D Sigma)^-1 (phi(z) - mu).                         (4)
 
@@ -34,9 +34,10 @@ and if u are the multipliers of the SVM, the coefficients of w over the rows are
 the coordinates of the decomposition Sigma is diagonal, and so is ``((1-D) I + D Sigma)^-1``.
 
 With many rows the inverse takes most of the time: 86 % at 3000 rows (50 normal features, rbf,
-gamma = 0.02, D = 0.9). A Cholesky factor, n^3/3, and the columns of m working rows, ``n^2 m + n
-m^2``, would take half of the n^3 operations of the inverse only if m is below 15 % of n. Here 75 %
-of the rows are support vectors, so no working set is used.
+gamma = 0.02, D = 0.9). A working set of m rows would need a Cholesky factor (n^3/3 operations) and
+m columns of the matrix (``n^2 m + n m^2`` operations). This is half of the n^3 operations of the
+inverse only if m is below 15 % of n. In this example 75 % of the rows are support vectors, so no
+working set is used.
 
 References
 ----------
@@ -74,21 +75,21 @@ from mmbench.machines.svm import (
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 
-#: Grid of D. D has most of its effect near 1, since the variances in Sigma are far smaller than the
-#: entries 1 of the identity matrix.
+#: Grid of D. D has its main effect near 1, since the variances in Sigma are far smaller than 1, the
+#: diagonal of the identity matrix.
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
-#: The inverse is used only if the mean eigenvalue of Kc, relative to s, is at least this value:
-#: below it the difference ``I - s P`` cancels.
+#: The inverse is used only if the mean eigenvalue of Kc, relative to s, is at least this value. For
+#: smaller eigenvalues, cancellation makes the difference ``I - s P`` inaccurate.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
-#: Lower bound on s relative to the trace of Kc for the inverse: below this ratio the Cholesky
-#: factor consists of rounding errors.
+#: The inverse is used only if s, relative to the trace of Kc, is at least this value. If s is
+#: smaller, the Cholesky factor consists of rounding errors.
 LEAST_SHIFT = 1e-9
 
-#: Lower bound, at D = 1, on the variance of a direction in the feature space of a kernel, relative
-#: to the largest variance. Directions with a smaller variance lead to coefficients so large that
-#: sums of coefficients lose half of their digits.
+#: Minimum variance, at D = 1, of a direction in the feature space of a kernel, relative to the
+#: largest variance. A direction with a smaller variance would have such large coefficients that
+#: their sums lose half of their digits.
 LEAST_VARIANCE = float(np.sqrt(np.finfo(float).eps))
 
 
@@ -98,14 +99,14 @@ class SigmaSVM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair of classes. `objective` is (3) at the returned w and b, `bound` is
-        the dual of (3) at a feasible point, so the optimum lies between `bound` and `objective`.
-        `n_support` is the number of rows with a non-zero multiplier.
+        Certificate of each pair of classes. `objective` is (3) at the returned w and b, and `bound`
+        is the dual of (3) at a feasible point; the optimum lies between them. `n_support` is the
+        number of rows with a non-zero multiplier.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of w over the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
-        Indices of the rows with a non-zero coefficient, and these rows: all training rows, since
-        each contributes to Sigma (``rbf``, ``poly``).
+        Indices and features of the rows with a non-zero coefficient (``rbf``, ``poly``). These are
+        all training rows, since each row contributes to Sigma.
     intercept_ : ndarray of shape (n_pairs,)
         ``b - w'mu`` of each pair: ``f(x) = w'phi(x) + intercept``.
 
@@ -136,11 +137,11 @@ class SigmaSVM(WeightedClassifier):
         rows_per_feature=ROWS_PER_FEATURE,
     )
     translation_invariant = True
-    #: Version 3: folds are trained one by one, and in float64 in a grid search too. Version 4: the
-    #: bound includes directions of small variance; before, it could exceed the optimum.
+    #: Version 3: folds are trained one by one, and a grid search uses float64. Version 4: the bound
+    #: includes directions of small variance; without them it could exceed the optimum.
     version: ClassVar[int] = 4
-    #: Kernel ``poly``: 1, polynomials of degree 1 are solved like other degrees. Linear kernel: 3,
-    #: the gap is relative to an objective of any size.
+    #: Kernel ``poly``, version 1: polynomials of degree 1 are solved like other degrees. Linear
+    #: kernel, version 3: the gap is relative to the objective, however small it is.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 3, "poly": 1}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
@@ -230,8 +231,9 @@ def primal_objective(
 ) -> float:
     """Return the objective (3) at the coefficients of a model.
 
-    The objective of the SVM with the kernel (4) is not used, since the coefficients over the rows
-    may be less accurate than that SVM, for example near D = 1 if the Gram matrix is singular.
+    The objective of the SVM with the kernel (4) is not used. The coefficients over the rows may be
+    less accurate than the solution of that SVM, for example near D = 1 if the Gram matrix is
+    singular.
     """
     if model.w is None:
         products = problem.gram @ model.coef
@@ -251,13 +253,14 @@ def dual_bound(
     """Return a lower bound on (3) for D below 1, at the multipliers u of the SVM with kernel (4).
 
     The dual of the SVM is not used, since the matrix of (4) lacks directions of small variance and
-    has rounding errors that grow with the condition of Kc. With Z the centred rows and
+    has rounding errors that grow with the condition number of Kc. With the centred rows Z and
     ``M = (1-D) I + D Sigma``, the dual of (3) is
 
         y'u - max over w of (u'Zw - 1/2 w'Mw) = y'u - u'Zw + 1/2 w'Mw - 1/2 r'M^-1 r
 
-    for any w, with the residual ``r = Z'u - Mw``, and ``M >= (1-D) I``. The w of a model is the
-    maximiser up to these errors. Rounding is bounded as in `PiecewiseQP.solution`.
+    for any w, with the residual ``r = Z'u - Mw``. Since ``M >= (1-D) I``, replacing M^-1 by
+    ``I / (1-D)`` gives a lower bound. The w of the model is the maximiser up to rounding errors,
+    which are bounded as in `PiecewiseQP.solution`.
     """
     X, w, coef, n = problem.X, model.w, model.coef, len(u)
     shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()
@@ -296,9 +299,9 @@ Modified = tuple[BinaryProblem, Callable[[BinaryModel], BinaryModel]]
 
 
 def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
-    """Return the problem with the matrix of (4) by an inverse; None if the inverse is inaccurate.
+    """Return the problem with the matrix of (4), computed by an inverse.
 
-    It is for D = 1.
+    Returns None if the inverse is inaccurate, which is always the case for D = 1.
     """
     given = problem.gram
     n, means = len(given), given.mean(axis=0, dtype=np.float64)
@@ -315,7 +318,7 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
         return BinaryModel(svm.intercept - float(means @ coef), svm.fit, coef=coef)
 
     if D == 0:
-        # the means are subtracted in two steps, and rounding errors make the matrix asymmetric
+        # the matrix is not exactly symmetric, since the means are subtracted in two steps
         _mirror(matrix)
         return BinaryProblem(problem.X, problem.y, problem.kernel, matrix.T), original
     trace, s = float(np.trace(matrix)), n * (1 - D) / D

@@ -340,8 +340,9 @@ class PairwiseClassifier(Declared, Estimator):
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
             For two classes, ``f(x)``, which is positive for ``classes_[1]``. For more classes, the
-            votes of each class, shifted by less than half a vote by the summed decision values; or
-            the decision values of the pairs if `decision_function_shape` is "ovo".
+            votes of each class plus a term below half a vote, which increases with the summed
+            decision values; if `decision_function_shape` is "ovo", the decision values of the
+            pairs.
         """
         decisions = self.pairwise_decision_function(X)
         if len(self.classes_) == 2:
@@ -516,7 +517,9 @@ class PairwiseClassifier(Declared, Estimator):
 
     @property
     def _doc_link_template(self) -> str:
-        """Address of a machine's page; empty if the package's metadata have no "Documentation"."""
+        """Address of a machine's page; empty if the package's metadata contain no documentation
+        address.
+        """
         try:
             addresses = metadata("mmbench").get_all("Project-URL") or []
         except PackageNotFoundError:
@@ -719,8 +722,9 @@ class PairwiseClassifier(Declared, Estimator):
 def _hooks_called(
     machine: PairwiseClassifier, task: Any, fitted: Any, data: Mapping[str, Any]
 ) -> Iterator[None]:
-    """Call the hooks of scikit-learn's callbacks at the begin and the end of a task, if not None.
+    """Call the hooks of scikit-learn's callbacks at the beginning and the end of a task.
 
+    No hooks are called if the task is None.
     `fitted` is `dict` if the machine is fitted at the end of the task, else None.
     """
     if task is not None:
@@ -735,8 +739,8 @@ def _train_pair(
 ) -> BinaryModel:
     """Train one pair of classes within its part of the remaining time.
 
-    `share` is the allowance of all pairs, and the number by which its remaining seconds are
-    divided; None without a time limit.
+    `share` contains the allowance of all pairs, and the divisor of its remaining seconds; it is
+    None without a time limit.
     """
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored: `_store` raises if the solution is not finite
@@ -753,8 +757,8 @@ def without_false_bounds(
 ) -> Sequence[BinaryModel]:
     """Set the bound of a model to minus infinity if the kernel matrix of its rows is indefinite.
 
-    With an indefinite matrix the training problem is nonconvex, and its dual objective values are
-    not lower bounds.
+    With an indefinite matrix the training problem is nonconvex, so dual objective values are not
+    lower bounds.
     """
     if gram is None:
         return models

@@ -59,7 +59,7 @@ def imported(path: str) -> Any:
 
 
 class AnyValue:
-    """Valid values of a parameter of a foreign classifier, which checks its parameters itself."""
+    """Valid values of a parameter of a foreign classifier; the classifier itself checks them."""
 
     numeric = False
 
@@ -132,8 +132,9 @@ class ForeignClassifier:
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
         """Return decision values whose one-vs-one vote equals the prediction of the classifier.
 
-        For two classes, the magnitude is the decision value of the classifier, the distance of its
-        probability to 1/2, or 1 if the classifier has neither.
+        For two classes, the magnitude is the absolute decision value of the classifier. Without
+        decision function, the magnitude is the distance of the probability from 1/2. If the
+        classifier has no probabilities either, the magnitude is 1.
 
         Returns
         -------

@@ -61,7 +61,7 @@ class Param:
     optional : bool, default=False
         Whether None is valid.
     boolean : bool, default=False
-        Whether True and False are valid, and numbers are not.
+        Whether True and False are valid instead of numbers.
     mapping : bool, default=False
         Whether a mapping is valid whose values are positive numbers.
     function : bool, default=False

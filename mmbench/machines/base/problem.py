@@ -24,8 +24,8 @@ from mmbench.solvers.result import relative_gap
 STORED_ROWS = 3000
 
 #: Maximum number of features for which rows of an ``rbf`` kernel matrix are computed one by one, at
-#: their first use. CPU time of an SVM relative to the whole matrix by a matrix product: 1/2 on the
-#: 325 pairs of Letter (16 features), 1/6 on 5300 rows of Banana (2 features).
+#: their first use. Compared with one matrix product for the whole matrix, the CPU time of an SVM is
+#: 1/2 on the 325 pairs of Letter (16 features), and 1/6 on 5300 rows of Banana (2 features).
 LAZY_FEATURES = 64
 
 #: Statuses that are changed to "optimal" if the gap and the violation are within the tolerances.
@@ -35,9 +35,9 @@ UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 #: a larger excess the certificate is refused.
 FALSE_BOUND_EXCESS = 1e-3
 
-#: Maximum number of rows for which predictions are computed with a sparse array of coefficients:
-#: each support vector has entries for c (c - 1) / 2 pairs of c classes, of which at most c - 1 are
-#: not zero.
+#: Maximum number of rows for which predictions are computed with a sparse array of coefficients.
+#: With c classes, a support vector has one coefficient for each of the c (c - 1) / 2 pairs; at most
+#: c - 1 of these coefficients are not zero.
 FEW_ROWS = 32
 
 #: Maximum size of a block of kernel values in prediction, in bytes.
@@ -131,8 +131,8 @@ class BinaryModel:
     state : object
         Data for a warm start at the next grid point; only the machine reads them.
     scores : ndarray of shape (n_all,) or None
-        ``f(z) - b`` at all rows of the stored matrix of a `PartProblem`; None if training has not
-        computed these values, and the search has to compute them.
+        ``f(z) - b`` at all rows of the stored matrix of a `PartProblem`; None if the training does
+        not compute these values.
     """
 
     intercept: float
@@ -191,14 +191,14 @@ class Fit:
 
 
 def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
-    """Return a certificate whose status follows from its gap and violation, for all machines alike.
+    """Return a certificate whose status follows from its gap and its violation.
 
     A solution is optimal if its relative gap and its largest violation are within the tolerances,
     regardless of the status that the solver reports. A lower bound above the objective of a
-    feasible solution is a contradiction: if the excess is larger than rounding errors, the status
-    is ``failed`` and the bound is minus infinity. A smaller excess lowers the bound, to the
-    objective if the excess is within the gap tolerance or the solution is infeasible, else to minus
-    infinity.
+    feasible solution is a contradiction. If the excess is larger than rounding errors, the status
+    is ``failed`` and the bound is minus infinity. If the excess is smaller, the bound is lowered:
+    to the objective if the excess is within the gap tolerance or the solution is infeasible,
+    otherwise to minus infinity.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
 def out_of_time(model: BinaryModel) -> BinaryModel:
     """Set the status ``time_limit``; `judged` changes it to "optimal" if the gap is closed.
 
-    Statuses that do not result from an early stop, for example ``trivial``, are kept.
+    Statuses that do not depend on the remaining time, for example ``trivial``, are kept.
     """
     if model.fit.status not in (Status.OPTIMAL, Status.STOPPED_BY_RULE, Status.FAILED, *UNPROVEN):
         return model
@@ -294,7 +294,7 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
     if not n_support:
         return out
     if n == 1 and kernel.name == "rbf" and not (issparse(X) or issparse(support)):
-        distances = row_squares(support - X)  # needs no centred copy and no squares
+        distances = row_squares(support - X)  # faster than centred rows and their inner products
         return (coef @ kernel.apply(distances))[None, :]
     expansion = KernelRows(kernel, support, dtype=coef.dtype)
     step = max(1, BLOCK_BYTES // (coef.dtype.itemsize * n_support))

@@ -126,19 +126,21 @@ def _own_groups(root: Path) -> Iterator[Path]:
             yield from (base / group for group in (relative, *relative.parents))
 
 
-#: Memory footprint of the reference linear program, in units of one Gram matrix: two copies of the
-#: dense matrix in sparse format (12 bytes per number), and the factors of the solver.
+#: Memory footprint of the reference linear program, in units of one Gram matrix. It consists of two
+#: copies of the dense matrix in sparse format (12 bytes per number) and the solver's factors.
 REFERENCE_GRAMS = 8
 
-#: Solvers of other packages, to which machines that train in parts pass their whole Gram matrix.
+#: Solvers of other packages that need the whole Gram matrix, even if the machine can train in
+#: parts.
 WHOLE_GRAM = ("libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 
 #: Workspace of a solver without a stored Gram matrix: number of floats per row, and number of
 #: copies of X.
 ROW_VECTORS, ROW_COPIES = 70, 2
 
-#: Upper bounds on the workspace for blocks of the Gram matrix, in n x n matrices: in general, and
-#: for a system of at most SMALL_PART_ROWS rows, which needs a 2n x 2n factorisation.
+#: Upper bounds on the workspace for blocks of the Gram matrix, in units of one n x n matrix:
+#: PART_GRAMS in general, and SMALL_PART_GRAMS for at most SMALL_PART_ROWS rows, for which a matrix
+#: of order 2n is factorised.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 

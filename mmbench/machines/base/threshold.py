@@ -4,18 +4,18 @@
 
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
-For every penalty on w, the optimal b minimises the loss for the optimal w. The dual multipliers
-satisfy ``0 <= a_i <= C`` and, since the penalty does not depend on b, ``y'a = 0``.
+For every penalty on w, the optimal b minimises the sum of the losses at the optimal w. The dual
+multipliers satisfy ``0 <= a_i <= C`` and, since the penalty does not depend on b, ``y'a = 0``.
 
 `optimal_bias`. The threshold with the fewest training errors (MAMC paper, section 2.3) solves
 
     f(x) = s(x) + b,     minimise   E_R = #{i : xi_i > 0},   then   E_S = sum_i xi_i
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
 
-A candidate is a gap between two consecutive sorted scores, the lower score of class 2 (-1) and the
-upper score of class 1 (+1): the threshold -b is the centre of the gap and rho is half its width
-(20). No other threshold has fewer errors than the best candidate, except possibly the two
-thresholds that assign all points to one class, which the paper excludes.
+A candidate is a gap between two consecutive sorted scores; the lower score belongs to class 2 (-1)
+and the upper score to class 1 (+1). The threshold -b is the centre of the gap, and rho is half its
+width (20). No other threshold has fewer errors than the best candidate, except possibly the two
+thresholds that assign all points to one class; the paper excludes these two thresholds.
 
 With row weights s, ``E_R`` is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S = sum_i s_i
 xi_i``.
@@ -35,15 +35,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: Relative difference below which two sums of weights, and errors, slacks or margins of two
-#: candidates, are considered equal.
+#: Relative difference below which two sums of weights are considered equal, and also two errors,
+#: slacks or margins of candidates.
 TIE = 1e-12
 
 
 def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     """Return the s >= 0 that minimises ``s length + sum_i p_i max(0, 1 - s m_i)``.
 
-    m are the margins of all rows with penalties p. If the function decreases without limit, the
+    m_i is the margin and p_i the penalty of row i. If the function decreases without limit, the
     result is 1.
 
     Examples
@@ -52,7 +52,7 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     2.0
     """
     order = np.argsort(-margins)[: int((margins > 0).sum())]
-    # entry j of the cumulative sum belongs to the j largest margins, which reach 1 first
+    # entry j is the sum over the j largest margins; as s grows, these margins reach 1 first
     reached = np.append(0.0, np.cumsum((penalties * margins)[order]))
     rising = np.flatnonzero(length - penalties @ margins + reached >= 0)
     if not len(rising):

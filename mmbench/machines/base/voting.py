@@ -68,9 +68,9 @@ def n_ties(counts: NDArray) -> int:
 
 
 def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> NDArray:
-    """Return the votes of each class, shifted by less than half a vote by its decision values.
+    """Return the votes of each class plus a term below half a vote from its decision values.
 
-    The winning class of `resolve_votes` has the largest score, unless `break_ties` is set.
+    Unless `break_ties` is set, the class selected by `resolve_votes` has the largest score.
     """
     counts = votes(decisions, n_classes)
     return scores_of_votes(counts, summed_decisions(decisions, n_classes), break_ties)
@@ -84,8 +84,9 @@ def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
 def scores_of_votes(counts: NDArray, confidence: NDArray, break_ties: bool = False) -> NDArray:
     """Return class scores from votes and summed decision values.
 
-    The scores of two classes are the summed decision values alone. With `break_ties`, the decision
-    values rank classes with equal votes; else the winning class of `resolve_votes` is the first.
+    With two classes, the scores are the summed decision values alone. With `break_ties`, the
+    decision values rank classes with equal votes; otherwise the class selected by `resolve_votes`
+    has the largest score.
     """
     if counts.shape[1] == 2:
         return confidence

@@ -1,4 +1,4 @@
-"""The F-SVM's alternation of SVMs for a fixed M and M-steps for fixed hyperplanes.
+"""The F-SVM's alternation: SVMs for a fixed M, and M-steps for fixed hyperplanes.
 
 W has one column per pair of classes. In units with rho = 1, an M-step decreases
 
@@ -43,7 +43,7 @@ def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEP
     diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
-    # if the sum of all possible steps keeps the eigenvalues above the floor, no step is projected
+    # no projection is needed if the eigenvalues stay above the floor after all possible steps
     far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):
@@ -118,11 +118,11 @@ def alternate(
 ) -> JointSolution:
     """Alternate SVMs and M-steps from the semi-whitening ``M = S^{-1/2}``, equation (17).
 
-    `first` are the semi-whitened rows of each pair. The alternation ends after `rounds` rounds or
-    if a round decreases the objective by at most the fraction `decrease`. If eps is positive, the
-    M-step is the closed form for ``WW' + eps I``, otherwise gradient steps. `max_steps` is the
-    maximum number of iterations of the SVM solver per pair. The `status` of the solution is the
-    status of the SVMs; its `state` is the multipliers of round 0.
+    `first` contains the semi-whitened rows of each pair. The alternation ends after `rounds` rounds
+    or if a round decreases the objective by at most the fraction `decrease`. If eps is positive, an
+    M-step is the closed form for ``WW' + eps I``; otherwise it consists of gradient steps.
+    `max_steps` is the maximum number of iterations of the SVM solver per pair. The `status` of the
+    solution is the status of the SVMs, and its `state` contains the multipliers of round 0.
     """
     route = "semi-whitened SVM" if not rounds else "closed M-steps" if eps else "gradient M-steps"
     few = max(len(pair.y) for pair in first) <= INTERIOR_ROWS_IN_SEARCH
@@ -188,10 +188,10 @@ def _value(M: NDArray, planes: Hyperplanes, s: NDArray, C: float, eps: float) ->
 def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
     """Return a lower bound of the optimum with ``WW' + eps I`` in place of ``WW'``.
 
-    For multipliers in the feasible set of `lower_bound`, the minimum of the Lagrangian over W, b
-    and M is ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``. Several factors scale the multipliers
-    into this set, to its boundary or further inside, because the matrix root has an infinite slope
-    at the boundary. The largest bound is returned.
+    For multipliers a in the feasible set of `lower_bound`, the minimum of the Lagrangian over W, b
+    and M is ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``. The multipliers are scaled to the
+    boundary of this set, and by several smaller factors, since the slope of the matrix root is
+    infinite at the boundary. The largest of these bounds is returned.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

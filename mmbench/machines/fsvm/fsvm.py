@@ -4,12 +4,12 @@
     subject to             t_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0                           (12)
 
 S is the total scatter matrix divided by n, A the transformation and ``M = A'A``. ``tr(MS)``
-replaces the radius of the smallest ball around the points A x_i. All one-vs-one pairs of classes
-share M. With a kernel, the rows are the first components of kernel PCA.
+replaces the squared radius of the smallest ball around the points A x_i. All one-vs-one pairs of
+classes share M. With a kernel, the rows are the first components of kernel PCA.
 
-With row weights s (`sample_weight`), (12) has ``C sum_i s_i xi_i``, and S is
-``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i`` around the weighted mean m. Class weights are factors
-of the penalties on slack only: S is the same for all pairs.
+With row weights s (`sample_weight`), the penalty in (12) is ``C sum_i s_i xi_i``, and S is
+``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i`` with the weighted mean m. Class weights only change
+the penalties on slack, since S is the same for all pairs.
 
 The minimum of (12) over M is
 
@@ -43,10 +43,10 @@ opt     "reference"         ``solver="reference"``           one cone program, s
                                                              several pairs
 ======= =================== ================================ ======================================
 
-With a kernel the time of "pg" grows like n^3, because the number k of components grows with n, and
-no part dominates: at 2000 rows (50 normal features, rbf, gamma = 0.02) the M-steps take 40 % of the
-time, the SVMs 21 %, the eigendecomposition 14 %, all else 25 %. Half the time would need faster
-routes for at least two of these parts.
+With a kernel the time of "pg" grows like n^3, because the number k of components grows with n. No
+part dominates: at 2000 rows (50 normal features, rbf, gamma = 0.02) the M-steps take 40 % of the
+time, the SVMs 21 %, the eigendecomposition 14 %, all else 25 %. To halve the time, at least two of
+these parts would have to be faster.
 
 References
 ----------
@@ -88,8 +88,8 @@ from mmbench.machines.svm import FEW_ROWS, SVM
 KERNEL_SHARE = 0.9
 #: Tolerance for the relative gap of the ADMM, as a multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
-#: Factor of `tol` outside a search, if no pair has more rows than the SVM's FEW_ROWS. Then a row of
-#: weight 2 and two equal rows give the same decisions to seven digits.
+#: Factor of `tol` outside a search, if no pair has more rows than the SVM's FEW_ROWS. With this
+#: factor, a row of weight 2 and two equal rows give the same decisions to seven digits.
 FEW_ROWS_FACTOR = 1e-3
 #: Largest valid C / sqrt(rho); its inverse is the smallest valid value. Beyond this range, products
 #: and powers of C / sqrt(rho) leave the range of double precision.
@@ -103,12 +103,12 @@ class FSVM(WeightedClassifier, JointClassifier):
     ----------
     fits_ : list of Fit
         One certificate per pair of classes. `objective` is (12) summed over all pairs (plus
-        ``eps tr(M^{-1})/2`` for "eps") and `bound` a dual value, so that the optimum lies between
-        them; all pairs have the same `objective` and `bound`. `status` is "optimal" if objective
-        and bound agree to the tolerance, "stopped_by_rule" if `rounds` or `decrease` ended an
-        alternation earlier, or the status of an SVM that was not solved. `extra` has "rounds",
-        "objectives" (after 0, 1, ... rounds) and "eigenvalues" (smallest and largest eigenvalue of
-        M).
+        ``eps tr(M^{-1})/2`` for "eps"), and `bound` is a dual value; the optimum lies between them.
+        All pairs have the same `objective` and `bound`. `status` is "optimal" if objective and
+        bound agree to the tolerance, and "stopped_by_rule" if `rounds` or `decrease` ended an
+        alternation earlier. If an SVM was not solved, `status` is the status of this SVM. `extra`
+        contains "rounds", "objectives" (after 0, 1, ... rounds) and "eigenvalues" (smallest and
+        largest eigenvalue of M).
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
@@ -126,9 +126,9 @@ class FSVM(WeightedClassifier, JointClassifier):
     True
     """
 
-    # `gram_copies`: the kernel matrix, its components and eigenvectors, five transformed copies of
-    # the components, and the SVM's Gram matrix; with a linear kernel, the components have as many
-    # columns as the rows
+    # `gram_copies` are the kernel matrix, its components and eigenvectors, five transformed copies
+    # of the components, and the SVM's Gram matrix. With a linear kernel, the number of components
+    # is at most the number of features.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=11, linear_gram_copies=3)
     search_space: ClassVar[SearchSpace] = JointClassifier.search_space.extended(
         {"C": ("C", tuple(10.0 ** (k / 2) for k in range(-6, 7)))},
@@ -143,7 +143,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         single_precision=False,
     )
     version: ClassVar[int] = 3
-    #: Version 1: another algorithm computes the components if few of them are needed for many rows.
+    #: Version 1: if few components of many rows are needed, another algorithm computes them.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -246,7 +246,7 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     @property
     def _rule(self) -> tuple:
-        """Parameters of the algorithm, which are the key of its warm starts."""
+        """Parameters of the algorithm, used as the key of its warm starts."""
         return self.variant, self.eps, self.rounds, self.decrease, self.solver, self.tol
 
     @property
@@ -330,8 +330,8 @@ class FSVM(WeightedClassifier, JointClassifier):
 class ComponentSpace:
     """The components of the training rows, and the transformed rows and warm starts of a grid.
 
-    `weights` are factors of the penalties on slack, one array per pair; `states` are the warm
-    starts by algorithm.
+    `weights` contains the factors of the penalties on slack, one array per pair. `states` contains
+    the warm starts by algorithm.
     """
 
     def __init__(
@@ -358,9 +358,9 @@ class ComponentSpace:
         return self._transformed[name]
 
     def models(self, found: JointSolution, seconds: float, rho: float) -> list[BinaryModel]:
-        """Return one model per pair in units with the given rho.
+        """Return one model per pair, in units with the given rho.
 
-        The objective is multiplied by sqrt(rho), and M is divided by sqrt(rho).
+        The change of units multiplies the objective by sqrt(rho) and divides M by sqrt(rho).
         """
         scale = float(np.sqrt(rho))
         extra = {

@@ -7,15 +7,15 @@ one column per pair of classes. The minimum of (12) over M is
 
 One pair (`solve_pair`). F* is the objective of an SVM on whitened rows, except that the norm is not
 squared. Its minimiser is the solution v(C') of the SVM with a penalty C' that satisfies
-``C' = c ||v(C')||``, ``c = C / sqrt(2)``. The length of v(C') increases with C'. Secant steps in a
-bracket find C', and each SVM has the last SVM as warm start. If no C' exists, w = 0 is optimal.
+``C' = c ||v(C')||`` with ``c = C / sqrt(2)``. The length of v(C') increases with C'. Secant steps
+in a bracket find C'; each SVM starts from the previous SVM. If no C' exists, w = 0 is optimal.
 
 Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
 two terms of F* separately, under the constraint ``U = V``. Each column of U solves an SVM on
-whitened rows, with a quadratic penalty on its distance to a given vector. V is U with its singular
-values shrunk. The whitened Gram matrices never change, and each SVM has the last SVM as warm start.
-Alternation over M and W, as in the paper or with a decreasing eps, takes hundreds of times as long
-to reach the same gap.
+whitened rows, with a quadratic penalty on the distance to a given vector. V is U with its singular
+values shrunk. The whitened Gram matrices never change, and each SVM starts from the previous SVM.
+An alternation over M and W, as in the paper or with a decreasing eps, takes hundreds of times as
+long to reach the same gap.
 
 References
 ----------
@@ -54,16 +54,17 @@ SVM_SHARE_OF_GAP = 0.5
 #: Maximum number of ADMM rounds, over-relaxation factor, and number of rounds per penalty update.
 MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 
-#: Factor of the SVMs' tolerance after a round in which their gaps exceed their tolerance.
+#: Factor by which the tolerance of the SVMs is multiplied if their gaps are too large.
 TIGHTENING_FACTOR = 1 / 8
 
-#: The ADMM penalty is multiplied by the root of the ratio of primal to dual residual, if this
-#: factor or its inverse exceeds the first constant. The second constant is the maximum of both.
+#: The ADMM penalty is multiplied by a factor, the square root of the ratio of primal to dual
+#: residual, if the factor or its inverse exceeds SMALLEST_PENALTY_CHANGE. Factor and inverse are
+#: limited to LARGEST_PENALTY_CHANGE.
 SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 
 class WhitenedSVM(NamedTuple):
-    """The last SVM of a search for C'; it is the warm start of the search for another C."""
+    """The last SVM of a search for C', the warm start of a search for another C."""
 
     #: Penalty C' of this SVM.
     penalty: float
@@ -102,7 +103,7 @@ def solve_pair(
         starts = None if start is None else [penalty / start.penalty * start.u]
         planes = train_hyperplanes(
             rows, [whitened], penalty, starts, tol, gap_tolerance=SVM_SHARE_OF_GAP * gap_tolerance
-        )  # scaled multipliers at their upper bound remain at this bound
+        )  # scaling by the ratio of the penalties keeps multipliers at their upper bound
         length = max(sqrt(max(planes.norm, 0.0)), 1e-300)
         start = WhitenedSVM(penalty, planes.u[0], length, search.slope)
         iterations += planes.iterations[0]
@@ -120,7 +121,8 @@ def solve_pair(
             break
     value, W, b = best
     if value - bound > gap_tolerance * value:
-        # if C is large and a margin is below 1 by rounding, a slightly longer w has no slack
+        # for a large C, a margin that is below 1 by rounding costs much slack; a slightly longer w
+        # has no slack
         (index, y), costs = rows.pairs[0], C * rows.costs[0]
         margins = y * (rows.Z[index] @ W[:, 0] + b[0])
         length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))
@@ -148,8 +150,8 @@ def solve_pair(
 class SecantSearch:
     """Search for the root of an increasing function by secant steps, safeguarded by a bracket.
 
-    SciPy's root finders need an initial bracket, which takes as many function values as this whole
-    search.
+    SciPy's root finders need an initial bracket. Finding this bracket takes as many function values
+    as the whole search here.
 
     Examples
     --------

@@ -9,10 +9,10 @@ The change of units is exact: with ``M = N / sqrt(rho)``
 so that the optimum depends on C / sqrt(rho) alone, up to the factor sqrt(rho). All variants are
 computed in units with rho = 1, and a grid over C and rho needs one training per ratio.
 
-The result of the paper's algorithm 1, in contrast, also depends on rho. Its step sizes and its
-floor for eigenvalues apply to M = N / sqrt(rho); here they apply to N. For example, at
-C / sqrt(rho) = 0.1 on standardised Heart, objective / sqrt(rho) of algorithm 1 is 23.7, 17.3 and
-16.4 for rho = 2^-8, 1 and 2^4; the optimum is 12.7.
+The result of the paper's algorithm 1, in contrast, also depends on rho, since its step sizes and
+its lower bound on eigenvalues apply to M. Here they apply to N. For example, at C / sqrt(rho) = 0.1
+on standardised Heart, objective / sqrt(rho) of algorithm 1 is 23.7, 17.3 and 16.4 for rho = 2^-8, 1
+and 2^4; the optimum is 12.7.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,17 +35,17 @@ from mmbench.solvers.svm_dual.qp import (
 )
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
-#: Tolerance from which SVMs are solved to few digits, as in a search.
+#: With a tolerance of at least this value, SVMs are solved to few digits, as in a search.
 SEARCH_TOL = 1e-4
 
-#: Number of rows of a pair above which the interior point is faster than pairwise steps, in a
-#: search and at tolerances below `SEARCH_TOL` (3 and 30 times as fast on 4000 rows of LFW and
-#: Ringnorm). Minimum number of rows per component for the interior point.
+#: Number of rows of a pair above which the interior point is faster than pairwise steps: in a
+#: search, and at tolerances below `SEARCH_TOL` (3 and 30 times as fast on 4000 rows of LFW and
+#: Ringnorm). The last constant is the minimum number of rows per component for the interior point.
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
 
-#: At tolerances below `SEARCH_TOL` and with at least FEWER_INTERIOR_ROWS rows, the interior point
-#: replaces pairwise steps after STEPS_PER_ROW steps per row; in all other cases it replaces them
-#: after STEPS_BEFORE_INTERIOR steps.
+#: The interior point replaces pairwise steps that do not converge. It replaces them after
+#: STEPS_PER_ROW steps per row if the tolerance is below `SEARCH_TOL` and the pair has at least
+#: FEWER_INTERIOR_ROWS rows, otherwise after STEPS_BEFORE_INTERIOR steps.
 FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
 
 
@@ -57,7 +57,7 @@ class PairRows:
     rows: NDArray
     #: Labels -1.0 or +1.0. Shape (n_p,).
     y: NDArray
-    #: Factors of C in the penalty on slack, shape (n_p,), or 1.
+    #: Factors of C in the penalties on slack: an array of shape (n_p,), or the number 1.
     weights: NDArray | float
 
     @cached_property
@@ -83,7 +83,7 @@ class JointRows:
     s: NDArray
     #: Row indices and signs (-1.0, +1.0) of each pair of classes.
     pairs: list[tuple[NDArray, NDArray]]
-    #: Factors of C in the penalty on slack for each pair: 1, or an array.
+    #: Factors of C in the penalties on slack; for each pair an array, or the number 1.
     weights: Sequence[NDArray | float]
 
     @property
@@ -92,7 +92,9 @@ class JointRows:
         return [c * np.ones(len(y)) for c, (_, y) in zip(self.weights, self.pairs, strict=True)]
 
     def transformed(self, root: NDArray) -> list[PairRows]:
-        """Return the rows of each pair, transformed by `root`; a vector stands for diag(root)."""
+        """Return the rows of each pair, transformed by the matrix `root`, or by the diagonal matrix
+        of a vector `root`.
+        """
         T = self.Z * root if root.ndim == 1 else self.Z @ root
         return [PairRows(T[i], y, c) for c, (i, y) in zip(self.weights, self.pairs, strict=True)]
 
@@ -101,8 +103,8 @@ class JointRows:
 class JointSolution(Result):
     """Hyperplanes of all pairs of classes and the transformation M that they share.
 
-    `value` is the objective of the F-SVM and `bound` a bound on its optimum; `violation` is the
-    largest violation of a dual constraint of an SVM.
+    `value` is the objective of the F-SVM, `bound` is a lower bound on its optimum, and `violation`
+    is the largest violation of a dual constraint of an SVM.
     """
 
     #: Normal vectors, one column per pair. Shape (k, n_pairs).
@@ -113,7 +115,7 @@ class JointSolution(Result):
     u: list[NDArray]
     #: Root of the transformation, ``M = root root'``. Shape (k, r).
     root: NDArray
-    #: Objective after 0, 1, 2, ... rounds; never increasing.
+    #: Objective values after 0, 1, 2, ... rounds; the values do not increase.
     values: list[float]
     #: Number of M-steps of an alternation; for the other algorithms, number of SVMs per pair.
     rounds: int
@@ -168,9 +170,9 @@ def train_hyperplanes(
 ) -> Hyperplanes:
     """Train the SVM of each pair on its transformed rows.
 
-    `starts`, the warm starts, are the signed multipliers of each pair from a similar problem.
-    `offsets`, one array per pair, are added to the decisions of the hyperplanes. `solver` is
-    "auto", "reference" (libsvm), or the method that is tried first, "pairwise" or "interior".
+    The warm starts `starts` are the signed multipliers of each pair in a similar problem. `offsets`
+    contains one array per pair that is added to the decisions. `solver` is "auto", "reference"
+    (libsvm), or the name of the method that is tried first, "pairwise" or "interior".
     """
     found, slack = [], 0.0
     for p, pair in enumerate(transformed):
@@ -210,8 +212,9 @@ def _attempts(
 ) -> Iterator[PiecewiseSolution]:
     """Yield the solutions of several algorithms in turn.
 
-    The algorithms are an active-set method if there is a warm start, pairwise steps unless the pair
-    has many rows, the interior point, and pairwise steps until the gap is small enough.
+    The first algorithm is an active-set method, if there is a warm start. The next algorithms are
+    pairwise steps, unless the pair has many rows, and the interior point. The last algorithm takes
+    pairwise steps until the gap is small enough.
     """
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
@@ -254,8 +257,8 @@ def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
         max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
 
     The norm is the spectral norm, and Q has one column ``q = sum_i a_i t_i z_i`` per pair. The
-    multipliers of SVMs with penalty C satisfy all constraints except the last one; a factor of at
-    most 1 scales them so that they satisfy the last constraint too. `total` is their sum before
+    multipliers of SVMs with penalty C satisfy the first two constraints. They are multiplied by a
+    factor of at most 1 so that they satisfy the last constraint too. `total` is their sum before
     scaling.
     """
     scaled = Q / np.sqrt(s)[:, None]
@@ -268,9 +271,9 @@ def constant_if_unresolved(
 ) -> JointSolution:
     """Return w = 0 for each pair whose decisions vary by less than the tolerance.
 
-    As in `PiecewiseQP.constant_if_unresolved`, the multipliers of such a pair cancel, and the
-    direction of w is arbitrary. The objective may increase by the tolerance for the gap. `eps` is
-    None if `found.value` is F*.
+    As in `PiecewiseQP.constant_if_unresolved`, the contributions of such a pair's multipliers to w
+    cancel, and the direction of w is arbitrary. Setting w = 0 may increase the objective by the
+    tolerance of the gap. `eps` is None if `found.value` is F*.
     """
     W, b, slack = found.W.copy(), found.b.copy(), 0.0
     for p, ((index, y), weights) in enumerate(zip(rows.pairs, rows.weights, strict=True)):

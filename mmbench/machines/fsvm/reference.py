@@ -2,8 +2,9 @@
 
     min  sqrt(2) g + C sum xi    subject to   t_i (q_i'v_p + b_p) >= 1 - xi_i,  xi >= 0
 
-with whitened rows q_i. For one pair of classes, g is at least the length of v (a second-order
-cone). For several pairs, g is at least the sum of the singular values of V:
+with whitened rows q_i and one column v_p of V per pair of classes. For one pair, a second-order
+cone ensures that g is at least the length of v. For several pairs, g is at least the sum of the
+singular values of V:
 
     g = (tr P + tr R) / 2,    [P V; V' R] positive semidefinite
 """
