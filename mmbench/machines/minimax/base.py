@@ -9,14 +9,14 @@ of rows of the class. A ridge is added to Sc:
 With ``scatter="sum"`` the regularized covariance is then multiplied by n_c. The spread of class c
 along a direction w is ``sqrt(w'Sc w)``, the standard deviation of its decision values.
 
-A kernel machine needs the ridge: if the rows are linearly independent in feature space, a direction
-exists that maps all rows of a class to the same number. Both spreads are then zero, and all
-criteria are infinite. The kernel form of the M4 rests on Proposition 1 of the M4 paper. This
-proposition includes the ridge; the theorem of the paper omits the ridge.
+A kernel machine needs the ridge. If the rows are linearly independent in feature space, there is a
+direction that maps all rows of a class to the same number. Without a ridge both spreads along this
+direction are zero, and all criteria are infinite. The kernel form of the M4 is based on Proposition
+1 of the M4 paper, which includes the ridge; the theorem of the paper omits the ridge.
 
 If row weights are given, the machines use weighted means, weighted covariances and a weighted
 ``tr(K)/n``, and n_c is the total weight of a class. Class weights cancel in the means and the
-covariances; the LDA uses class weights as costs of errors, and the M4 as weights of the slacks.
+covariances. In the LDA, class weights are costs of errors; in the M4, they are weights of slacks.
 
 References
 ----------
@@ -47,17 +47,17 @@ from mmbench.machines.minimax.coordinates import (
 from mmbench.machines.minimax.spread import GramSpread
 from mmbench.solvers.result import Result
 
-#: The rank of a kernel matrix is estimated from a submatrix with every k-th row and column (k >=
-#: 2). `RANK_ROWS` is the maximum number of rows of this submatrix. The kernel matrix is treated as
-#: low-rank if the rank of the submatrix is at most `LOW_RANK_SHARE` times its number of rows.
+#: The rank of a kernel matrix is estimated from a submatrix with every k-th row and column (k >= 2)
+#: and with at most `RANK_ROWS` rows. The kernel matrix is treated as low-rank if the rank of the
+#: submatrix is at most `LOW_RANK_SHARE` times its number of rows.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
 #: Lower bound on the relative ridge for the Gram route. A smaller ridge is lost in the rounding
 #: errors of a kernel matrix, but not in diagonal coordinates.
 LEAST_GRAM_RIDGE = 1e-8
 
-#: Upper bound on the squared distance of the class means in feature space, relative to the mean
-#: squared norm of a row, for which the class means are treated as equal.
+#: The class means are treated as equal if their squared distance in feature space, relative to the
+#: mean squared norm of a row, is at most this value.
 EQUAL_KERNEL_MEANS = 1e-13
 
 
@@ -95,7 +95,7 @@ class CovarianceMachine(PairwiseClassifier):
 
     @property
     def total_only(self) -> bool:
-        """Whether the machine depends on the covariances only by their sum."""
+        """Whether the machine uses the covariances only in their sum."""
         return False
 
     def solve(self, data: DiagonalData) -> BinaryModel:
@@ -155,11 +155,11 @@ class CovarianceMachine(PairwiseClassifier):
 class SpreadMachine(CovarianceMachine):
     """Base class of MPM and M4, which minimise the sum of the class spreads and have a Gram route.
 
-    Diagonal coordinates can be reused for all C, but for a kernel matrix of full rank their
-    computation takes ten times as long as a Cholesky factorization; for a low-rank kernel matrix
-    the computation time is negligible. Solver "gram" trains on the kernel matrix. Solver "auto"
-    does the same if the kernel matrix is not of low rank, `scatter` is "mean" and the ridge is at
-    least LEAST_GRAM_RIDGE. The growth of both with n is in benchmarks/peers.py.
+    Diagonal coordinates can be used for all C. Their computation takes negligible time for a
+    low-rank kernel matrix, and ten times as long as a Cholesky factorization for a kernel matrix of
+    full rank. Solver "gram" trains on the kernel matrix. Solver "auto" also trains on the kernel
+    matrix if the matrix is not of low rank, `scatter` is "mean" and the ridge is at least
+    LEAST_GRAM_RIDGE. benchmarks/peers.py measures the growth of both times with n.
 
     A subclass implements `solve` and `solve_gram`.
     """
@@ -191,8 +191,8 @@ class SpreadMachine(CovarianceMachine):
     ) -> dict[int, BinaryModel]:
         """Return the models with a closed duality gap, by index.
 
-        The other machines are trained in diagonal coordinates. After the time limit models with an
-        open gap are returned too.
+        The caller trains the other machines in diagonal coordinates. After the time limit, models
+        with an open gap are returned too.
         """
         gram, y, models = np.asarray(problem.gram, dtype=float), problem.y, {}
         unit = float(np.trace(gram)) / len(y)

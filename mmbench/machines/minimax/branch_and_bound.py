@@ -20,11 +20,12 @@ def minimise(
 ) -> tuple[Any, float]:
     """Return the best point between the first and the last of `ends`, and a lower bound.
 
-    A point, the result of `evaluate`, has the argument of the function as `at` and its `value`.
+    `evaluate` returns a point with two attributes: `at`, the argument of the function, and `value`,
+    the value of the function.
 
-    `lower` returns a lower bound on the function between two evaluated points. The search stops at
-    a relative gap of `tol`, or if the interval with the lowest bound is narrower than `narrowest`
-    times its upper end.
+    `lower` returns a lower bound on the function between two points. The search ends if the
+    relative gap is at most `tol`, or if the width of the interval with the lowest bound is at most
+    `narrowest` times its upper end.
     """
     order, best = count(), min(ends, key=lambda point: point.value)
     heap = [(lower(left, right), next(order), left, right) for left, right in pairwise(ends)]

@@ -6,7 +6,7 @@
                      q'x = 1                          (if there is a q)
 
 In (2), (3), (21) and (22) of the paper every training point has a separate cone. Two cones suffice,
-because only the two spreads of the classes occur; ``cone_a_row=True`` keeps the form of the paper.
+one per class spread; ``cone_a_row=True`` keeps the form of the paper.
 Let a be the multipliers of the rows and (z_j, zeta_j) the multipliers of the cones. The dual is
 
     max   h'a + lambda   subject to   c - R'a - sum_j (zeta_j e_{s_j} + D_j z_j) - lambda q = 0,
@@ -20,16 +20,16 @@ The programs of the M4 over (w, b, sx, sy) are
     step       min t                      the constraints of "fixed rho" with xi_i = t for all i
 
 The program "step" has t as an additional variable; rho is feasible if and only if the minimum of t
-is not positive. With a reduction (parameter nu of the M4) the last row is the constraint on the
-class means: ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and ``w'(xm - ym) >= rho (sx +
-sy) - xi_m`` in "fixed rho" and "step".
+is at most 0. With a reduction (parameter nu of the M4) the last row is the constraint on the class
+means: ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and ``w'(xm - ym) >= rho (sx + sy) -
+xi_m`` in "fixed rho" and "step".
 
 ``solver="reference"`` solves one cone program per value of rho, as the paper does. For the hard
 margin rho is found by bisection (`bisect_rho`). For the soft margin the paper maximises
 ``rho - C sum xi`` by quadratic interpolation, which converges to a local optimum. Here the
-reference minimises the convex objective of "margin" over the budget (`search_budget`); for the
-normalization "mean" it is the branch and bound of `mean`, with one cone per row and a lower bound
-for all values of rho.
+reference for the normalization "margin" minimises the convex objective over the budget
+(`search_budget`). The reference for the normalization "mean" is the branch and bound of `mean` with
+one cone per row; it gives a lower bound for all values of rho.
 """
 
 from collections.abc import Sequence
@@ -109,8 +109,8 @@ def solve_spread(
     """Solve a spread program by Clarabel, or by ECOS if `solver` is "ecos".
 
     The variables of the cone program are x and the slacks of the rows with finite penalty. With
-    `cone_a_row` every row that contains exactly one spread is stated as a separate cone. A spread
-    is left out if it has no cost and occurs only in separate cones.
+    `cone_a_row` every row that contains exactly one spread becomes a separate cone. The variable of
+    a spread is omitted if it has no cost and occurs only in such rows.
     """
     m, n = program.rows.shape
     soft, scales = np.flatnonzero(program.soft), list(program.scales)
@@ -169,9 +169,10 @@ class _Cone(NamedTuple):
 
 
 def _cones(program: SpreadProgram, own: NDArray, shared: NDArray, slack: NDArray) -> list[_Cone]:
-    """Return the separate cones ``(R_i x + xi_i - h_i)/rho >= ||D_j w||``, then the spreads.
+    """Return the cones ``(R_i x + xi_i - h_i)/rho >= ||D_j w||`` of the rows `own`, then the cones
+    of the spreads.
 
-    R_i excludes the coefficient of the spread, which is -rho.
+    R_i is the row without the coefficient -rho of the spread.
     """
     cones = []
     for i in own:
@@ -194,10 +195,10 @@ def _cones(program: SpreadProgram, own: NDArray, shared: NDArray, slack: NDArray
 def _inequalities(
     program: SpreadProgram, cones: Sequence[_Cone], shared: NDArray, slack: NDArray
 ) -> tuple[sparse.csc_array, NDArray]:
-    """Return G and h: the rows with slacks, ``xi >= 0``, and the cones (head, diagonal of root).
+    """Return G and h for the rows with slacks, for ``xi >= 0``, and for the cones.
 
-    G is built from its non-zero entries: for small programs, joining sparse blocks by SciPy takes
-    longer than the solution.
+    G is built from its non-zero entries, since for small programs joining sparse blocks by SciPy
+    takes longer than the solution.
     """
     rows, positive = program.rows[shared], slack[slack >= 0]
     at, soft = rows.nonzero(), np.flatnonzero(slack[shared] >= 0)
@@ -293,7 +294,8 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
     """Minimise the soft-margin objective over the budget ``sx + sy = 2/rho``.
 
     The objective is a convex function of the budget. The search gives no multipliers for the joint
-    problem in w, b and the budget; the program "margin" is also solved, for the lower bound.
+    problem in w, b and the budget. Therefore the program "margin" is also solved; its multipliers
+    give the lower bound.
     """
     best = problem.trivial_solution()
 

@@ -22,15 +22,15 @@ from mmbench.machines.base.estimator import row_weights
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.rows import MappedRows, Rows, blocks
 
-#: Minimum number of rows for which the transformed rows are not stored: their products with vectors
-#: are computed from the features and a linear map.
+#: With at least this number of rows, the transformed rows are not stored. Their products with
+#: vectors are then computed from the features and a linear map.
 LEAST_MAPPED_ROWS = 5000
 
 #: Variances below NO_VARIANCE times the largest variance are treated as zero if the ridge is zero.
 NO_VARIANCE = 1e-12
 
-#: Upper bound on the distance of the class means, in coordinates in which Sx + Sy = I, for which
-#: the class means are treated as equal.
+#: The class means are treated as equal if their distance, in coordinates in which Sx + Sy = I, is
+#: at most this value.
 EQUAL_MEANS = 1e-9
 
 
@@ -48,8 +48,8 @@ class DiagonalData:
     #: Variances of the positive and the negative class including the ridge, each of shape (k,).
     var_x: NDArray
     var_y: NDArray
-    #: Whether the data have a single coordinate in which both class variances are zero and the
-    #: class means differ. All machines then separate the classes with an infinite margin.
+    #: Whether the only coordinate has zero variance in both classes and separates the class means.
+    #: All machines then separate the classes with an infinite margin.
     free: bool = False
     #: Row weights, shape (n,); None for unit weights.
     weights: NDArray | None = None
@@ -118,9 +118,9 @@ def diagonalise(
 
     Let ``Sx + Sy = L L'``. The rows ``F L^-T`` have the class covariances A and I - A, and the
     eigenvectors of A diagonalise both matrices. The rows must have mean zero; the rows of `carry`
-    are transformed with the same map. If only the sum of the covariances is needed, A is not
-    computed, and I/2 is returned for both. At most four arrays of the size of `rows` exist at the
-    same time, including `rows`.
+    are transformed with the same map. With `total_only`, A is not computed, and I/2 is returned for
+    both covariances. At most four arrays of the size of `rows` exist at the same time, including
+    `rows`.
     """
     sides = _sides(y, weights)
 
@@ -191,10 +191,11 @@ def _mean(rows: Rows, side: NDArray) -> NDArray:
 def _without_ridge(
     total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, bool]:
-    """Without a ridge, return the matrix of the coordinate map, shape (d, k), and `free`.
+    """Return the matrix of the coordinate map without ridge, shape (d, k), and whether it is free.
 
     If the class means differ along a direction of zero variance in both classes, the map is the
-    projection on this direction and `free` is True. Otherwise Sx + Sy = I in the new coordinates.
+    projection on this direction and the second result is True. Otherwise Sx + Sy = I in the new
+    coordinates.
     """
     delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)
@@ -252,8 +253,8 @@ class KernelCoordinates:
     """Coordinates for other kernels: a pivoted Cholesky factor F of the Gram matrix, ``K = F F'``.
 
     The factorization stops at the numerical rank of K. A direction w is expressed by kernel
-    coefficients of the pivot rows p only: the decision values of ``a = K_pp^-1 (F w)_p`` are equal
-    to ``F w`` at the pivots and therefore at all rows.
+    coefficients of the pivot rows p alone. The decision values of the coefficients
+    ``a = K_pp^-1 (F w)_p`` are equal to ``F w`` at the pivots, and therefore at all rows.
     """
 
     def __init__(self, problem: BinaryProblem):

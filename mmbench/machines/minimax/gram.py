@@ -8,16 +8,15 @@ The matrix ``S = Sx/theta + Sy/(1 - theta)`` is factorized once, at ``theta = 1/
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
 This problem is an SVM with the kernel ``s F S^-1 F'``. Its multipliers u determine the solution
-``v = w + s S^-1 F'(u - g)``. The fixed points w = v are the solutions of the M4, for which
-``F'u = F'g``. The step size s is the harmonic mean of sx/theta and sy/(1 - theta). With this s the
-error along each direction is multiplied by a factor of at least -1 per round. The quadratic model
-is curved along w, but sx + sy is linear along w; therefore each round ends with a line search over
-the multiples of v.
+``v = w + s S^-1 F'(u - g)``. If v = w, then ``F'u = F'g`` and w is a solution of the M4. The step
+size s is the harmonic mean of sx/theta and sy/(1 - theta). With this s each round multiplies the
+error along each direction by a factor of at least -1. The quadratic model is curved along w, but
+sx + sy is linear along w; therefore each round ends with a line search over the multiples of v.
 
 The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Rows
-that violate their margin are added to the working set until no violated row is left. Every round
-gives an upper and a lower bound on the optimum. Both bounds are computed from K, so that errors of
-the factorization do not affect the bounds.
+that violate their margin are added to the working set until all rows satisfy their margin. Every
+round gives an upper and a lower bound on the optimum. Both bounds are computed from K, so that
+errors of the factorization do not affect them.
 """
 
 from collections.abc import Sequence
@@ -33,21 +32,22 @@ from mmbench.machines.minimax.spread import Direction, GramSpread
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: Size of the first working set as a fraction of all rows, and the minimum size in rows.
+#: Size of the first working set as a fraction of all rows, and its minimum size in rows.
 FIRST_ROWS_SHARE, FIRST_ROWS = 1 / 6, 600
 
 #: Maximum number of rows added per round: a fraction of the working set size, but not less than
 #: ADDED_ROWS.
 ADDED_ROWS_SHARE, ADDED_ROWS = 0.5, 100
 
-#: Margin violation above which a row is added to the working set, and KKT tolerance of its SVM.
+#: Margin violation above which a row is added to the working set. The same value is the KKT
+#: tolerance of the SVM on the working set.
 MARGIN_TOLERANCE = 1e-9
 
 #: Maximum number of SMO steps per row of the working set.
 STEPS_PER_ROW = 200
 
-#: Relative increase of the diagonal of the kernel matrix of the working set, so that this matrix is
-#: positive definite; by data type of the factor.
+#: Relative increase of the diagonal that makes the kernel matrix of the working set positive
+#: definite, by data type of the factor.
 DIAGONAL_SHIFTS = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200
@@ -58,9 +58,10 @@ def solve_gram(
 ) -> list[tuple[NDArray, MarginProblem, MarginSolution]]:
     """Minimise the objective for ascending values of C to the relative gap `tol`.
 
-    The solution for the previous C is the warm start; the first start is the solution of the MPM.
-    For each C, returns the coefficients c of a direction w = F'c, the one-dimensional problem along
-    w, and the solution of this problem with a lower bound for the full problem.
+    The iteration starts from the solution of the MPM, and for each further C from the solution for
+    the previous C. For each C, the coefficients c of a direction w = F'c are returned, with the
+    one-dimensional problem along w, and the solution of this problem with a lower bound for the
+    full problem.
     """
     state, out = None, []
     for C in penalties:
@@ -70,7 +71,7 @@ def solve_gram(
             state.change_penalty(C)
         for _ in range(MAX_ROUNDS):
             state.step()
-            # on kernel values of many orders of magnitude the iterate may overflow
+            # if kernel values differ by many orders of magnitude, the iterate may overflow
             if state.best.closed(tol) or time_is_up() or not np.isfinite(state.decision).all():
                 break
         out.append((state.best_c, state.best_line, replace(state.best, route="gram")))
@@ -117,8 +118,8 @@ class _Iteration:
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
         # The sum of the optimal multipliers is the optimal value, and each multiplier is at most C.
-        # With fewer than value/C rows in the working set, w = 0 may be optimal for the restricted
-        # problem; the iteration is slow if it starts there.
+        # If the working set has fewer than value/C rows, w = 0 may be optimal for the restricted
+        # problem, and an iteration that starts at w = 0 is slow.
         line = self._along(c, self.decision)
         value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
@@ -192,7 +193,7 @@ class _Iteration:
         factor, b = line.tuned(np.ones(1))
         value = line.value(factor, b)
         share, residual, values = 1.0, self.residual, self.values
-        # if w tends to zero, the multiple is below 1
+        # the multiple is below 1 if w tends to zero
         if not self.u.any() or value >= line.trivial[0]:
             share = max(0.0, float(self.u @ self.decision) / float(self.spreads.sum()))
             residual = self.u - share * gradient

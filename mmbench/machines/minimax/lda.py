@@ -3,12 +3,12 @@
     max over w != 0   w'(xm - ym) / sqrt(w'(Sx + Sy)w),      w = (Sx + Sy)^-1 (xm - ym)
 
 Here xm and ym are the means of the positive and the negative class, and Sx and Sy are their
-covariances. The criterion does not determine b. The intercept b is either the midpoint between the
-projected means, or it minimises the number of training errors.
+covariances. The criterion does not determine the intercept b: it is either the midpoint between the
+projected means, or the b with the fewest training errors.
 
 If `sample_weight` is given, the means, the covariances and the training errors are weighted. Class
-weights c are costs of errors and change only b. If b minimises the training errors, the class
-weights multiply the row weights of the errors. If b is the midpoint, it is shifted by
+weights c are costs of errors and change only b. If b minimises the training errors, each error has
+the product of row weight and class weight. If b is the midpoint, it is shifted by
 
     v log(c_x / c_y),      v = w'(Sx + Sy)w / 2,      w'(xm - ym) = 1
 
@@ -46,8 +46,8 @@ class LDA(WeightedClassifier, CovarianceMachine):
     ----------
     fits_ : list of Fit
         One certificate per class pair. `objective` is ``sqrt(w'(Sx + Sy)w)`` at
-        ``w'(xm - ym) = 1``, the reciprocal of the criterion; `bound` is the dual value. If the
-        class means are equal, the status is ``trivial`` and the larger class is predicted.
+        ``w'(xm - ym) = 1``, which is the reciprocal of the criterion; `bound` is the dual value. If
+        the class means are equal, the status is ``trivial`` and the larger class is predicted.
 
     Examples
     --------

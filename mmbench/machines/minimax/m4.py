@@ -17,8 +17,8 @@ it is the SVM with the Mahalanobis norm. In "margin" both classes have the margi
 and requires a search over rho.
 
 With row and class weights s the penalty of a row is ``C s_i``, and means and covariances are
-weighted. The sums (31), (32) of the constraints then have the total weights of the classes in place
-of N_x and N_y, so the theta of (34)-(37) is the share of the positive class in the total weight.
+weighted. In (31) and (32) the total weights of the classes replace N_x and N_y, so theta in
+(34)-(37) is the weight of the positive class divided by the total weight.
 
 Routes of ``solver="auto"`` for n rows and k diagonal coordinates (`Fit.route`); benchmarks/peers.py
 compares them with the reference (programs) and with the SVM (growth):
@@ -30,8 +30,8 @@ compares them with the reference (programs) and with the SVM (growth):
     branch and bound  "mean": one cone program per value of rho
     closed form       equal class means, zero variance, or a class without constraints
 
-``solver="reference"`` solves one cone program per value of rho ("rho search"), as the paper does,
-see `cones`. The paper's quadratic interpolation, which finds a local optimum of rho, is not used.
+``solver="reference"`` solves one cone program per value of rho ("rho search"), as in the paper (see
+`cones`). The paper's quadratic interpolation, which finds a local optimum of rho, is not used.
 
 References
 ----------

@@ -36,15 +36,15 @@ from mmbench.machines.minimax.problem import MarginProblem
 from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 
-#: Tolerance of the dual equation, relative to the tolerance of the objective, for a w whose spreads
-#: are twice the spreads of the solution.
+#: Tolerance of the dual equation. It is relative to the tolerance of the objective, and stated for
+#: a w whose spreads are twice the spreads of the solution.
 RESIDUAL_SHARE = 0.2
 
-#: Least tolerance that is passed to the solver of the cone programs.
+#: Smallest tolerance that is passed to the solver of the cone programs.
 LEAST_SOLVER_TOL = 1e-13
 
-#: Maximum number of values of rho, each twice the value before, that are tried as the upper end of
-#: the search.
+#: Maximum number of values of rho that are tried as the upper end of the search; each value is
+#: twice the previous value.
 MAX_ENDS = 30
 
 #: Maximum number of steps in the search for an interval around gamma; the step length is multiplied
@@ -91,7 +91,7 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     while ends[-1].weight * C < 1.0 and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
     # In intervals narrower than 0.1 * tol the accuracy of the multipliers limits the lower bound.
-    # If the optimal rho is nearly zero, the search stops at an interval of this width.
+    # Therefore the search stops at this relative width.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
     # if C is near `least_penalty`, no upper bound on rho is found
     if ends[-1].weight * C < 1.0:
@@ -116,9 +116,9 @@ def least_penalty(problem: MarginProblem) -> float:
 class _RhoSearch:
     """Solutions of "fixed rho", and lower bounds on the objective at other values of rho.
 
-    The rows, C and rho are divided by kappa, so that the spreads of the MPM sum to 1. In the units
-    of the problem the solver's errors in the spreads are multiplied by rho in the slacks of all
-    rows; with a ridge of 1e-8 kappa is above 1000, and the gap stays above 1e-6.
+    The rows, C and rho are divided by kappa, so that the spreads of the MPM sum to 1. Without this
+    scaling, rho would multiply the solver's errors in the spreads, and these errors would be in the
+    slacks of all rows. With a ridge of 1e-8, kappa is above 1000 and the gap would stay above 1e-6.
     """
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
@@ -134,7 +134,7 @@ class _RhoSearch:
         problem, (n, k) = self.problem, self.problem.rows.shape
         program = fixed_program(problem, at)
         a_row = self.solver == "reference" and at > 0
-        # the errors of the solver are absolute, and the gap is relative to the objective
+        # the solver's errors are absolute, but the gap is relative to the objective
         tol = max(LEAST_SOLVER_TOL, min(1e-9, 1e-3 * self.tol) * min(1.0, abs(self.lowest)))
         found = solve_spread(program, self.solver, tol, cone_a_row=a_row)
         self.iterations += found.iterations
@@ -203,8 +203,8 @@ class _RhoSearch:
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:
-            """Return max(||p||, ||q||) times ``rho * weight``, minus the upper bound on this
-            product.
+            """Return the smallest possible ``rho * weight * max(||p||, ||q||)`` minus its upper
+            bound.
             """
             target = point.target + gamma * self.problem.delta
             if not target.any():

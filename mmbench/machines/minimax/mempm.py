@@ -5,8 +5,9 @@
                  w'(xm - ym) = 1,      kap(u) = sqrt(u / (1 - u))
 
 alpha and beta are lower bounds on the accuracies of the positive and the negative class over all
-distributions with the given means and covariances; in the MPM alpha = beta. At the optimum
-``kap(alpha) sx + kap(beta) sy = 1``. For a given beta the largest kap(alpha) is therefore
+distributions with the given means and covariances. In the MPM, alpha = beta. At the optimum
+``kap(alpha) sx + kap(beta) sy = 1`` with the spreads ``sx = sqrt(w'Sx w)`` and
+``sy = sqrt(w'Sy w)``. For a given beta the largest kap(alpha) is therefore
 ``max over w (1 - kap(beta) sy) / sx``, the maximum of a ratio of a concave and a convex function.
 The decision function is ``f(z) = w'z - b'``.
 
@@ -15,8 +16,7 @@ positive class divided by the total weight.
 
 The problem may have several local optima; beta is determined by branch and bound. The minimum of
 ``kap(alpha) sx + kap(beta) sy`` over w is a concave function of (kap(alpha), kap(beta)). Therefore
-the largest kap(alpha) is a convex function of kap(beta): between two points its graph lies below
-the chord.
+the largest kap(alpha) is a convex function of kap(beta), and its graph lies below each chord.
 
 References
 ----------
@@ -49,10 +49,10 @@ MAX_RATIO_ROUNDS = 60
 #: Upper bound on kap(alpha) and kap(beta), which are infinite for a class of zero spread.
 MAX_KAPPA = 1e12
 
-#: Maximum ratio of the larger to the smaller kap at the ends of a chord (values of the smaller kap
-#: below 1 are replaced by 1) for which `least_error` is used as a lower bound. Up to this ratio the
+#: `least_error` is used as a lower bound if the ratio of the larger to the smaller kap at the ends
+#: of a chord is at most this value; a smaller kap below 1 is replaced by 1. Up to this ratio the
 #: minimum error on random chords agrees with a fine grid to 1e-13. At 100 times this ratio the
-#: roots of the polynomial are inaccurate: the result is up to 1e-4 too large for a lower bound.
+#: roots of the polynomial are inaccurate, and the result is up to 1e-4 too large for a lower bound.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -126,7 +126,7 @@ class _BetaSearch:
         positive, negative = data.totals
         self.theta = positive / (positive + negative)
         self.iterations = 0
-        # At the largest kap(beta) w minimises the spread of the negative class, and kap(alpha) = 0.
+        # at the largest kap(beta), w minimises the spread of the negative class
         self.narrowest = self._weighted(0.0, 1.0).w
         _, spread = self._spreads(self.narrowest)
         self.limit = min(1.0 / spread, MAX_KAPPA) if spread > 0 else MAX_KAPPA
@@ -165,7 +165,7 @@ class _BetaSearch:
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
         """Return a lower bound on the error between two values of beta.
 
-        The upper bound on kap(alpha) between them is the chord, or the value at the smaller beta.
+        Between them, kap(alpha) is at most the chord, and at most its bound at the smaller beta.
         """
         monotone = error(self.theta, left.most_x, right.kappa_y)
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)
@@ -176,8 +176,8 @@ class _BetaSearch:
     def _refuted(self, kappa_x: float, kappa_y: float) -> float:
         """Return an upper bound on kap(alpha) over all directions, by a search with growing steps.
 
-        A number kap(alpha) is an upper bound if a dual value proves that the minimum of
-        ``kap(alpha) sx + kap(beta) sy`` over w is at least 1.
+        A number k is an upper bound if a dual value proves that ``k sx + kap(beta) sy`` is at least
+        1 for all w.
         """
         step = 1e-10 * max(1.0, kappa_x)
         while kappa_x + step < MAX_KAPPA:
@@ -221,7 +221,7 @@ def error(theta: float, kappa_x: float, kappa_y: float) -> float:
 def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) -> float:
     """Return the minimum error on the chord between two points in the plane of the kap values.
 
-    `x` has the kap(alpha) of both points, and `y` the kap(beta).
+    `x` contains kap(alpha) of both points, and `y` contains kap(beta).
 
     Examples
     --------

@@ -103,7 +103,7 @@ class MPM(WeightedClassifier, SpreadMachine):
 def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "auto") -> Direction:
     """Minimise sx + sy over all w with ``target'w = 1``, in diagonal coordinates.
 
-    Solvers "auto" and "gram" call `minimax_direction`; the others solve a cone program.
+    Solvers "auto" and "gram" call `minimax_direction`; other solvers solve a cone program.
     """
     if solver in ("auto", "gram"):
         return minimax_direction(target, var_x, var_y)

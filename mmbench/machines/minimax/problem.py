@@ -3,11 +3,11 @@
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),
     sx = ||Sx^{1/2} w||,  sy = ||Sy^{1/2} w||
 
-This program is the normalization "margin". Its constraints differ from (2), (3) of the paper by a
-shift of b: if ``rho = 2/(sx + sy)``, then ``rho sx = 1 + (sx - sy)/(sx + sy)``.
+This program is the normalization "margin". Its constraints are (2), (3) of the paper with another
+b: for ``rho = 2/(sx + sy)``, ``rho sx = 1 + (sx - sy)/(sx + sy)``.
 
-With a reduction the constraints of the removed points are replaced by one constraint on the class
-means with slack xi_m: ``w'(xm - ym) >= 2 - xi_m``.
+With a reduction, one constraint on the class means with slack xi_m replaces the constraints of the
+removed points: ``w'(xm - ym) >= 2 - xi_m``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mmbench.machines.minimax.spread import minimax_direction, spreads
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import Rows
 
-#: Maximum sum of slacks in a feasible solution of the hard margin. Rounding errors of the slacks
-#: are large if the margin is narrow, because w is then long.
+#: Maximum sum of slacks of a feasible solution with hard margin. If the margin is narrow, w is long
+#: and the rounding errors of the slacks are large.
 HARD_SLACK = 1e-6
 
 
@@ -111,11 +111,12 @@ class MarginProblem:
     def bound(self, a: NDArray, share: float = 0.0) -> float:
         """Return the largest dual value over all feasible multiples of the multipliers.
 
-        `a` are the multipliers of the points; they are clipped to [0, C s_i], with the weights s,
-        and balanced between the classes. `share` is the multiplier of the constraint on the class
-        means, between 0 and ``removed * C``. Let ``v = sum a_i y_i z_i + share delta``. If ``v =
-        Dx p + Dy q`` with ``||p||, ||q|| <= 1``, then ``sum a + 2 share`` is a lower bound on the
-        optimum. The condition is equivalent to ``v'w <= sx + sy`` for all w.
+        `a` contains the multipliers of the points. They are clipped to [0, C s_i], with the weights
+        s, and scaled so that both classes have the same sum. `share` is the multiplier of the
+        constraint on the class means, between 0 and ``removed * C``. Let ``v = sum a_i y_i z_i +
+        share delta``. If ``v = Dx p + Dy q`` with ``||p||, ||q|| <= 1``, then ``sum a + 2 share``
+        is a lower bound on the optimum. The condition is equivalent to ``v'w <= sx + sy`` for all
+        w.
         """
         a = balanced(a, self.y, self.C * self.weights)
         share = float(np.clip(share, 0.0, self.removed * self.C)) if self.removed else 0.0
@@ -156,7 +157,7 @@ class MarginProblem:
     def solution(self, w: NDArray, multipliers: NDArray, iterations: int) -> MarginSolution:
         """Return the better of w = 0 and the best multiple of w, with the bound by the multipliers.
 
-        With a reduction the last multiplier is the multiplier of the constraint on the class means.
+        With a reduction the last multiplier belongs to the constraint on the class means.
         """
         w, b = self.tuned(w)
         a, share = multipliers[: len(self.y)], float(multipliers[len(self.y) :].sum())
@@ -182,7 +183,7 @@ class MarginProblem:
 def along(decision: NDArray, y: NDArray, spreads: NDArray, C: float) -> MarginProblem:
     """Return the one-dimensional problem over the multiples of a direction w.
 
-    `decision` are the decision values w'z_i without b, shape (n,), and `spreads` is (sx, sy).
+    `decision` contains the values w'z_i, shape (n,), and `spreads` is (sx, sy).
     """
     var_x, var_y = np.square(spreads)[:, None]
     means = np.array([decision[y > 0].mean() - decision[y < 0].mean()])
@@ -190,5 +191,5 @@ def along(decision: NDArray, y: NDArray, spreads: NDArray, C: float) -> MarginPr
 
 
 def middle_bias(decision: NDArray, y: NDArray) -> float:
-    """Return the b with equal distances to the nearest decision values of the two classes."""
+    """Return the b for which the nearest decision values of both classes are at equal distances."""
     return float(-0.5 * (decision[y > 0].min() + decision[y < 0].max()))

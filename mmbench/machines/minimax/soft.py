@@ -7,11 +7,11 @@ The routes are listed in `m4`. The interior point uses the identity ``||D w|| = 
 ``Q = Sx/ex + Sy/ey`` replaces the identity of the SVM, and ``Q w = v`` at the optimum, with
 ``v = sum_i a_i y_i z_i`` and the multipliers a. During the iterations ``e - ||D w||^2 / e``
 decreases to zero together with the complementarity products of the rows. If this difference were
-zero from the start, e could become zero long before w converges, and could not increase again.
+zero from the start, e could become zero long before w converges, and would then remain zero.
 
 If ``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``, then ``sum_i a_i`` is a lower bound on the
-optimal value. The choice ``p_j = D_j Q^-1 v / e_j`` satisfies these conditions after a and all p_j
-are divided by the largest ``||p_j||``.
+optimal value. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy these conditions after a and all p_j
+have been divided by the largest ``||p_j||``.
 """
 
 from dataclasses import replace
@@ -32,15 +32,15 @@ from mmbench.machines.minimax.problem import MarginProblem, MarginSolution, midd
 from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 
-#: Maximum number of rows for which a problem with an open gap is solved again by Clarabel, which
-#: needs memory for 28 copies of the rows.
+#: Up to this number of rows, a problem with an open gap is solved again by Clarabel, which needs
+#: memory for 28 copies of the rows.
 MOST_CONE_ROWS = 30_000
 
 #: Lower bound on the margin of separable classes, relative to the distance of the class means.
 LEAST_MARGIN = 1e-9
 
-#: The classes count as not separable if the constraint violation of the linear program, and the
-#: largest margin that its dual solution allows, are at most this number.
+#: The classes are considered not separable if the constraint violation of the linear program and
+#: the upper bound on the margin from its dual solution are both at most this value.
 OVERLAP_TOLERANCE = 1e-6
 
 #: Target of ``e - ||D w||^2 / e``, as a fraction of the sum of the rows' complementarity products.
@@ -49,7 +49,7 @@ EXCESS_SHARE = 0.5
 #: Maximum decrease of an e_j per step, as a fraction of e_j.
 LARGEST_FALL = 0.7
 
-#: Initial multipliers, as a fraction of their upper bounds by the norms and by C.
+#: Initial multipliers, as a fraction of the largest multiples with ``||p_j|| <= 1`` and ``a <= C``.
 FIRST_SHARE = 0.5
 
 
@@ -91,9 +91,9 @@ def solve_hard(
 def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
     """Return the direction of the widest margin relative to the distance of the means.
 
-    The direction is the solution of a linear program: at rho = 0 the program "step" has no cones.
-    Returns w with ``w'(xm - ym) = 1``, the margin of w at the best b, and whether a dual solution
-    proves that the classes are not separable.
+    The direction w is scaled to ``w'(xm - ym) = 1``. It is the solution of a linear program, since
+    the program "step" has no cones at rho = 0. The other results are the margin of w at the best b,
+    and whether a dual solution proves that the classes are not separable.
     """
     program = step_program(problem, 0.0)
     used = np.setdiff1d(np.arange(len(program.cost)), program.scales)
@@ -113,7 +113,7 @@ def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
 
 
 class SoftMarginPoint(HingeInteriorPoint):
-    """A primal-dual point of the soft M4, strictly inside all inequalities."""
+    """A primal-dual point of the soft M4 that is strictly feasible in all inequalities."""
 
     def __init__(self, problem: MarginProblem):
         rows, y, C = problem.rows, problem.y, problem.C * problem.weights
@@ -149,7 +149,7 @@ class SoftMarginPoint(HingeInteriorPoint):
 
     def _relative_gap(self, excess: float) -> float:
         a, longest = self.at["a"], max(self._longest(self.at["v"]), 1e-300)
-        # a may also be scaled up, within the bounds of the norms and of C
+        # the multipliers may also be scaled up to their upper bounds
         room = max(1.0, float(np.min(self.C / a)))
         bound = float(a.sum()) * min(1.0 / longest, room)
         value = min(excess + self._dual_value(), self.trivial)

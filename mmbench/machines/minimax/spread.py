@@ -48,12 +48,12 @@ MAX_TARGET = 1e100
 
 TINY = np.finfo(float).tiny
 
-#: The factor is stored in float32 if the ridge is at least this fraction of the mean diagonal entry
-#: of the kernel matrix, and if the trace lies in this range.
+#: The factor is stored in float32 if the ridge is at least SINGLE_RIDGE times the mean diagonal
+#: entry of the kernel matrix, and if the trace lies in SINGLE_RANGE.
 SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
 
-#: Conjugate gradients: accuracy at the first theta; accuracy at later values of theta, relative to
-#: the duality gap; maximum number of steps.
+#: Constants of the conjugate gradients: accuracy at the first theta, accuracy at later values of
+#: theta relative to the duality gap, and maximum number of steps.
 FIRST_ACCURACY, ACCURACY_SHARE, MAX_STEPS = 1e-2, 1e-2, 500
 
 
@@ -135,7 +135,7 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
     size = float(np.abs(target).max(initial=0.0))
     if not 0.0 < size < np.inf:
         raise ValueError("the difference of the class means is not a finite vector; scale the data")
-    # The squares of very small or very large targets would underflow or overflow.
+    # targets are scaled if their squares would underflow or overflow
     unit = 1.0 if 1.0 / MAX_TARGET < size < MAX_TARGET else size
     t = target / unit
 
@@ -161,9 +161,9 @@ class GramSpread:
 
     A Cholesky factor of M (n^3/3 operations) is sufficient to compute the product of S^-1 and any
     vector in the span of the rows. M is factorized at ``theta = 1/2``. At other values of theta the
-    factor is a preconditioner for conjugate gradients: for all kernels the condition number of the
+    factor is a preconditioner for conjugate gradients. For all kernels the condition number of the
     preconditioned system is at most the ratio of the odds of the two values of theta. If the ridge
-    is not small relative to the trace, the factor is stored in single precision.
+    is large enough relative to the trace, the factor is stored in single precision.
     """
 
     def __init__(self, gram: NDArray, y: NDArray, ridge: float):
@@ -191,7 +191,7 @@ class GramSpread:
         (self._solve_triangle,) = blas.get_blas_funcs(("trsv",), (self._factor,))
 
     def centred(self, values: NDArray) -> NDArray:
-        """Return ``H t``: the vector minus its mean over each class, shape (n,)."""
+        """Return ``H v``: the values v minus their mean over each class, shape (n,)."""
         return values - self._sides @ (values @ self._sides / self._counts)
 
     def spreads(self, c: NDArray, decision: NDArray) -> NDArray:
@@ -233,7 +233,7 @@ class GramSpread:
     def block(self, rows: NDArray, others: NDArray, products: NDArray) -> NDArray:
         """Return the block (rows, others) of the kernel matrix ``F S^-1 F'`` at ``theta = 1/2``.
 
-        `products` is ``A'B`` with the results A and B of `columns` for `rows` and `others`.
+        `products` is ``A'B``, where A and B are the results of `columns` for `rows` and `others`.
         """
         kernel = self.gram[np.ix_(rows, others)]
         kernel -= products

@@ -16,13 +16,13 @@ from mmbench.machines.base.threshold import balanced
 from mmbench.machines.mmrm.program import Program
 from mmbench.solvers.result import Result
 
-#: Decisions on the training rows count as constant (w = 0) if their range is at most this.
+#: Decisions on the training rows count as constant (w = 0) if their range is at most this value.
 CONSTANT_DECISION_RANGE = 1e-6
 
-#: Margins of at least 1 minus this value are below 1 by a rounding error only.
+#: A margin between 1 minus this value and 1 is treated as a margin of 1 with a rounding error.
 ROUNDED_MARGIN = 1e-6
 
-#: Maximum relative gap for status "inaccurate"; the status is "failed" above.
+#: Maximum relative gap for the status "inaccurate"; with a larger gap the status is "failed".
 INACCURATE_TOLERANCE = 1e-3
 
 
@@ -34,8 +34,9 @@ class CertifiedSolution(Result):
 
     The primal point is feasible: u satisfies the coefficient limit, and `value` includes the slack
     of rows with margins below 1. `violation` is the largest violation of ``A'lam <= c`` over all
-    columns. With `violation` as the multiplier of the limit, lam is dual feasible. So `bound` is
-    ``sum(lam) - limit violation``, and no point that satisfies the limit has a lower value.
+    columns. With `violation` as the multiplier of the limit, lam is dual feasible. Therefore
+    `bound`, which is ``sum(lam) - limit violation``, is a lower bound for all points that satisfy
+    the limit.
     """
 
     #: Coefficients, shape (n_columns,); nonnegative in a kernel program.
@@ -74,7 +75,7 @@ def certify(
     lam = balanced(lam, program.y, program.cost)
     margins = program.forward(u) + program.y * b
     value = value_of(program, u, margins)
-    # if margins are below 1 by rounding errors only, scaling u and b up removes the slack
+    # if margins are below 1 only by rounding errors, the slack is removed by scaling u and b
     missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
     scale = 1 / float(margins[missed].min(initial=1.0))
     if scale * np.abs(u).sum() <= program.limit:
@@ -125,7 +126,8 @@ def best(program: Program, solutions: Sequence[CertifiedSolution], tol: float) -
 def constant_bias(program: Program) -> float:
     """Return the optimal b for w = 0: the sign of the class with the larger sum of costs.
 
-    Without class weights this is the larger class. If the costs are equal, the larger class wins.
+    Without class weights, this is the larger class. If the sums are equal, the result is the sign
+    of the larger class.
     """
     negative, positive = zip(program.class_cost.round(9), program.class_sizes, strict=True)
     return 1.0 if positive >= negative else -1.0

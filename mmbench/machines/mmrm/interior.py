@@ -2,9 +2,9 @@
 
     min c'u + cost'xi   s.t.  A u + y b + xi - z = right,   u, xi, z >= 0,  b free
 
-The last row is the coefficient limit, ``-sum(u)/limit >= -1``; the right side is 1 for all other
-rows. With the multipliers lam of the rows, ``s = c - A'lam >= 0`` and ``cost - lam >= 0``, the
-complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` are driven to zero at the same
+The last row is the coefficient limit, ``-sum(u)/limit >= -1``; the right side of all other rows is
+1. Let lam be the multipliers of the rows, with ``s = c - A'lam >= 0`` and ``cost - lam >= 0``. The
+complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` decrease to zero at the same
 rate. Each iteration has Mehrotra's predictor and corrector. With ``Theta = u/s`` and
 ``D = xi/(cost - lam) + z/lam`` the Newton equations are
 
@@ -24,13 +24,13 @@ of_low_rank a Gram matrix of rank r far below n            ``n r^2``, QR and LU 
 
     (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b;
 
-and their matrix is positive definite. The terms in theta cancel, as ``y'dlam = r_b``; they remove
-the nearly singular direction that is due to the free b. Conjugate gradients remove the rounding
-errors of the Cholesky factor.
+and their matrix is positive definite. The terms in theta cancel because of ``y'dlam = r_b``.
+Without these terms, the matrix would be nearly singular along one direction, since b is free.
+Conjugate gradients remove the rounding errors of the Cholesky factor.
 
-`whole` factorises the Newton equations without elimination. The time is several times longer, but
-the condition number of A is not squared. The Gram matrix of a smooth kernel on data of few
-dimensions is nearly singular, and solutions of the reduced equations then have no correct digits.
+`whole` factorises the Newton equations without elimination. This takes several times as long, but
+does not square the condition number of A. For a smooth kernel and few features, the Gram matrix is
+nearly singular, and solutions of the reduced equations have no correct digits.
 
 `of_low_rank` uses a pivoted Cholesky factor ``K = F F'``, with which the matrix of the program is
 ``A = P Q'``. With the QR factorizations ``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S``
@@ -38,8 +38,8 @@ the unknowns are ``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du``:
 
     p + R S'q + g db = U'D^{-1/2} r,    S R'p - q = V'Theta^{1/2} r_u,    g'p = r_b.
 
-No n x n matrix is formed. Products like ``P'D^{-1}P`` would lose digits, as entries of D and of
-Theta differ by many powers of ten.
+No n x n matrix is formed. Products like ``P'D^{-1}P`` are avoided: they would lose digits, since
+the entries of D and of Theta differ by many powers of ten.
 
 References
 ----------
@@ -109,14 +109,14 @@ def size_of(c: NDArray) -> float:
     return mean if mean > ROUNDED_COST else 1.0
 
 
-#: A mean ``|c|`` of at most this consists of rounding errors, if class means are of order one.
+#: A mean ``|c|`` of at most this value consists of rounding errors if class means are of order one.
 ROUNDED_COST = 1e-12
 
 #: Relative residual of conjugate gradients.
 CG_TOLERANCE = 1e-9
 
-#: Maximum number of conjugate gradient steps before `whole` replaces `reduced`; and their maximum
-#: number if the whole system is too large for a factorization.
+#: Maximum number of conjugate gradient steps before `whole` replaces `reduced`, and maximum number
+#: of steps if the whole system is too large for a factorization.
 MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
 
 #: Number of iterative refinement steps of the whole system.
@@ -141,8 +141,8 @@ def reduced(
 ) -> NewtonSolver:
     """Return a solver by preconditioned conjugate gradients after elimination of du.
 
-    The function and the solver raise LinAlgError if the Cholesky factorization fails or conjugate
-    gradients do not converge.
+    LinAlgError is raised if the Cholesky factorization fails, or, here and in the returned solver,
+    if conjugate gradients do not converge.
     """
     theta = float((np.square(A) @ weight).mean())
     part = np.column_stack([A * np.sqrt(weight), np.sqrt(theta) * y])
@@ -206,8 +206,9 @@ def refined(
 
 
 def scaled_lu(matrix: NDArray) -> Callable[[NDArray], NDArray]:
-    """Return a function that solves a symmetric system by LU, after equilibration of the matrix in
-    place.
+    """Return a function that solves a symmetric system by LU.
+
+    The matrix is equilibrated in place.
     """
     scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
     matrix *= scale
@@ -295,8 +296,8 @@ BOUNDARY_FRACTION = 0.995
 #: `whole` replaces `reduced` if a step increases the primal residual to more than this limit.
 REDUCED_RESIDUAL_LIMIT = 1e-6
 
-#: Iterations end if the value is below minus this number, which proves that the program without the
-#: coefficient limit is unbounded.
+#: Iterations end if the value is below minus this number: the program without the coefficient limit
+#: is then unbounded.
 UNBOUNDED_VALUE = 1e-3
 
 #: Maximum order of the matrix in `whole`.
@@ -328,7 +329,7 @@ class LpInteriorPoint:
         last = np.full(len(c), -1 / limit)
         self.A: Any = A.with_row(last) if isinstance(A, LowRank) else np.vstack([A, last])
         self.y, self.c, self.right = np.append(y, 0.0), c, np.append(np.ones(len(y)), -1.0)
-        # a violation of the limit increases the objective, so its slack is 0 at the optimum
+        # with this penalty a violation of the limit increases the objective; its optimal slack is 0
         penalty = 2 * cost.sum() + limit * max(0.0, -c.min())
         self.cost = np.append(cost, penalty)
         mu = float(np.mean(point.z * point.lam))
@@ -348,10 +349,11 @@ class LpInteriorPoint:
         return self.cost - self.point.lam
 
     def run(self, tol: float, max_iter: int = 100) -> bool:
-        """Iterate until the sum of the products, relative to ``1 + |objective|``, is below `tol`.
+        """Iterate until the complementarity, relative to ``1 + |objective|``, is below `tol`.
 
-        Returns True also if the value proves that the program is unbounded. Returns False if steps
-        are too short, values are not finite, or iterations or time are used up.
+        Returns True if this tolerance is reached, or if the value proves that the program is
+        unbounded. Returns False if steps are too short, if values are not finite, or if iterations
+        or time are used up.
         """
         for k in range(max_iter):
             size = 1 + abs(self.objective)
@@ -376,10 +378,9 @@ class LpInteriorPoint:
         return False
 
     def restore_dual(self) -> None:
-        """Reduce the dual residual by a step that changes only lam and s.
+        """Reduce the residual of ``A'lam + s = c`` and ``y'lam = 0`` by a step of lam and s only.
 
-        The certified bound is lowered by the residual of ``A'lam + s = c`` and ``y'lam = 0``,
-        multiplied by the limit.
+        The certified bound is lowered by this residual times the coefficient limit.
         """
         rows, columns, balance = self._residuals()
         zeros = [np.zeros_like(product) for product in (self.point.u, rows, rows)]
@@ -400,7 +401,10 @@ class LpInteriorPoint:
         return float(self.c @ self.point.u + self.cost @ self.point.xi)
 
     def _value(self, row_residual: NDArray) -> float:
-        """Primal objective with the smallest feasible slacks; negative only if unbounded."""
+        """Primal objective with the smallest feasible slacks.
+
+        A negative value proves that the program without the coefficient limit is unbounded.
+        """
         missing = (self.point.xi - self.point.z + row_residual)[:-1]
         return float(self.c @ self.point.u + self.cost[:-1] @ np.maximum(missing, 0))
 
@@ -468,7 +472,9 @@ class LpInteriorPoint:
         )
 
     def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
-        """Return the step lengths: `fraction` of the lengths to the boundary, at most 1."""
+        """Return the primal and the dual step length: `fraction` of the length to the boundary, at
+        most 1.
+        """
         p = self.point
         primal = min(_reach(p.u, step.u), _reach(p.xi, step.xi), _reach(p.z, step.z))
         dual = min(_reach(p.lam, step.lam), _reach(self.slack, -step.lam), _reach(p.s, step.s))

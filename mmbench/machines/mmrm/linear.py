@@ -1,9 +1,9 @@
 """Program (28) of the linear machine: test of boundedness, and solution.
 
-The program has few columns, and HiGHS solves it as a whole: 0.7 s for 256 columns and 1214 rows.
-From 200 rows on, an interior point in the space of the features is tried first; its partition
-determines the exact vertex. If columns are nearly equal, both methods may fail; they are then
-repeated in orthonormal coordinates of the rows.
+The program has few columns, and HiGHS solves the whole program: 0.7 s for 256 columns and 1214
+rows. With at least 200 rows, an interior point in the space of the features is tried first; its
+partition determines the exact vertex. If columns are nearly equal, both methods may fail. They are
+then repeated in orthonormal coordinates of the rows.
 """
 
 from dataclasses import replace
@@ -34,8 +34,8 @@ GAP_TOLERANCE = 1e-10
 #: Ridge of the Newton system, relative to the sum of the rows' weights in this system.
 RIDGE = 1e-12
 
-#: Directions are used if their singular value exceeds this fraction of the largest. With smaller
-#: singular values, decisions would have fewer digits than a certificate needs.
+#: A direction is used if its singular value exceeds this fraction of the largest singular value.
+#: Along other directions, decisions would have fewer digits than a certificate needs.
 LEAST_SPREAD = 1e-8
 
 #: The interior point can start from the multipliers 1/n_class if the costs are at least this
@@ -46,7 +46,7 @@ LEAST_ROOM = 1.01
 def solve_linear(
     program: LinearProgram, tol: float = 1e-6, solver: str = "auto"
 ) -> CertifiedSolution:
-    """Solve program (28), after an exact test of whether the program is bounded.
+    """Solve program (28), after an exact test whether the program is bounded.
 
     If the program is unbounded, the entry "bounded_from_factor" of `facts` is the smallest factor
     of the costs that makes the program bounded.
@@ -72,10 +72,10 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
     found = solve_reference(program, tol, solver)
     if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
         return found
-    # The multipliers of HiGHS satisfy A'lam = c only up to its tolerance, and the residual,
-    # multiplied by the coefficient limit, is subtracted from the bound. The multipliers 1/n_class
-    # satisfy A'lam = c up to rounding errors and prove a bound of 2. The optimum is 2 if all rows
-    # of each class can lie on the margin.
+    # The multipliers of HiGHS satisfy A'lam = c only up to a tolerance. The residual times the
+    # coefficient limit is subtracted from the bound. The multipliers 1/n_class satisfy A'lam = c up
+    # to rounding errors and give the bound 2, which is the optimum if all rows can lie on the
+    # margins of their classes.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 
@@ -83,9 +83,9 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
 def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
     """Solve a bounded program in orthonormal coordinates of its rows.
 
-    HiGHS ignores differences between two columns below its tolerance. As the machine is affine
-    invariant, the optimum is the same in all coordinates. The coefficient limit applies to the
-    orthonormal coordinates; the value is recomputed in the coordinates of the features.
+    This is necessary if two columns differ by less than the tolerance of HiGHS. The machine is
+    affine invariant, so the optimum is the same in all coordinates. The coefficient limit applies
+    to the orthonormal coordinates; the value is recomputed in the coordinates of the features.
     """
     Z = np.asarray(program.Z)
     _, spread, directions = svd(qr(Z, mode="r")[0], full_matrices=False)
@@ -151,8 +151,8 @@ def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution |
 def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
     """Project multipliers onto ``A'lam = c``, ``y'lam = 0`` to remove rounding errors.
 
-    Each multiplier changes in proportion to its distance to the nearer bound. A second step reduces
-    the residual of the first.
+    Each multiplier changes in proportion to its distance from the nearer bound. A second step
+    reduces the residual of the first step.
     """
     Z, y, k = program.Z, program.y, len(program.c)
     room = np.minimum(lam, program.cost - lam)

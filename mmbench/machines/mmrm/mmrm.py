@@ -115,11 +115,11 @@ class MMRM(WeightedClassifier):
     -----
     n_x and n_y are the sums of the sample weights of the two classes, n = n_x + n_y.
 
-    With status "unbounded" or "trivial", the machine predicts the majority class for every row; the
-    solver has not failed. Status "unbounded": C is too small, and the program has no minimum.
-    Status "trivial": w = 0 is optimal. For classes of different size w = 0 is optimal for a range
-    of C, and for every C if the mean of the smaller class lies among the points of the larger
-    class; ``class_weight="balanced"`` avoids this.
+    The statuses "unbounded" and "trivial" are no failures of the solver; the machine then predicts
+    the majority class for every row. Status "unbounded": C is too small, and the program has no
+    minimum. Status "trivial": w = 0 is optimal. If the classes have different sizes, w = 0 is
+    optimal for a range of C. If in addition the mean of the smaller class lies among the points of
+    the larger class, w = 0 is optimal for every C; ``class_weight="balanced"`` avoids this.
 
     If the Gram matrix is singular to working precision (a smooth kernel, few features), (30) has no
     solution in double precision: coefficients of 1e12 still lower the objective, because they fit
@@ -128,15 +128,16 @@ class MMRM(WeightedClassifier):
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
     If ``fits_[i].extra["at_coefficient_limit"]`` is False, the limit has no effect: the same
-    multipliers certify the solution of (30) without the limit. If it is True, a larger limit gives
-    a lower objective. The default, 2^20, was chosen for numerical precision, not for classification
-    accuracy: a violation v of a dual constraint lowers the bound by v times the limit, and rounding
-    errors are 1e-16 times the objective. The program of the linear machine has no coefficient
-    limit. However, its `bound` only holds for weights w with ``sum_k |w_k| sigma_k`` up to the
-    limit, with the standard deviation sigma_k of feature k. If features are nearly equal, the
-    linear program is solved in orthonormal coordinates of the rows. The `bound` then holds for
-    weights in these coordinates, and directions whose standard deviation is at most 1e-8 of the
-    largest are not used.
+    multipliers certify the solution of (30) without the limit. If the entry is True, a larger limit
+    gives a lower objective. The default, 2^20, was chosen for numerical precision, not for
+    classification accuracy: a violation v of a dual constraint lowers the bound by v times the
+    limit, and rounding errors are 1e-16 times the objective.
+
+    The program of the linear machine has no coefficient limit. However, its `bound` only holds for
+    weights w with ``sum_k |w_k| sigma_k`` up to the limit, where sigma_k is the standard deviation
+    of feature k. If features are nearly equal, the linear program is solved in orthonormal
+    coordinates of the rows. The `bound` then holds for weights in these coordinates. A direction is
+    not used if its standard deviation is at most 1e-8 times the largest standard deviation.
 
     Examples
     --------
@@ -153,14 +154,14 @@ class MMRM(WeightedClassifier):
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
-        single_precision=False,  # in the decisions, coefficients of 1e6 cancel
+        single_precision=False,  # coefficients of 1e6 cancel in the decisions
     )
     version: ClassVar[int] = 5
     #: Version 1: with more than 3000 rows, kernel values are computed by NumPy.
     kernel_versions: ClassVar[Mapping[str, int]] = {"poly": 1, "rbf": 1}
-    #: `part_bytes` covers a stored kernel matrix and an interior point of up to 6000 rows and
-    #: coefficients; the 60,000 rows of MNIST need 5000. Larger interior points check the free
-    #: memory.
+    #: `part_bytes` is enough for a stored kernel matrix, and for an interior point of up to 6000
+    #: rows and coefficients; the 60,000 rows of MNIST need 5000. For a larger interior point the
+    #: free memory is checked.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         part_bytes=1800 * 10**6,
         linear_row_copies=2,
@@ -303,8 +304,8 @@ def slack_costs(
 def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -> dict[str, Any]:
     """Return the margin ratio (20) of the projections, and whether all slacks are zero.
 
-    The projections are the decisions f, as b cancels: ``d_b = min f(x_i) - max f(y_j)`` (7) and
-    ``d_w = mean f(x_i) - mean f(y_j) - d_b`` (17).
+    The decisions f replace the projections, since b cancels: ``d_b = min f(x_i) - max f(y_j)`` (7)
+    and ``d_w = mean f(x_i) - mean f(y_j) - d_b`` (17).
     """
     f = y * margins
     between = float(f[y > 0].min() - f[y < 0].max())
@@ -322,7 +323,8 @@ def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -
 def ratio_bias(y: NDArray, margins: NDArray, b: float, weights: NDArray | None = None) -> float:
     """Return the b (22) for which both classes have the same ratio of margin to dispersion.
 
-    With the projections p = f - b, the rows x* and y* nearest to the other class, and the means:
+    Let p = f - b be the projections, x* and y* the rows nearest to the other class, and x_mean and
+    y_mean the class means:
 
         b = -p(y*) - (p(y*) - p(y_mean)) / (p(x_mean) - p(x*) + p(y*) - p(y_mean)) (p(x*) - p(y*))
     """
@@ -345,8 +347,8 @@ def class_means(f: NDArray, y: NDArray, weights: NDArray | None) -> tuple[float,
 def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
     """Return the kernel matrix, stored if its size is at most half of the free memory.
 
-    Otherwise blocks of the kernel matrix are computed at each use, which takes up to twice the
-    time.
+    Otherwise, blocks of the kernel matrix are computed at each use, which takes up to twice as
+    long.
     """
     n = len(problem.y)
     most = min(MOST_GRAM_BYTES, available_bytes() / 2, allowed_bytes() / 2)
@@ -359,8 +361,8 @@ def _guess(
 ) -> Guess:
     """Return the warm start: an MMRM with another C if given, else the SVM with the same C.
 
-    The SVM has nearly the same support vectors. Its C is at least 1 / scale of the kernel, because
-    with a very small C all rows are support vectors.
+    The SVM has nearly the same support vectors. Its C is at least the reciprocal of the kernel's
+    scale, because with a very small C all rows are support vectors.
     """
     if neighbour is not None and neighbour.u.any():
         return Guess(neighbour.u, neighbour.margins)
@@ -376,8 +378,8 @@ def solve_kernel(
 ) -> CertifiedSolution:
     """Solve program (30) by the first route that certifies a solution.
 
-    If a point has a negative value, (30) without the coefficient limit is unbounded: multiples of
-    the point have arbitrarily low values.
+    If a point has a negative value, its multiples have arbitrarily low values, and (30) without the
+    coefficient limit is unbounded.
     """
     solutions: list[CertifiedSolution] = []
     for route in _routes(program, guess, solver):

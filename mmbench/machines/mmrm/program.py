@@ -5,14 +5,14 @@
 
 Kernel machine (30): A = diag(y) K diag(y), u = (alpha, beta) >= 0, and ``sum(u) <= limit``. With
 the multiplier nu of the limit, the dual is ``max sum(lam) - limit nu`` subject to
-``A'lam - nu <= c``. So every lam, with nu large enough, gives a lower bound of the optimum.
+``A'lam - nu <= c``. With a large enough nu, every lam gives a lower bound on the optimum.
 
 Linear machine (28): A = diag(y) Z with the standardised data Z, and u = w is free, so that
 A'lam = c.
 
-In both machines c'u is the difference of the class means of the decision: if s_q is the sum of the
-rows of class q in A, then c = s_+/n_+ + s_-/n_-. Hence lam_i = 1/n_class is dual feasible if every
-cost is at least 1/n_class. The program is then bounded.
+In both machines c'u is the difference of the class means of the decision values: if s_q is the sum
+of the rows of class q in A, then c = s_+/n_+ + s_-/n_-. Hence lam_i = 1/n_class is dual feasible,
+and the program is bounded, if every cost is at least 1/n_class.
 
 With sample weights, s_q and n_q are weighted sums, the costs within a class are proportional to the
 weights, and lam_i = weight_i/n_class replaces 1/n_class.
@@ -31,9 +31,9 @@ from scipy.linalg.lapack import dpstrf
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
-#: Default upper limit on the sum of the coefficients. With this limit decisions have an error of
-#: 1e-9 and bounds a relative error of 1e-10, far below the tolerance. With 64 times this limit or
-#: more, some programs cannot be solved to 1e-6 in double precision.
+#: Default upper limit on the sum of the coefficients. With this limit the error of decisions is
+#: 1e-9 and the relative error of bounds is 1e-10, far below the tolerance. With 64 times this limit
+#: or more, some programs cannot be solved to 1e-6 in double precision.
 COEFFICIENT_LIMIT = 2.0**20
 
 #: With at least this many rows, a linear program is solved by an interior point, and its matrix of
@@ -44,7 +44,7 @@ LEAST_ROWS = 200
 CHUNK_BYTES = 32 * 2**20
 
 #: Maxima for a low-rank factor: rank relative to the number of rows, rank, and number of entries.
-#: With larger factors, iterations are no faster than with the dense matrix.
+#: Iterations with a larger factor take as long as iterations with the dense matrix.
 MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
 
@@ -52,9 +52,9 @@ class Program(ABC):
     """Labels, costs and class sums of a program; a subclass provides the matrix A.
 
     `row_weights` are the sample weights. Among equal rows of a class, the first row has the sum of
-    the costs, and the other rows have cost zero. `columns` are the indices of the columns in use,
-    one for each set of equal columns; `class_sums`, shape (2, n_columns), has the rows s_- and s_+;
-    `limit` is the upper limit on the sum of ``|u|``.
+    the costs, and the other rows have cost zero. `columns` contains the indices of the columns in
+    use, one for each set of equal columns. `class_sums`, shape (2, n_columns), has the rows s_- and
+    s_+. `limit` is the upper limit on the sum of ``|u|``.
     """
 
     #: True if u >= 0, False if u is free.
@@ -111,7 +111,7 @@ class Program(ABC):
 
     @property
     def class_shares(self) -> NDArray:
-        """Weight of each row divided by the total weight of its class: multipliers 1/n_class."""
+        """Multipliers 1/n_class: the weight of each row divided by the total of its class."""
         return self.row_weights / self.class_sizes[(self.y > 0).astype(int)]
 
     @cached_property
@@ -121,15 +121,15 @@ class Program(ABC):
 
     @property
     def surely_bounded(self) -> bool:
-        """Whether all costs are at least 1/n_class: lam_i = 1/n_class is then dual feasible."""
+        """Whether lam_i = 1/n_class is dual feasible, since all costs are at least 1/n_class."""
         return bool(np.all(self.class_cost >= 1 - 1e-12))
 
 
 class KernelProgram(Program):
     """Program (30) for a Gram matrix, stored in float32 or float64 or computed in blocks.
 
-    The Gram matrix is divided by `scale`, the magnitude of the mean of its diagonal, so that
-    tolerances do not depend on the kernel's magnitude; `coefficients` divides u by `scale` again.
+    The Gram matrix is divided by `scale`, the absolute mean of its diagonal, so that tolerances do
+    not depend on the magnitude of the kernel. `coefficients` therefore divides u by `scale`.
     """
 
     nonnegative = True
@@ -247,8 +247,8 @@ class LinearProgram(Program):
 def without_repeats(X: NDArray, y: NDArray, cost: NDArray) -> NDArray:
     """Return costs in which the first of several equal rows of a class has the sum of their costs.
 
-    The other equal rows have cost zero. Otherwise equal rows and columns of A would make the vertex
-    degenerate.
+    The other equal rows have cost zero and are not used in the program, since equal rows and
+    columns of A would make the vertex degenerate.
     """
     keys = np.column_stack([X, y]) if isinstance(X, np.ndarray) else _sparse_keys(X, y)
     _, first, member = np.unique(keys, axis=0, return_index=True, return_inverse=True)
@@ -268,7 +268,7 @@ def _sparse_keys(X: Any, y: NDArray) -> NDArray:
     return np.array([numbers.setdefault(row, len(numbers)) for row in rows])
 
 
-#: A row counts as near the margin if y f(x) is below this.
+#: A row is near the margin if y f(x) is below this value.
 NEAR_MARGIN = 1.05
 
 
@@ -276,8 +276,8 @@ NEAR_MARGIN = 1.05
 class Guess:
     """Warm start: coefficients u, shape (n_columns,), and margins y f(x), shape (n_rows,).
 
-    Both arrays are from an MMRM with another C or from an SVM. The coefficients are nonnegative,
-    and their magnitude is arbitrary: only their ratios matter.
+    Both arrays are from an MMRM with another C or from an SVM. The coefficients are nonnegative;
+    only their ratios matter.
     """
 
     u: NDArray
@@ -289,12 +289,12 @@ class Guess:
         return rows[(self.margins[rows] < NEAR_MARGIN) | (self.u[rows] > 0)]
 
 
-#: Largest diagonal entry of the residual ``K - F F'``, relative to the largest of K. It is of the
-#: order of the kernel's rounding errors, which further columns of F would amplify.
+#: The factorization ends if no diagonal entry of the residual ``K - F F'``, relative to the largest
+#: diagonal entry of K, exceeds this value. Smaller residuals are rounding errors of the kernel.
 REMAINDER = 1e-14
 
-#: Largest entry of ``K - F F'`` in a sample of rows and columns, relative to the largest diagonal
-#: entry of K. The test fails for an indefinite precomputed matrix.
+#: Tolerance of ``K - F F'`` in a sample of rows and columns, relative to the largest diagonal entry
+#: of K. An indefinite precomputed matrix exceeds this tolerance.
 MOST_DIFFERENCE = 1e-12
 
 
@@ -310,7 +310,7 @@ def low_rank_factor(
     if most < 1 or largest <= 0:
         return None
     every, some = np.arange(n), np.linspace(0, n - 1, min(n, most + most // 4)).astype(int)
-    # this is the rank of the sample, or a smaller number if the sample is indefinite
+    # dpstrf returns the rank of the sample, or a smaller number if the sample is indefinite
     if dpstrf(block(some, some).T, tol=REMAINDER * largest, lower=1, overwrite_a=1)[2] > most:
         return None
     factor = np.empty((most, n))

@@ -1,15 +1,15 @@
 """Pricing rounds: the route for large kernel programs with few rows near the margin.
 
-The restricted program has a subset of the rows and columns. An interior point solves it to a coarse
-tolerance and so finds the positive coefficients and the active rows. Rows and columns outside the
-subset that the iterate violates are added, and the next round starts from scratch. If no row or
-column is violated, the iterate is refined, one LU factorization computes the exact vertex, and
-pricing is repeated at the vertex.
+The restricted program has a subset of the rows and columns. An interior point solves the restricted
+program to a coarse tolerance, which determines the positive coefficients and the active rows. Rows
+and columns outside the subset are added if the iterate violates them; the next round starts from
+scratch. If no row or column is violated, the iterate is refined, one LU factorization computes the
+exact vertex, and pricing is repeated at the vertex.
 
-A restricted program with few rows may be unbounded because some c_k < 0. It therefore has one more
-row for each class: the mean of the omitted rows, with the sum of their costs. The constraints of
-the omitted rows imply the constraint of their mean. With costs of at least 1/n_class, no restricted
-program is then unbounded.
+A restricted program with few rows may be unbounded because some c_k < 0. Therefore one row per
+class is added: the mean of the omitted rows, with the sum of their costs. The constraints of the
+omitted rows imply the constraint of their mean. With costs of at least 1/n_class, every restricted
+program is then bounded.
 
 Measured times: `benchmarks/peers.py`, programs and growth.
 """
@@ -27,8 +27,7 @@ from mmbench.machines.mmrm.interior import UNBOUNDED_VALUE, LpInteriorPoint, fir
 from mmbench.machines.mmrm.program import Guess, Program
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: Tolerances of the interior point before pricing, and before the successive attempts to compute a
-#: vertex.
+#: Tolerances of the interior point: before pricing, and in successive attempts to compute a vertex.
 COARSE_TOLERANCE = 1e-3
 FINE_TOLERANCES = (1e-7, 1e-8, 1e-9, 1e-10)
 
@@ -45,7 +44,7 @@ ADDED_COLUMN_SHARE = 0.03
 #: Maximum number of pricing rounds.
 MAX_ROUNDS = 24
 
-#: Largest accepted violation of a row or column outside the restricted program.
+#: Maximum violation of rows and columns outside the restricted program at the optimum.
 PRICING_TOLERANCE = 1e-7
 
 
@@ -65,7 +64,7 @@ class RestrictedOptimum:
 
 
 class RestrictedProgram:
-    """A subset of the rows and columns of a kernel program, extended by violated ones."""
+    """A subset of the rows and columns of a kernel program; violated rows and columns are added."""
 
     def __init__(self, program: Program, guess: Guess, tol: float) -> None:
         self.program, self.guess, self.tol = program, guess, tol
@@ -91,13 +90,13 @@ class RestrictedProgram:
         return self._certified(optimum or self._optimum(self._start()))
 
     def _start(self) -> LpInteriorPoint:
-        """Return an interior point with the u of the warm start and lam = 1/n_class, for which
-        A'lam = c.
+        """Return an interior point with the u of the warm start and lam = 1/n_class.
 
-        If the matrix is nearly singular, the dual feasible set has almost no interior, and a start
-        far from this set takes twice the iterations. As y'lam = 0 and b is free, multiples of y may
-        be subtracted from the columns. Here the columns are centred, which greatly improves the
-        condition number of ``A Theta A'``.
+        This lam satisfies A'lam = c. If the matrix is nearly singular, the dual feasible set has
+        almost no interior, and an interior point that starts far from this set takes twice as many
+        iterations. Since y'lam = 0 and b is free, multiples of y may be subtracted from the
+        columns. Here the columns are centred, which greatly improves the condition number of ``A
+        Theta A'``.
         """
         program, columns = self.program, self.columns
         A, y, cost, margins = self._with_class_means()
@@ -109,7 +108,7 @@ class RestrictedProgram:
         return LpInteriorPoint(A, y, c, cost, point, program.limit)
 
     def _with_class_means(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-        """Return A, y, costs and guessed margins; the last rows are class means of rows outside."""
+        """Return A, y, costs and initial margins; the last rows are the means of omitted rows."""
         program, rows = self.program, self.rows
         A = program.block(rows, self.columns)
         blocks, y = [A], [program.y[rows]]
@@ -125,7 +124,7 @@ class RestrictedProgram:
         return np.vstack(blocks), np.concatenate(y), np.concatenate(cost), np.concatenate(margins)
 
     def _outside(self) -> list[tuple[int, NDArray]]:
-        """Return (class, rows outside the restricted program) for each class with such rows."""
+        """Return (class, omitted rows) for each class with omitted rows."""
         outside = [np.setdiff1d(rows, self.rows) for rows in self.program.class_rows]
         return [(q, rows) for q, rows in enumerate(outside) if len(rows)]
 
@@ -168,8 +167,8 @@ class RestrictedProgram:
     def _add_violated(self, optimum: RestrictedOptimum) -> bool:
         """Add violated rows and columns, and rows and columns near a violation.
 
-        Rows of large margin are removed. Returns False if no row or column is violated or the value
-        of the whole program is so negative that it is unbounded.
+        Rows with a large margin are removed. Returns False if no row or column is violated, or if a
+        negative value proves that the whole program is unbounded.
         """
         program = self.program
         margins = program.forward(optimum.u) + program.y * optimum.b

@@ -42,11 +42,11 @@ class Partition:
 def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
     """Classify each row and column by the larger factor of its complementarity product.
 
-    `rows` and `columns` are the program's indices of the iterate's rows and columns. The iterate
-    may have further rows, for class means and the coefficient limit.
+    `rows` and `columns` are the program's indices of the iterate's rows and columns. Additional
+    rows of the iterate, for class means and the coefficient limit, are ignored.
     """
     point, first = iterate.point, slice(len(rows))
-    # all rows but the coefficient limit
+    # without the row of the coefficient limit
     xi, z, lam = point.xi[:-1], point.z[:-1], point.lam[:-1]
     at_cost = np.zeros(len(rows), dtype=bool)
     if xi.max() > 1e-7:
@@ -69,7 +69,7 @@ class Vertex:
     lam: NDArray
 
     def signs_hold(self, program: Program) -> bool:
-        """Whether u and lam have the signs that the partition implies."""
+        """Whether u and lam satisfy the bounds that the partition implies."""
         tight = self.partition.tight
         lam = self.lam[tight]
         return bool(
@@ -81,7 +81,9 @@ class Vertex:
     def is_optimum(
         self, program: Program, rows: NDArray, columns: NDArray, violation: float
     ) -> bool:
-        """Whether the signs hold and no row or column is violated by more than `violation`."""
+        """Whether `signs_hold`, and the largest violation of a row or column is at most
+        `violation`.
+        """
         if not self.signs_hold(program):
             return False
         margins = program.forward(self.u) + program.y * self.b
@@ -130,12 +132,11 @@ def polished(
 def solve_reference(
     program: Program, tol: float = 1e-6, solver: str = "reference"
 ) -> CertifiedSolution:
-    """Solve the whole program (28) or (30) by a solver of another package, after HiGHS also
-    exactly.
+    """Solve the whole program (28) or (30) by a solver of another package.
 
-    HiGHS has a feasibility tolerance of 1e-7 per row; violations are multiplied by the costs.
-    The coefficient limit is left out if the costs are below 1/n_class: with the limit, HiGHS could
-    not detect an unbounded program.
+    HiGHS has a feasibility tolerance of 1e-7 per row, and the costs multiply the violations.
+    Therefore the exact vertex of its basis is also computed. The coefficient limit is omitted if
+    the costs are below 1/n_class, since an unbounded program is bounded with the limit.
     """
     rows, columns = program.rows, program.columns
     n, k = len(rows), len(columns)

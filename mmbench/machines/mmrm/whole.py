@@ -4,18 +4,18 @@ If most rows have margins below 1, a restricted program has no advantage. In the
 is often so smooth that coefficients of 1e5 and more cancel. Shifted columns and two starting points
 make the program tractable.
 
-Multiples of y may be subtracted from the columns: as ``y'lam = 0`` and b is free, A and
+Since ``y'lam = 0`` and b is free, multiples of y may be subtracted from the columns. A and
 
     A_ik = y_i y_k (K_ik - h_k) / sigma,   h_k = mean_i K_ik,   sigma^2 = mean_ik (K_ik - h_k)^2
 
 define the same program, up to b. The entries of the shifted matrix are of order one for any kernel.
 
-If the kernel is smooth, all dual feasible points have tiny reduced costs s. The first starting
-point therefore has tiny reduced costs and large coefficients mu/s. With the mean ``|c|`` as reduced
-costs, steps become too short in 14 of 18 programs (Pima and Heart; 3 values of gamma, 3 of C), and
-the other 4 programs take 1.6 to 2.7 times the iterations. If the classes overlap little or one
-class is rare, large coefficients do not cancel and all steps are short. The second starting point
-therefore has the coefficients of the warm start.
+If the kernel is smooth, all dual feasible points have tiny reduced costs s. Therefore the first
+starting point has tiny reduced costs and large coefficients mu/s. If the initial reduced costs were
+the mean ``|c|``, steps would become too short in 14 of 18 programs (Pima and Heart; 3 values of
+gamma, 3 of C), and the other 4 programs would take 1.6 to 2.7 times the iterations. If the classes
+overlap little or one class is rare, large coefficients do not cancel, and all steps are short.
+Therefore the second starting point has the coefficients of the warm start.
 
 Cost: of order ``n^3`` per iteration, ``n r^2`` for a kernel of numerical rank r
 (`benchmarks/mmrm_grid.py` and `benchmarks/routes.py`).
@@ -34,15 +34,15 @@ from mmbench.machines.mmrm.interior import LowRank, LpInteriorPoint, first_itera
 from mmbench.machines.mmrm.program import Guess, KernelProgram
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: Relative complementarity of the iterates at the first and the second attempt to certify a
-#: solution. If the relative gap is at most `EXACT_GAP` times the tolerance after the first attempt,
-#: the exact vertex was found and the second attempt is skipped.
+#: Relative complementarity of the iterate in the first and in the second attempt to certify a
+#: solution. The second attempt is skipped if the relative gap after the first attempt is at most
+#: `EXACT_GAP` times the tolerance, which means that the exact vertex was found.
 FINE_TOLERANCES, EXACT_GAP = (1e-7, 1e-9), 1e-3
 
 #: Reduced costs at the first starting point, relative to the mean ``|c|``.
 SMALL_REDUCED_COST = 1e-5
 
-#: Maximum number of iterations per tolerance; 15 to 25 are usual.
+#: Maximum number of iterations per tolerance; the usual number is 15 to 25.
 MAX_ITER = 60
 
 
@@ -83,7 +83,7 @@ class Shifted(KernelProgram):
         return self.program.kernel_values(rows, columns) - self.shift[columns]
 
     def part(self, rows: NDArray) -> Any:
-        """Return the principal submatrix of A with these row and column indices."""
+        """Return the submatrix of A in which `rows` are the row and the column indices."""
         if isinstance(self.A, LowRank):
             return self.A.part(rows, rows)
         return self.A if len(rows) == len(self.A) else self.A[np.ix_(rows, rows)]
@@ -123,9 +123,9 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
 def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
     """Return an interior point with large coefficients or with the coefficients of the warm start.
 
-    lam is 1/n_class, for which A'lam = c, or, if the costs are smaller, a multiple of 1/n_class
-    below the costs. With large coefficients, the multiplier of the limit makes lam dual feasible,
-    and the coefficients are mu/s, as on the central path.
+    lam is 1/n_class, which satisfies A'lam = c. If the costs are smaller than 1/n_class, lam is a
+    multiple of 1/n_class below the costs. With large coefficients, the multiplier of the limit
+    makes lam dual feasible, and the coefficients are mu/s, as on the central path.
     """
     rows = program.rows
     cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]
