@@ -5,7 +5,7 @@ All checks raise `Fault` with the key path of the faulty value.
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mmbench.config.faults import Fault, at, check_known
@@ -18,7 +18,7 @@ from mmbench.config.grids import (
     n_points,
     replaced_by,
 )
-from mmbench.config.model import NAME_PATTERN, Config
+from mmbench.config.model import NAME_PATTERN, Config, JobLimits
 from mmbench.datasets import card_names, check_classes, check_steps, split_slots
 from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class
@@ -38,6 +38,21 @@ EXPERIMENT_KEYS = {
     "random_state": "protocol.seed",
     "n_jobs": "the option --jobs",
 }
+
+
+def check_counts(content: Mapping[str, Any]) -> None:
+    """Raise Fault if a file has more data sets or machines than `limits.entries`.
+
+    The content is not checked yet: the checks of many thousand entries would take a minute.
+    """
+    limits = content.get("limits")
+    given = limits.get("entries") if isinstance(limits, Mapping) else None
+    most = given if type(given) is int else JobLimits().entries
+    for key in ("datasets", "machines"):
+        entries = content.get(key)
+        if isinstance(entries, list | Mapping) and len(entries) > most:
+            option = f"more than {most} need --set limits.entries={len(entries)}"
+            raise Fault(f"has {len(entries)} entries; {option}", key)
 
 
 def check(config: Config) -> None:
@@ -204,12 +219,12 @@ def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> N
     if parent not in config.machines:
         known = did_you_mean(parent, before)
         raise ValueError(f"{parent!r} is not among the machines of this experiment{known}")
-    chain = [column.name]
-    while (following := config.machines[chain[-1]].use) in config.machines:
-        chain.append(following)
-        if following in chain[:-1]:
-            raise ValueError(f"the machines use each other in a circle: {' -> '.join(chain)}")
     if parent not in before:
+        chain = [column.name]
+        while (following := config.machines[chain[-1]].use) in config.machines:
+            chain.append(following)
+            if following in chain[:-1]:
+                raise ValueError(f"the machines use each other in a circle: {' -> '.join(chain)}")
         raise ValueError(f"{parent!r} must be listed before {column.name!r}")
     if lacking := set(column.kernels) - set(config.kernels_of(parent)):
         raise ValueError(f"{parent} does not run with kernel {min(lacking)}")

@@ -229,13 +229,15 @@ class JobLimits(Strict):
     """Time and memory limits of each job, such as ``{time: 1h, memory: 8 GB}``.
 
     The limits are not part of the job's key. ``jobs`` is the maximum number of jobs of the
-    experiment, ``grid_points`` the maximum number of grid points of one machine.
+    experiment, ``grid_points`` the maximum number of grid points of one machine, ``entries`` the
+    maximum number of data sets, and of machines.
     """
 
     time: Duration | None = None
     memory: Memory | None = None
     jobs: Annotated[int, Field(ge=1)] = 100_000
     grid_points: Annotated[int, Field(ge=1)] = 10_000
+    entries: Annotated[int, Field(ge=1)] = 1000
 
     @property
     def amounts(self) -> Limits:

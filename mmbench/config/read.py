@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mmbench.config.checks import check, check_source
+from mmbench.config.checks import check, check_counts, check_source
 from mmbench.config.faults import Fault, dotted, explain
 from mmbench.config.files import find_config, load_yaml, parse_yaml
 from mmbench.config.model import Config
@@ -90,6 +90,8 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
             raise UserError(f"--set {option}: must be KEY=VALUE, as machines.svm.grid.C=[1,10]")
         value = text if text in INDICATORS else parse_yaml(text, f"--set {option}")
         set_value(content, key, value, option)
+    with _in_file(path):
+        check_counts(content)
     try:
         config = Config.model_validate(content, context={"folder": path.parent})
     except ValidationError as error:

@@ -26,6 +26,8 @@ HUGE = {
         {"datasets": [{"name": "iris", "grid": {"C": MANY}}]},
         "limits.grid_points=100000",
     ),
+    "data sets": ({"datasets": ["no_such_card"] * 20_000}, "limits.entries=20000"),
+    "machines": ({"machines": {f"svm{k}": {} for k in MANY}}, "limits.entries=100000"),
 }
 
 
@@ -51,6 +53,9 @@ def test_what_is_too_large_is_refused_with_the_option_that_goes_on(name, tmp_pat
 def test_the_option_goes_on(tmp_path):
     (config,) = load(tmp_path, text_of(**HUGE["grid"][0]), "limits.grid_points=100000")
     assert len(config.machines["svm"].grid["C"]) == 100_000
+    machines = {f"svm{k}": {"machine": "svm"} for k in range(1001)}
+    (config,) = load(tmp_path, text_of(machines=machines), "limits.entries=1001")
+    assert len(config.machines) == 1001
 
 
 def test_aliases_that_stand_for_millions_of_values_are_refused(tmp_path):
