@@ -1,9 +1,9 @@
 """Evaluation of a fitted machine: test errors, certificates and calibrated probabilities.
 
-Probabilities are computed by scikit-learn's `CalibratedClassifierCV` with the selected parameters:
-the machine is trained again on folds of the training part, and its decision values on the held-out
+Probabilities are computed by scikit-learn's `CalibratedClassifierCV` with the selected parameters.
+The machine is trained again on folds of the training part, and its decision values on the held-out
 rows are mapped to probabilities, one class against the rest. Calibration does not change the
-predictions: they are computed by the machine that was fitted on all training rows.
+predictions, which are computed by the machine that was fitted on all training rows.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def calibrated_probabilities(
         folds = inner_splits(labels, job.calibration_folds, None, 1, seed, groups)
         for train, _ in folds:
             lacking = np.setdiff1d(labels, labels[train])
-            if len(lacking):  # may occur if the rows of a group are kept in one fold
+            if len(lacking):  # may occur if a group contains all rows of a class
                 label = machine.classes_[lacking[0]]
                 raise ValueError(f"the training part of a fold has no row of class {label}")
         own = machine.estimator if isinstance(machine, ForeignClassifier) else machine

@@ -23,11 +23,12 @@ from mmbench import machines
 #: Parameters of the execution of a fit; the runner or the job's seed sets them.
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
-#: Parameters of `predict` and `decision_function`; records hold the decision values of all pairs.
+#: Parameters of `predict` and `decision_function`. They do not change a record, which contains the
+#: decision values of all pairs.
 PREDICTION = {"break_ties", "decision_function_shape"}
 
-#: Parameters that were added after the first records, and the defaults under which a fit is as
-#: before; parameters with these values are left out, so that older records are reused.
+#: Parameters that were added after the first records, with the values that do not change a fit.
+#: Parameters with these values are omitted, so that older records are reused.
 ADDED = {"max_iter": -1}
 
 
@@ -40,8 +41,8 @@ def identity(machine: str, version: int) -> dict[str, Any]:
 def fingerprint(machine: str) -> str:
     """Return the fingerprint of a machine's code.
 
-    The fingerprint is empty for a class of another installed package, as records hold the versions
-    of libraries.
+    The fingerprint is empty for a class of another installed package, since records contain the
+    versions of libraries.
     """
     cls = machines.machine_class(machine)
     module = getattr(cls, "make", cls).__module__
@@ -117,7 +118,7 @@ def commit() -> str | None:
 
 
 def parameters_of(machine: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator in JSON types that determine the record of a fit."""
+    """Return the parameters of an estimator that determine the record of a fit, in JSON types."""
     estimator = getattr(machine, "estimator", machine)
     params, left_out = estimator.get_params(deep=False), EXECUTION
     if estimator is machine:  # not a classifier of another package

@@ -15,8 +15,8 @@ from typing import Any
 
 from mmbench.datasets.dataset import ADDED, DatasetRef
 
-#: Version of the job's fields; increased if the meaning of a field changes, so that old records do
-#: not count as results of new jobs.
+#: Version of the job's fields. The version is increased if the meaning of a field changes; old
+#: records are then not used as results of new jobs.
 JOB_SCHEMA = 1
 KEY_LENGTH = 20
 #: Degree of a polynomial kernel if the configuration gives no degree.
@@ -44,14 +44,14 @@ class SplitRef:
     fold: int = 0
     #: Master seed of the experiment.
     seed: int = 0
-    #: Maximum size of the training subset: n rows of a seeded stratified subset as n, n rows per
-    #: class as ("per_class", n), or the first n rows of a seeded order as ("nested", n). A larger
-    #: nested subset contains all smaller nested subsets.
+    #: Maximum size of the training subset: n for a seeded stratified subset of n rows,
+    #: ("per_class", n) for n rows per class, or ("nested", n) for the first n rows in a seeded
+    #: order. A larger nested subset contains all smaller nested subsets.
     max_train: int | tuple[str, int] | None = None
 
     @property
     def at(self) -> tuple[int, int, int]:
-        """Repeat, fold and seed; different for different splits of one training size."""
+        """Repeat, fold and seed, which identify the split among the splits of a training size."""
         return self.repeat, self.fold, self.seed
 
     @property
@@ -75,8 +75,8 @@ class SelectRef:
     #: "global": one parameter set for all pairs of classes; "pair": one set per pair; "test": one
     #: set for all pairs, selected on the test rows (leaks test data).
     scope: str = "global"
-    #: Preferred direction of a parameter among equally good grid points, as (parameter, "small" or
-    #: "large"); other parameters follow the machine's default order.
+    #: Tie rule for equally good grid points, as (parameter, "small" or "large"); for other
+    #: parameters the tie rule of the machine is used.
     prefer: tuple[tuple[str, str], ...] = ()
     #: Metric that selection maximizes; see `mmbench.selection.metrics`.
     metric: str = field(default="accuracy", metadata=ADDED)
@@ -97,17 +97,17 @@ class Job:
     split: SplitRef
     machine: str
     kernel: str
-    #: Fixed parameters of the machine as (name, value), sorted by name; with ``degree`` if the
+    #: Fixed parameters of the machine as (name, value), sorted by name, including ``degree`` if the
     #: kernel is ``poly``. Fixed parameters take precedence over inherited parameters, and the grid
     #: takes precedence over both.
     params: Pairs = ()
-    #: Grid axes of the parameters to select as (name, values), sorted by name; explicit values in
-    #: place of ``auto``. Empty if no parameter is selected.
+    #: Grid axes of the parameters to select as (name, values), sorted by name; ``auto`` has been
+    #: replaced by values. Empty if no parameter is selected.
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     #: Column of the machine whose selected parameters this job inherits.
     use: str | None = None
-    #: Key of the job whose selected parameters this job inherits; or the keys of several jobs (one
-    #: per split), if this job uses the medians of their parameters.
+    #: Key of the job whose selected parameters this job inherits. If this job uses the medians of
+    #: the parameters of several jobs (one per split), the keys of these jobs.
     parent: str | tuple[str, ...] | None = None
     select: SelectRef = SelectRef()
     #: Rule for equal numbers of votes: "lowest", "random" or "expected".
@@ -168,10 +168,10 @@ class Job:
 
     @property
     def cell_digest(self) -> str:
-        """Hash of all fields but the repeat and fold of the split, and the parent.
+        """Hash of all fields except the repeat and fold of the split, and the parent.
 
-        Records with equal hashes may be averaged. The key of the parent is left out as it depends
-        on the split; the settings of the parent are in its own record.
+        Records with equal hashes may be averaged. The key of the parent is omitted, since it
+        depends on the split; the settings of the parent are in the parent's record.
         """
         one = replace(self, parent=None, split=replace(self.split, repeat=0, fold=0))
         return _digest(one._content())
@@ -206,10 +206,9 @@ class Job:
 
 
 def _filled(part: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass, except fields that were added later and have their
-    defaults.
+    """Return the fields of a dataclass, except later added fields with their default values.
 
-    So the keys of older jobs do not change if a field is added.
+    Therefore the keys of older jobs do not change if a field is added.
     """
     return {
         f.name: getattr(part, f.name)
@@ -239,8 +238,8 @@ def _digest(content: Any) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    """Return a value in JSON types, with integers as floats: 10 and 10.0 have the same hash."""
-    # most values need none of the slower tests
+    """Return a value in JSON types; integers become floats, so 10 and 10.0 have the same hash."""
+    # these types are the most frequent ones and need no slower test
     if value is None or type(value) in (str, float, bool):
         return value
     if isinstance(value, int):

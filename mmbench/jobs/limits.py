@@ -29,7 +29,8 @@ class Limits:
     def reached_before(self, record: Mapping[str, Any]) -> bool:
         """Whether a job that was stopped by a limit would also be stopped by these limits.
 
-        False for a job that ended because too little memory was free: more may be free now.
+        Returns False if the job ended because too little memory was free, since more memory may be
+        free now.
         """
         limits = record.get("limits") or {}
         if not record.get("reached"):

@@ -1,8 +1,8 @@
 """The record of a job: sealed JSON on disk, and a `Record` in memory.
 
-The seal is a hash of the content, which detects damaged or edited files. The types of the content
-are checked against a schema as well, because a seal can be recomputed after an edit. This module
-also has the clock that times the stages of a job, and the functions that combine the selected
+The seal is a hash of the content and detects damaged or edited files. The types of the content are
+checked against a schema as well, because a seal can be recomputed after an edit. This module also
+contains the clock that measures the stages of a job, and the functions that combine the selected
 parameters of several jobs.
 """
 
@@ -136,8 +136,8 @@ def middle(choices: Sequence[Choice]) -> Choice:
     """Return the median of each parameter over several splits, per pair of classes for lists.
 
     If the number of values is even, the lower of the two middle values is the median, so that the
-    median is a selected value. For values that are not numbers, the most frequent value is
-    returned, the first of them if several are equally frequent.
+    median is always one of the selected values. For values that are not numbers, the most frequent
+    value is returned; among equally frequent values, the first value.
 
     Raises
     ------
@@ -166,10 +166,10 @@ def _median(values: Sequence[Any]) -> Any:
     return max(values, key=list(values).count)
 
 
-#: Version of the record format; increased if code for older records would misread newer records.
+#: Version of the record format. The version is increased if older code would misread newer records.
 RECORD_SCHEMA = 1
 
-#: Entries that each of these mappings must have in a record with a result.
+#: Entries that these mappings must have in a record with a result.
 NEEDED = {
     "metrics": {"accuracy_pct"},
     "fits": {"statuses"},
@@ -192,9 +192,9 @@ class Record:
     #: Key of the job; also the file name of the record.
     key: str
     job: Job
-    #: Worst status of the binary problems; status of the job if there is no result.
+    #: Worst status of the binary problems, or status of a job without result.
     status: Status
-    #: Reason for a missing result; for a result, summary of the fits that are not optimal.
+    #: Reason for a missing result, or summary of the fits that are not optimal.
     reason: str = ""
     #: Whether the result is missing because of an error in the user's input.
     wrong_input: bool = False
@@ -218,7 +218,7 @@ class Record:
     deviations: list[str] = field(default_factory=list)
     #: Warnings about a user's file and about calibration.
     warnings: list[str] = field(default_factory=list)
-    #: All parameters of the fitted estimator; selected parameters are in `selection` too.
+    #: All parameters of the fitted estimator, including the selected parameters.
     parameters: dict[str, Any] = field(default_factory=dict)
     #: "version", "commit" and "fingerprint" of the machine's code.
     code: dict[str, str | int | None] = field(default_factory=dict)
@@ -273,7 +273,7 @@ class Record:
 
 @cache
 def _schema() -> Any:
-    """Return the pydantic model of a record; entries are optional unless they are `needed`."""
+    """Return the pydantic model of a record; entries that are not `needed` are optional."""
 
     def part(types: Mapping[str, Any], needed: str = "") -> Any:
         entries = {n: (kind, ... if n in needed.split() else None) for n, kind in types.items()}
@@ -311,7 +311,7 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Co
     ----------
     job : Job
     status : Status
-        Worst status of the binary problems; status of the job if there is no result.
+        Worst status of the binary problems, or status of a job without result.
     reason : str
         One line about a missing result or about fits that are not optimal.
     **content

@@ -1,17 +1,17 @@
 """The results folder of an experiment: its configuration, its plan, and a sealed record per job.
 
-``plan.json`` holds the table cells in order, each with the keys of its jobs, and the text of the
+``plan.json`` contains the table cells in order, each with the keys of its jobs, and the text of the
 configuration, so that tables need no other file besides the records. A table cell is the result of
-one machine on one data set, kernel, degree and training size, averaged over splits. A record whose
-key is not in the plan belongs to other settings or to an earlier version of a machine.
+one machine with one data set, kernel, degree and training size, averaged over splits. A record
+whose key is not in the plan belongs to other settings or to an earlier version of a machine.
 
 A record consists of two files named by the job's key, ``.npz`` (arrays) and ``.json``. The JSON
-file is written last and holds the hash of the arrays, so that a record with a JSON file is
+file is written last and contains the hash of the arrays, so that a record with a JSON file is
 complete. Files are written under a temporary name and renamed; the record of a finished job is
 never overwritten.
 
-A results folder may come from an untrusted source: links are not followed, and only regular files
-of a bounded size are read.
+A results folder may come from an untrusted source. Therefore links are not followed, and only
+regular files of a bounded size are read.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from mmbench.machines import alias_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Suffix of temporary files; files that a killed process left are deleted.
+#: Suffix of temporary files; temporary files of killed processes are deleted.
 TEMPORARY = ".tmp"
-#: Error numbers of file systems without locks, as on some clusters.
+#: Error numbers of file systems without locks, which exist on some clusters.
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 #: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
 TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
-#: Flags of `os.open`; 0 on Windows, which lacks them.
+#: Flags of `os.open`, or 0 on Windows, which has no such flags.
 NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 
 
@@ -61,7 +61,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     temporary = path.with_name(path.name + TEMPORARY)
     temporary.unlink(missing_ok=True)
     try:
-        with temporary.open("xb") as file:  # refuses a link that was made since
+        with temporary.open("xb") as file:  # mode x refuses a link made after `unlink`
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -153,7 +153,7 @@ def _write_holder(descriptor: int) -> None:
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
 
 
-#: Version of the plan format; increased if code for older plans would misread newer plans.
+#: Version of the plan format. The version is increased if older code would misread newer plans.
 PLAN_SCHEMA = 1
 
 
@@ -196,14 +196,14 @@ class Plan:
     cells: tuple[PlannedCell, ...] = ()
     #: Headings of columns in tables, by column; a column without an entry has its machine's label.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Names of data sets in published tables, by name here, if the names differ; an empty name if
-    #: only some classes are used, as these results are not compared with published values.
+    #: Names of data sets in published tables, by the name in this package, if the names differ. The
+    #: published name is empty if only some classes are used: these results are not compared.
     published_as: Mapping[str, str] = field(default_factory=dict)
     #: Whether this is a smoke version; its results are not compared with published values.
     smoke: bool = False
     #: Metrics in the tables; if empty, the layout decides.
     metrics: tuple[str, ...] = ()
-    #: For each column, the column whose selected parameters it inherits.
+    #: For a column, the column from which it inherits selected parameters.
     uses: Mapping[str, str] = field(default_factory=dict)
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
@@ -456,7 +456,7 @@ class RecordStore:
         Returns
         -------
         list of Path or None
-            None if there is no intact plan, as current records cannot be identified without it.
+            None if there is no intact plan, without which the planned records are unknown.
         """
         plan = None
         with suppress(BadRecord):
@@ -512,7 +512,7 @@ def _refuse_foreign(folder: Path) -> None:
             raise UserError(f"{part}: is a file, not a results folder")
     if not folder.exists() or (folder / CONFIG).is_file():
         return
-    # files that exist if a run was killed at its start or its configuration was deleted
+    # these files exist if a run was killed at its start or if its configuration was deleted
     ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
     foreign = sorted({path.name for path in folder.iterdir()} - ours)
     if foreign:

@@ -20,9 +20,9 @@ from mmbench.selection import select
 
 
 def job_seeds(job: Job) -> dict[str, int]:
-    """Return the seeds of a job's random choices, independent of each other.
+    """Return independent seeds for the random choices of a job.
 
-    The seeds depend on the experiment's seed and the split only, so that all machines have the same
+    The seeds depend only on the experiment's seed and the split, so that all machines have the same
     inner folds on one split.
     """
     sequence = np.random.SeedSequence([job.split.seed, job.split.repeat, job.split.fold])
@@ -42,9 +42,10 @@ def train(
 ) -> tuple[PairwiseClassifier, dict[str, Any]]:
     """Return the fitted machine of a job, and the `selection` of its record.
 
-    `inherited` are the selected parameters of the parent jobs; `seeds` has the entries "selection"
-    and "machine". The clock times the stages "warm_up", "selection" and "training". The machine is
-    fitted inside the context manager `spread`, which distributes the pairs of classes.
+    `inherited` contains the selected parameters of the parent jobs; `seeds` has the entries
+    "selection" and "machine". The clock measures the stages "warm_up", "selection" and "training".
+    The machine is fitted inside the context manager `spread`, which distributes the pairs of
+    classes.
     """
     choice: Choice = middle(inherited) if inherited else {}
     machine = make_machine(job, threads, seeds["machine"])
@@ -121,7 +122,7 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     known = machines.machine_class(name).parameters
     stated = {"kernel": kernel, **({"solver": solver} if solver else {})}
-    # errors are ignored here, as a faulty machine fails on the real data as well
+    # errors are ignored, since a machine with errors fails on the real data as well
     with suppress(Exception), within(Allowance()):
         machine = machines.make_machine(name, **{k: v for k, v in stated.items() if k in known})
         select(machine, X, y, {"tol": [machine.tol]}, folds=2)

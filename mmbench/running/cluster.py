@@ -1,14 +1,15 @@
 """Run jobs on a Dask cluster, and distribute the pairs of classes of a large job over the cluster.
 
-A Dask worker runs each job in a child process (`mmbench.running.local`), one per thread. So time
-and memory limits are the same as on one computer, a solver that crashes or hangs fails one job and
-not the Dask worker, and heartbeats are never late. Several runs may share a cluster, as a run ends
-only the child processes of its tasks.
+A Dask worker runs each job in a child process (`mmbench.running.local`), one per thread. Therefore
+time and memory limits are the same as on one computer, a solver that crashes or hangs fails one job
+but not the Dask worker, and heartbeats are never late. Several runs may share a cluster, since a
+run ends only the child processes of its own tasks.
 
 The process of a large job trains one pair of classes at a time and sends the other pairs with their
 rows to the cluster. If the result of a pair does not arrive, because all workers are busy or a
-worker was lost, the job's process trains this pair when it is idle. So two jobs that wait for
-workers cannot block each other, and results do not depend on the worker that trains a pair.
+worker was lost, the job's process trains this pair itself as soon as it is idle. Therefore two jobs
+that wait for workers cannot block each other. Results do not depend on the worker that trains a
+pair.
 """
 
 import gc
@@ -48,13 +49,14 @@ from mmbench.running.parcel import MissingData, Parcel, pack, unpack
 POLL_SECONDS = 1.0
 #: Timeout for an answer of the scheduler, in seconds.
 ANSWER_SECONDS = 5
-#: Maximum plausible length of a scheduler's first message, in bytes; its first 8 bytes state it.
+#: Maximum plausible length in bytes of a scheduler's first message, which is stated by the first 8
+#: bytes of the message.
 MOST_GREETING_BYTES = 2**24
 
 
 @dataclass
 class _Task:
-    """A task on a cluster; `remote` is Dask's future, `supplied` whether its data were sent."""
+    """A task on a cluster; `remote` is Dask's future, and `supplied` is true if data were sent."""
 
     function: Callable[..., Any]
     args: tuple
@@ -68,11 +70,11 @@ class DaskExecutor:
     """An executor on a Dask cluster; its number of workers may change during a run.
 
     `address` is the address of a scheduler; "local" starts a scheduler and `slots` workers on this
-    computer. If `batch` is given, `address` is the name of a batch system: a scheduler starts on
-    this computer, and workers in at most `slots` jobs of the batch system; `batch` holds arguments
-    of dask-jobqueue. `say` is called with a message if versions of code or libraries differ between
-    a worker and this process. Raises UserError if a package is not installed, if no scheduler
-    answers, or if the batch system refuses a job.
+    computer. If `batch` is given, `address` is the name of a batch system, and `batch` contains
+    arguments of dask-jobqueue. A scheduler then starts on this computer, and workers start in at
+    most `slots` jobs of the batch system. `say` is called with a message if versions of code or
+    libraries differ between a worker and this process. Raises UserError if a package is not
+    installed, if no scheduler answers, or if the batch system refuses a job.
     """
 
     remote = True
@@ -110,8 +112,8 @@ class DaskExecutor:
             # the type of the exception depends on the fault: wrong address, certificate or protocol
             words = " ".join(str(error).split()) or type(error).__name__
         if words:
-            # The finalizer of a client that failed to start waits for a lock; it deadlocks if the
-            # garbage collector runs it while the next client starts.
+            # The finalizer of a client that failed to start waits for a lock. Without this call,
+            # the garbage collector may run the finalizer while the next client starts: a deadlock.
             gc.collect()
             raise UserError(f"scheduler {address}: no answer ({words})")
         self._tasks: dict[Future, _Task] = {}
@@ -185,9 +187,9 @@ class DaskExecutor:
             return ended
 
     def _has_ended(self, task: _Task) -> bool:
-        """Set the result or exception of a task; send a task again if its data were missing.
+        """Set the result or exception of a task, or send the task again if its data were missing.
 
-        Return whether the task has ended.
+        Returns whether the task has ended.
         """
         from distributed import KilledWorker
 
@@ -237,14 +239,14 @@ class DaskExecutor:
 
     def close(self) -> None:
         """Disconnect from the cluster; shut down a local cluster."""
-        with suppress(OSError, RuntimeError):  # the connection is lost already
+        with suppress(OSError, RuntimeError):  # the connection may be lost already
             self.client.close(timeout=ANSWER_SECONDS)
         if self.cluster is not None:
             self.cluster.close()
 
 
 def _silence() -> None:
-    """Turn off the loggers of Dask and its libraries; each of them sets its level separately."""
+    """Turn off the loggers of Dask and its libraries, of which each has a level of its own."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -253,8 +255,8 @@ def _silence() -> None:
 def _check_greeting(address: str) -> None:
     """Raise UserError unless the server at a TCP address sends the greeting of a Dask scheduler.
 
-    A scheduler sends its first message without a request. Dask would wait for the rest of a message
-    without a time limit.
+    A scheduler sends its first message without a request. If another server sends a part of a
+    message, Dask waits for the rest without a time limit.
     """
     place = urlsplit(address if "://" in address else f"tcp://{address}")
     try:
@@ -282,7 +284,7 @@ def _local_cluster(slots: int) -> Any:
     import dask
     from distributed import LocalCluster
 
-    # with the default, a worker that is lost twice within 15 s is not started again
+    # by default, a worker that is lost twice within 15 s is not started again
     dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
 
     resource_tracker.ensure_running()  # a later start would unblock SIGINT, which is blocked below
@@ -300,9 +302,10 @@ def _local_cluster(slots: int) -> Any:
 
 
 def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[Any, int]:
-    """Submit the first job of a cluster that grows to `jobs` jobs; return it and its cores per job.
+    """Submit the first job of a cluster that grows to `jobs` jobs.
 
-    Arguments that are not given are read from Dask's configuration.
+    Returns the cluster and its number of cores per job. Arguments that are not given are read from
+    Dask's configuration.
     """
     with extra("dask", f"cluster {name}"):
         import dask_jobqueue
@@ -322,7 +325,7 @@ def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[
 
 
 async def _submit(cluster: Any) -> None:
-    """Submit the first job of a cluster; `scale` alone only logs an error of the batch system."""
+    """Submit the first job of a cluster; raise errors, which `scale` would only log."""
     cluster.scale(jobs=1)
     await cluster._correct_state()
 
@@ -368,7 +371,7 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
     try:
         future = executor.submit(function, *args, limits=limits)
         while not executor.wait(POLL_SECONDS):
-            # the task began after `stop_here` had ended the tasks of its batch
+            # `stop_here` was called for the batch before this task began
             if batch in _stopped:
                 executor.kill()
     finally:
@@ -386,12 +389,12 @@ def stop_here(batch: str) -> None:
                 executor.close() if executor in idle_executors else executor.kill()
 
 
-#: Minimum number of rows of the largest pair of classes; smaller pairs are not sent to workers, as
-#: sending a small pair takes longer than its training.
+#: Pairs of classes are sent to workers if the largest pair has at least this number of rows.
+#: Sending a smaller pair takes longer than its training.
 LEAST_PAIR_ROWS = 500
 
-#: Waiting time for the result of a pair before the job's process may train it: a multiple of the
-#: longest training so far, but at least this number of seconds.
+#: Waiting time for the result of a pair before the job's process may train the pair itself:
+#: PATIENCE_FACTOR times the longest training so far, but at least LEAST_PATIENCE seconds.
 PATIENCE_FACTOR, LEAST_PATIENCE = 2.0, 1.0
 
 #: Dask priority of pairs of classes; whole jobs have priority 0.
@@ -401,9 +404,9 @@ PRIORITY = 10
 class PairBackend(ThreadingBackend):
     """A joblib backend that trains in this process or on a Dask cluster; its threads only wait.
 
-    `limits` are the limits of the job, applied to each training on a worker; `batch` is the batch
-    of the run. `cpu_seconds` is the total CPU time of the trainings on workers, `n_sent` is their
-    number.
+    `limits` are the limits of the job, applied to each training on a worker. `batch` is the
+    identifier of the run's batch. `cpu_seconds` is the total CPU time of the trainings on workers,
+    and `n_sent` is the number of these trainings.
     """
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):

@@ -10,7 +10,7 @@ from typing import Any
 
 import mmbench
 
-#: Solvers, and all Python packages whose version may change a result or its CPU time.
+#: Packages of solvers, and all packages whose version may change a result or its CPU time.
 SOLVERS = ("highspy", "libsvm-official", "clarabel", "ecos")
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib", *SOLVERS)
 

@@ -1,16 +1,16 @@
 """Worker processes on this computer, with limits on time, memory and output.
 
 A task is a picklable function with picklable arguments; its result is returned as a `Future`. A
-worker shares no other state with this process, so that `mmbench.running.cluster.DaskExecutor` has
-the same interface. A worker is a subprocess that runs `serve`: it receives messages (function,
+worker shares no other state with this process, so that `mmbench.running.cluster.DaskExecutor` can
+have the same interface. A worker is a subprocess that runs `serve`: it receives messages (function,
 arguments) and sends messages (kind, value), with the kinds defined below. Each worker is the leader
 of a process group, so that processes started by a job are killed with the worker.
 
 Existing process pools have disadvantages. Loky 3.7 ends all tasks if one worker dies. Pebble 5.2
 ends only the task of the dead worker, but a busy worker survives if its parent is killed, and
-Ctrl-C reaches a worker that is still importing. A LocalCluster of dask.distributed needs 4 s to
-start and 27 ms per task (this pool: 0.4 s and 0.6 ms), and 7 s to report a task that ends its
-worker.
+Ctrl-C interrupts a worker during its imports. A LocalCluster of dask.distributed takes 4 s to start
+and 27 ms per task; this pool takes 0.4 s and 0.6 ms. The LocalCluster takes 7 s to report that a
+task has ended its worker.
 """
 
 import importlib
@@ -61,7 +61,7 @@ _connection: Connection | None = None
 
 
 def tell(note: Any) -> None:
-    """Report the stage of the running task to the parent process; no effect outside a worker."""
+    """Report the stage of the running task to the parent process; outside a worker, do nothing."""
     if _connection is not None:
         _connection.send((NOTE, note))
 
@@ -110,18 +110,18 @@ def _die_with_parent(descriptor: int) -> None:
 
 #: POSIX functions that are needed to start, watch and end worker processes.
 POSIX = ((signal, "pthread_sigmask"), (select, "poll"), (os, "killpg"), (os, "set_blocking"))
-#: Environment variables that limit libraries to one thread each, as parallelism is over pairs of
-#: classes and over processes.
+#: Environment variables that limit libraries to one thread each; mmbench runs pairs of classes and
+#: jobs in parallel instead.
 THREAD_VARIABLES = [
     *(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")),
     "VECLIB_MAXIMUM_THREADS",
 ]
 #: Interval between two checks of the limits of running tasks, in seconds.
 POLL_SECONDS = 0.05
-#: Time after the time limit in which a task may end by itself before it is killed: the maximum of a
-#: number of seconds and a fraction of the time limit.
+#: A task that does not end by itself is killed after the time limit plus a grace period. The grace
+#: period is GRACE_SECONDS, or GRACE_SHARE times the time limit if this is longer.
 GRACE_SECONDS, GRACE_SHARE = 5.0, 0.05
-#: Maximum CPU time for measuring the memory of a task, as a fraction of one core.
+#: Maximum fraction of one core that is used to measure the memory of a task.
 MEMORY_LOOK_SHARE = 0.05
 #: Maximum number of bytes of a worker's output that are printed per task.
 OUTPUT_BYTES = 2**20
@@ -141,15 +141,15 @@ class LocalExecutor:
     """An executor with one worker process per slot; each worker imports `modules` when it starts.
 
     A worker process is started when its slot is first used, runs one task after the other, and is
-    replaced if it dies; its death ends only its running task. A worker is killed by `cancel` or at
+    replaced if it dies. Its death ends only its running task. A worker is killed by `cancel` or at
     a limit, and ends by itself if this process dies. Raises UserError on systems without the POSIX
     functions.
 
-    `slots` is the maximum number of simultaneous tasks, `task_threads` the maximum number of
-    threads of one task (a task takes one slot per thread), `computer_slots` the maximum number of
-    slots that share the memory of one computer. `remote` is whether tasks may run on a computer
-    with another file system; `scheduler` is the address of the Dask scheduler and the identifier of
-    the batch, None without a cluster.
+    `slots` is the maximum number of simultaneous tasks. `task_threads` is the maximum number of
+    threads of one task, which takes one slot per thread. `computer_slots` is the maximum number of
+    slots that share the memory of one computer. `remote` is true if tasks may run on a computer
+    with another file system. `scheduler` contains the address of the Dask scheduler and the
+    identifier of the batch; it is None without a cluster.
     """
 
     remote = False
@@ -215,9 +215,10 @@ class LocalExecutor:
 def _search_path() -> tuple[list[str], list[str]]:
     """Return PYTHONPATH of a worker, and the folders that it appends to its search path.
 
-    If the current folder came first, a file ``random.py`` in this folder would replace the module
-    of the standard library; in PYTHONPATH, a file ``sitecustomize.py`` would run at the start. The
-    current folder keeps its position if it is in PYTHONPATH or contains the package mmbench.
+    The current folder is appended, since a file ``random.py`` in a folder that comes first would
+    replace the module of the standard library. It is not added to PYTHONPATH, since a file
+    ``sitecustomize.py`` would then run at the start. The current folder keeps its position if it is
+    in PYTHONPATH or contains the package mmbench.
     """
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]
@@ -249,13 +250,13 @@ class _Worker:
             self.connection.send(self.task)
 
     def spawn(self) -> None:
-        # A new interpreter, as a forked process would inherit locked mutexes and the thread pools
-        # of BLAS, OpenMP and Numba.
+        # A new interpreter is started, since a forked process would inherit locked mutexes and the
+        # thread pools of BLAS, OpenMP and Numba.
         places, appended = _search_path()
         head = f"import sys; sys.path += {appended!r}; from mmbench.running.local import serve; "
         changes = {"PYTHONPATH": os.pathsep.join(places), "PYTHONUNBUFFERED": "1"}
-        # The worker inherits the blocked SIGINT from its first instruction on, so that only this
-        # process handles Ctrl-C.
+        # SIGINT is blocked in the worker from its first instruction on, so that only this process
+        # handles Ctrl-C.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             ours, theirs = socket.socketpair()
@@ -343,9 +344,10 @@ class _Worker:
             sys.stderr.write(f"\na worker printed more than {OUTPUT_BYTES} bytes: rest dropped\n")
 
     def _died(self) -> Future | None:
-        """End the task of a dead process; if the task had not begun, send it to a new process once.
+        """End the task of a dead process, or send a task that had not begun to a new process once.
 
-        Raises UserError if the process ended before its first task, as an import failed.
+        Raises UserError if the process ended before its first task, for example because an import
+        failed.
         """
         assert self.process is not None
         code = self.process.wait(timeout=10)

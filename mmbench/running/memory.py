@@ -1,9 +1,9 @@
 """Estimates of the peak memory of a job, made before its first Gram matrix is computed.
 
-If memory runs out, the operating system kills a process without a message, perhaps also another
-process. Estimates are therefore upper bounds, and a job that does not fit into memory ends with a
-message in its record. Machines declare the memory of a training; the memory of a search follows
-from the matrices that `selection.views` stores.
+If memory runs out, the operating system kills a process without a message, and not always the
+process that needs the memory. Estimates are therefore upper bounds, and a job that does not fit
+into memory ends with a message in its record. Machines declare the memory of a training; the memory
+of a search follows from the matrices that `selection.views` stores.
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
 def _training_bytes(
     job: Job, machine: Machine, n_rows: int, n_columns: int, itemsize: int = 8
 ) -> int:
-    """Return the memory of a binary training without its data: mainly (blocks of) Gram matrices."""
+    """Return the memory of a binary training without its data; mainly Gram matrices or blocks."""
     params = dict(job.params)
     largest = {name: values[-1] for name, values in job.grid if len(values)}
     needs, shape = machine.needs_at({**params, **largest}), (n_rows, n_columns)
@@ -99,19 +99,20 @@ def _training_bytes(
 def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int:
     """Return the memory of the matrices stored in selection.
 
-    These are one matrix of all rows or one matrix per pair, and one matrix per fold.
+    Either one matrix of all rows or one matrix per pair is stored, and in addition one matrix per
+    fold.
     """
     single = machine.search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     n_rows = int(share * sizes.largest_pair)
     fold = _training_bytes(job, machine, n_rows, sizes.n_features, itemsize)
-    # A linear kernel stores no matrix; with validation on left-out rows there is a single fold.
-    # otherwise the matrix is too large to be stored
+    # no matrix of a pair is stored if the kernel is linear, if there is a single fold (validation
+    # on left-out rows), or if the matrix is too large
     stored = stores_pairs(sizes.largest_pair, job.kernel, single)
     if job.kernel == "linear" or job.validates_on_rest or not stored:
         return threads * fold
-    # With several kernel widths, the base matrix is stored in addition to the kernel matrix.
+    # with several kernel parameters, the base matrix is stored in addition to the kernel matrix
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
     if job.select.scope == "global" and can_share(sizes.n_train, job.kernel, single):
         return widths * itemsize * sizes.n_train**2 + threads * fold

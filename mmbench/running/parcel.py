@@ -1,8 +1,8 @@
 """Send the data files of a job to a computer that has no other access to the data.
 
 The computer on which a job runs looks for the data in its store, in the mirror and at the sources
-of the card. If the data are in none of these places, the process that started the run sends the
-files, and the computer adds the files to its store.
+of the card. If it does not find them, the process that started the run sends the files, and the
+computer adds the files to its store.
 """
 
 import hashlib
@@ -96,7 +96,7 @@ def _store(data: Path) -> Path:
 
 
 def _user_name(job: Job) -> str:
-    """Return the name of a user's file in the store; the suffix stays, as it gives the format."""
+    """Return the name of a user's file in the store; the suffix, which is the format, is kept."""
     return f"user/{job.dataset_hash[:16]}/{Path(str(job.dataset.path)).name}"
 
 

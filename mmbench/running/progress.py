@@ -1,4 +1,4 @@
-"""The progress of a run: a bar on terminals and in notebooks, else a line per job."""
+"""The progress of a run: a bar on terminals and in notebooks, otherwise one line per job."""
 
 import math
 import sys
@@ -14,9 +14,7 @@ from mmbench.jobs.store import Key, key_of
 
 
 class Lines:
-    """Progress display for log files and tests, with one line per job; `total` is the number of
-    jobs.
-    """
+    """Progress display for log files and tests, with one line for each of `total` jobs."""
 
     def __init__(self, total: int, stream: TextIO):
         self._total, self._stream, self._count = total, stream, 0
@@ -28,10 +26,10 @@ class Lines:
         self.say(f"[{self._count}/{self._total}] {describe(job)}: {outcome(record)}{rest}")
 
     def tick(self, left: float | None) -> None:
-        """Update the estimated remaining time; no effect in a log file."""
+        """Update the estimated remaining time; a log file does not show it."""
 
     def say(self, line: str) -> None:
-        """Print a line; a line that cannot be written, as to a full disk, does not end the run."""
+        """Print a line; if it cannot be written, for example to a full disk, the run continues."""
         with suppress(OSError):
             print(visible(line), file=self._stream, flush=True)
 
@@ -71,13 +69,13 @@ class Bar(Lines):
 
 
 def progress_for(total: int, stream: TextIO | None = None) -> Lines:
-    """Return a progress bar on a terminal and in a notebook, else a display with a line per job."""
+    """Return a progress bar for a terminal or a notebook, otherwise a display by lines."""
     notebook = stream is None and "ipykernel" in sys.modules
     stream = stream or sys.stderr
     if total and (notebook or stream.isatty()):
         return Bar(total, stream)
     lines = Lines(total, stream)
-    if total:  # the first result may take a minute, as workers compile first
+    if total:  # the first result may take a minute, since workers compile code first
         lines.say(f"{total} job{'s' if total > 1 else ''} to run")
     return lines
 
@@ -138,7 +136,7 @@ def readable(n_bytes: float) -> str:
 
 
 #: CPU time of a split relative to the SVM, by column; columns with a ratio of about 1 are omitted.
-#: The larger of the values measured in `easy` with 270 and 1000 training rows.
+#: Each value is the larger of two values, measured in `easy` with 270 and with 1000 training rows.
 COSTS = {
     "logistic_regression": 0.1,
     "lssvm": 7.0,
@@ -155,8 +153,8 @@ class TimeLeft:
     """An estimate of the remaining time of a run, from the times of finished jobs.
 
     The expected time of a job is the mean time of the finished jobs of its table cell (data set,
-    size, kernel and machine) or, without any, of all finished jobs, weighted by `COSTS`. With
-    `falling`, the estimate never rises.
+    size, kernel and machine). If the cell has no finished job, the expected time is the mean time
+    of all finished jobs, weighted by `COSTS`. With `falling`, the estimate never rises.
     """
 
     def __init__(self, jobs: Iterable[Job], falling: bool = False):
@@ -172,11 +170,14 @@ class TimeLeft:
         self._seconds[key] += seconds_of(record["wall_seconds"])
 
     def end(self, job: Job) -> None:
-        """Remove a job from the jobs that remain, with or without a result."""
+        """Remove a job, with or without a result, from the remaining jobs."""
         self._open[key_of(job)] -= 1
 
     def expected(self, job: Job) -> float | None:
-        """Return the mean seconds of finished jobs of a job's table cell; None without any."""
+        """Return the mean seconds of the finished jobs of a job's table cell.
+
+        Returns None if the cell has no finished job.
+        """
         key = key_of(job)
         return self._seconds[key] / self._count[key] if self._count[key] else None
 

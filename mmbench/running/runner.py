@@ -1,13 +1,14 @@
 """Run the jobs of an experiment and store their records.
 
-Only the process that calls `run` writes records; workers only compute. Jobs with a result are not
-run again, jobs without a result are run again. Ctrl-C stops the workers and keeps all records; a
-run that is killed in any other way loses only the jobs that were running.
+Only the process that calls `run` writes records; workers only compute. Jobs without a result are
+run again, and jobs with a result are not. Ctrl-C stops the workers and keeps all records. If a run
+is killed in any other way, only the running jobs are lost.
 
 A job is ready if its parents (the jobs whose selected parameters it inherits) have their records.
-The ready job with the longest expected time starts first; the expected time includes the jobs that
-depend on it, and an unknown time counts as infinite. The free slots are divided among the ready
-jobs as threads: many ready jobs run on one thread each, a single ready job runs on all free slots.
+The ready job with the longest expected time starts first. The expected time includes the jobs that
+depend on the job; an unknown time counts as infinite. The free slots are divided among the ready
+jobs as threads: many ready jobs run on one thread each, and a single ready job runs on all free
+slots.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ class Start(NamedTuple):
 class Schedule:
     """The waiting and running jobs of a run, and the order in which jobs start.
 
-    `records` are the records of jobs that are not run again, by key. `expected` returns the
-    expected seconds of a job, None if unknown. `most_threads` is the maximum number of threads of
-    one job.
+    `records` contains the records of jobs that are not run again, by key. `expected` returns the
+    expected seconds of a job, or None if they are unknown. `most_threads` is the maximum number of
+    threads of one job.
     """
 
     def __init__(
@@ -98,9 +99,9 @@ class Schedule:
     def _longest(self) -> Job:
         """Remove and return the ready job with the longest expected time.
 
-        Of jobs with equal expected times, jobs whose parent has just finished come first, then the
-        job that became ready first. Jobs of one table cell have the same expected time, so only the
-        first job of each cell is compared.
+        Among jobs with equal expected times, jobs whose parent has just finished come first, then
+        the job that became ready first. Jobs of one table cell have the same expected time, so only
+        the first job of each cell is compared.
         """
         first = {cell: jobs[0] for cell, jobs in self._ready.items()}
         cell = max(first, key=lambda cell: (self._seconds(first[cell][1]), -first[cell][0]))
@@ -115,10 +116,10 @@ class Schedule:
             yield self._impossible.popleft()
 
     def finish(self, record: Content) -> None:
-        """Mark a job as finished; its children become ready, or fail if the job has no result."""
+        """Mark a job as finished; jobs that depend on it become ready, or fail without a result."""
         self._running.pop(record["key"], None)
         for job in self._blocked.pop(record["key"], []):
-            if job.key not in self._waits:  # the child failed before, because of another parent
+            if job.key not in self._waits:  # the job failed before, because of another parent
                 continue
             self._waits[job.key].discard(record["key"])
             if not is_done(record):
@@ -135,13 +136,14 @@ class Schedule:
     def _make_ready(self, job: Job, first: bool = False) -> None:
         """Add a job to the ready jobs; with `first`, before all jobs of its table cell.
 
-        Jobs whose parent has just finished go first, as their data set is still in memory.
+        Jobs whose parent has just finished are added first, since their data set is still in
+        memory.
         """
         number, jobs = next(self._number), self._ready[key_of(job)]
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
-        """Return the expected seconds of a job plus the longest chain of jobs that depend on it."""
+        """Return the expected seconds of a job and of the longest chain of dependent jobs."""
         seconds = self._expected(job)
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
         return float("inf") if seconds is None else seconds + after
@@ -168,13 +170,13 @@ EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 class Summary:
     """The outcome of a run."""
 
-    #: Number of jobs with a result of this run, and number with a result of an earlier run.
+    #: Number of jobs with a result of this run, and number of jobs with a result of an earlier run.
     done: int = 0
     reused: int = 0
     #: Records of jobs without a result.
     failed: list[Content] = field(default_factory=list)
-    #: Numbers of jobs with a result and a fit worse than optimal, by the worst status of the job;
-    #: trivial solutions and problems with a single class count as optimal.
+    #: Numbers of jobs that have a result but also a fit that is not optimal, by the worst status of
+    #: the job; trivial solutions and problems with a single class count as optimal.
     doubtful: Counter[Status] = field(default_factory=Counter)
     #: Number of jobs without a record because of an interruption.
     left: int = 0
@@ -218,11 +220,11 @@ class Run:
     """The state of a run: schedule, running tasks and records.
 
     The parents of all jobs must be among `jobs`, or have records in `store` or in `source`, the
-    records of another experiment. `data` is the local store of data files, `mirror` a folder or URL
-    that holds data files. A job that was stopped by a limit in an earlier run is not run again, if
-    `limits` would stop it too. With ``rerun="changed"``, finished jobs run again if the source code
-    of their machine has changed. The outcome is added to `summary`. `time_left` may count the jobs
-    of later runs too.
+    records of another experiment. `data` is the local store of data files, and `mirror` is a folder
+    or URL with data files. If a limit stopped a job in an earlier run and `limits` would stop it
+    again, the job is not run again. With ``rerun="changed"``, finished jobs run again if the source
+    code of their machine has changed. The outcome is added to `summary`. `time_left` may also
+    include the jobs of later runs.
     """
 
     def __init__(
@@ -349,7 +351,7 @@ class Run:
             self._keep(start.job, record, arrays)
 
     def _outcome(self, job: Job, future: Future) -> tuple[Content, Arrays]:
-        """Return the record and arrays of a task; if its worker died, a record with the reason."""
+        """Return the record and arrays of a task; without a result, the record has a reason."""
         error = future.exception()
         if error is None:
             return future.result()
@@ -404,10 +406,7 @@ def outdated(jobs: Iterable[Job], store: RecordStore) -> list[str]:
 
 
 def _place(job: Job) -> Hashable:
-    """Return data set, kernel, degree, column and split of a job.
-
-    Jobs that differ only in parameters have the same return value.
-    """
+    """Return data set, kernel, degree, column and split of a job, but not its parameters."""
     return job.dataset_hash, job.kernel, job.degree, job.column, job.split
 
 

@@ -1,8 +1,8 @@
 """Execute one job in any process: the input is in the arguments, the output is the record.
 
-CPU seconds are summed over all threads of the process. Before its first job of a machine, a process
-trains the machine on a tiny problem, so that Numba code is compiled and solvers are imported. The
-time of this training is the stage ``warm_up``, which no table includes.
+CPU seconds are summed over all threads of the process. Before its first job with a machine, a
+process trains the machine on a tiny problem, so that Numba code is compiled and solvers are
+imported. The time of this training is the stage ``warm_up``, which no table includes.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Context:
     mirror: str | None = None
     #: Number of pairs of classes that are trained at the same time.
     threads: int = 1
-    #: Fraction of the free memory that the job may use, as other jobs run at the same time.
+    #: Fraction of the free memory that the job may use besides the other running jobs.
     memory_share: float = 1.0
     #: Selected parameters of the parent jobs; each element is one dict, or a list with one dict per
     #: pair of classes.
@@ -103,14 +103,14 @@ class Context:
 
 
 class _Stopped(Exception):
-    """The time limit of a job ended its trainings; the arguments are passed to `best_reached`."""
+    """The time limit of a job ended its trainings; the arguments come from `best_reached`."""
 
 
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
     """Run a job and return its record and its arrays; without a result there are no arrays.
 
-    A failure is returned as a record as well. Raises MissingData if the job runs on another
-    computer that cannot find the job's data.
+    A failure is also returned as a record. Raises MissingData if the job runs on another computer
+    that cannot find the job's data.
     """
     started, clock = timestamp(), Clock(*STAGES, tell=tell)
     content: dict[str, Any]
@@ -142,7 +142,7 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
 
 
 def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, Any], Arrays]:
-    # imported here, as the process that starts a run does not need these modules
+    # imported here, since the process that starts a run does not need these modules
     from mmbench.jobs.data import prepare
     from mmbench.jobs.evaluate import (
         calibrated_probabilities,
@@ -190,7 +190,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
 
 def _threads(job: Job, data: Prepared, context: Context) -> int:
-    """Return the number of threads of a job, reduced so that its memory estimate is not exceeded.
+    """Return the number of threads of a job, so few that its memory estimate fits.
 
     Raises NotEnoughMemory if the free memory does not suffice for one thread.
     """
@@ -204,5 +204,5 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     if (need := memory.estimate_bytes(job, sizes)) > free:
         amounts = f"{readable(need)} of memory, {readable(free)} may be used"
         raise NotEnoughMemory(f"needs about {amounts}; {ADVICE}")
-    # estimates are upper bounds, so a job with an estimate above its limit is tried on one thread
+    # estimates are upper bounds; a job whose estimate exceeds its limit is tried on one thread
     return memory.threads_that_fit(job, sizes, context.threads, min(free, limit or free)) or 1
