@@ -8,7 +8,7 @@ How two cells are compared depends on the rows behind them:
   deviations): runs are deterministic, so accuracies, errors and statuses are equal up to rounding
   by another BLAS, gaps and violations up to a factor, and no published value leaves its band.
 - By means, if the rows differ: up to `NOISE_SE` standard errors of the difference.
-- Not at all, if one side lacks rows of the data set ("only 1560 of ...").
+- Not at all, if one side lacks rows of the data set ("only 1560 of ...") that the other has.
 
 Times are compared as a warning. Prints what was compared and how, and what differs. Exit codes:
 0 if all compared cells agree, 1 if any differs or is missing, 3 if no cell was compared.
@@ -41,6 +41,7 @@ TIME_FACTOR, SHORTEST = 3.0, 1.0
 #: Statuses of fits that have a result; which of them a cell has depends on its splits.
 SOLVED = {"optimal", "stopped_by_rule", "trivial"}
 BY_SPLIT, BY_VALUE, BY_MEAN = "split by split", "by values", "by means"
+MISSING = "rows are missing"
 AGREES, DIFFERS, NOT_COMPARED = 0, 1, 3
 
 Key = tuple[str, ...]
@@ -86,15 +87,17 @@ class Comparison:
                 self._of_data[name] = BY_VALUE
                 continue
             partial = any(re.search(r"\bonly \d+ of\b", text) for text in said)
-            self._of_data[name] = "rows are missing" if partial else BY_MEAN
+            self._of_data[name] = MISSING if partial else BY_MEAN
             self.warnings.append(
                 f"{name}: other data: {said[0] or 'no deviation'}; "
                 f"reference: {said[1] or 'no deviation'}"
             )
 
     def _splits(self, ours: dict[Key, list], theirs: dict[Key, list]) -> None:
-        """Compare the splits that both sides have."""
+        """Compare the splits that both sides have, unless rows of the data set are missing."""
         for place in ours.keys() & theirs.keys():
+            if self._of_data.get(ours[place][0].dataset) == MISSING:
+                continue
             found = {_texts(row, SPLIT): row for row in ours[place]}
             both = [(found.get(_texts(row, SPLIT)), row) for row in theirs[place]]
             pairs = [(mine, row) for mine, row in both if mine is not None]

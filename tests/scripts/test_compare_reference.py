@@ -205,3 +205,9 @@ def test_splits_of_other_rows_are_compared_by_means(cells, splits) -> None:
     made = Comparison(near, cells, others, splits)
     assert made.code == 0 and made.compared == {"by means": 1}
     assert Comparison(far, cells, others, splits).code == 1
+
+
+def test_splits_of_more_rows_are_not_compared(cells, splits) -> None:
+    partial = cells.assign(note="iris: only 100 of 150 rows")
+    made = Comparison(cells.assign(measured=8.0), partial, splits.assign(split_hash="all"), splits)
+    assert made.code == 3 and made.skipped == {("iris", "rows are missing"): 1}

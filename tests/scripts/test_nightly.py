@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +18,11 @@ import yaml
 from mmbench import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
-WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())
+WORKFLOWS = {
+    path.stem: yaml.safe_load(path.read_text())
+    for path in sorted(ROOT.glob(".github/workflows/*.yml"))
+}
+WORKFLOW = WORKFLOWS["nightly"]
 JOBS = WORKFLOW["jobs"]
 REFERENCE = ROOT / "results/reference/usps_rbf/table.csv"
 
@@ -67,7 +72,7 @@ def test_the_matrix_has_a_part_for_each_experiment(tmp_path):
         == "${{ fromJSON(needs.list.outputs.names) }}"
     )
     minutes = {s.get("timeout-minutes") for s in JOBS["reproduce"]["steps"]} - {None}
-    assert max(minutes) < JOBS["reproduce"]["timeout-minutes"]  # what was reached is kept
+    assert max(minutes) < JOBS["reproduce"]["timeout-minutes"]  # the summary is still written
 
 
 @pytest.fixture
@@ -132,7 +137,7 @@ def test_a_cell_that_left_its_band_is_no_success(checkout, table):
 
 
 def test_a_failed_run_is_no_success_if_its_table_agrees(checkout, table):
-    assert "agrees: " in reproduced(checkout, table, code=1, RUN="1")
+    assert "the run failed; agrees: 6 " in reproduced(checkout, table, code=1, RUN="1")
 
 
 def test_nothing_compared_is_no_success(checkout, table):
@@ -155,6 +160,36 @@ def test_a_run_that_did_not_end_is_not_compared(checkout):
     )
     text = "nothing compared: the run did not end"
     assert page.read_text() == f"### usps_rbf\n```\n{text}\n```\n"
+
+
+def test_the_summary_of_a_long_comparison_is_cut(checkout):
+    (checkout / "results/usps_rbf").mkdir()
+    (checkout / "results/usps_rbf/comparison.txt").write_text("differs: 1\n" * 10**5)
+    page = checkout / "summary.md"
+    values = {"matrix.name": "usps_rbf"}
+    run(step("reproduce", "say what"), checkout, values, GITHUB_STEP_SUMMARY=str(page))
+    assert len(page.read_text().splitlines()) > 100 and page.stat().st_size < 2**20
+
+
+def test_data_are_kept_after_a_failure_and_records_are_not():
+    kept = []
+    for workflow in WORKFLOWS.values():
+        for job in workflow["jobs"].values():
+            by_name = {s["uses"].partition("@")[0]: s for s in job["steps"] if "uses" in s}
+            assert "actions/cache" not in by_name  # saves nothing if a step fails
+            if restored := by_name.get("actions/cache/restore"):
+                saved = by_name["actions/cache/save"]
+                assert saved["if"] == "always()"
+                assert restored["with"]["path"] == saved["with"]["path"]
+                assert all(
+                    line.lstrip("!").startswith("datasets/")
+                    for line in saved["with"]["path"].splitlines()
+                )
+                [prefix] = restored["with"]["restore-keys"].splitlines()
+                # a folder that has grown has another key
+                assert saved["with"]["key"] == f"{prefix}${{{{ hashFiles('datasets/*/**') }}}}"
+                kept.append(prefix)
+    assert len(kept) == len(set(kept)) == 2
 
 
 def test_the_page_has_one_line_per_experiment(tmp_path):
@@ -185,15 +220,27 @@ def test_the_site_is_published_after_it_was_built():
     assert JOBS["publish"]["permissions"] == {"pages": "write", "id-token": "write"}
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob(".github/workflows/*.yml")), ids=lambda p: p.stem)
-def test_every_job_has_a_time_limit(path: Path):
-    jobs = yaml.safe_load(path.read_text())["jobs"]
-    assert [name for name, job in jobs.items() if "timeout-minutes" not in job] == []
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_every_job_has_a_time_limit(name: str):
+    jobs = WORKFLOWS[name]["jobs"]
+    assert [job for job, steps in jobs.items() if "timeout-minutes" not in steps] == []
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob(".github/workflows/*.yml")), ids=lambda p: p.stem)
-def test_every_expression_names_what_exists(path: Path):
-    workflow = yaml.safe_load(path.read_text())
+def test_every_action_has_one_version():
+    used = {
+        tuple(step["uses"].split("@"))
+        for workflow in WORKFLOWS.values()
+        for job in workflow["jobs"].values()
+        for step in job["steps"]
+        if "uses" in step
+    }
+    names = [name for name, _ in used]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_every_expression_names_what_exists(name: str):
+    workflow = WORKFLOWS[name]
     triggers = workflow[True]  # "on", as YAML reads it
     dispatch = triggers.get("workflow_dispatch") if isinstance(triggers, dict) else None
     inputs = (dispatch or {}).get("inputs", {})
@@ -215,9 +262,39 @@ def test_every_expression_names_what_exists(path: Path):
             assert any(name == k or name.startswith(f"{k}.") for k in known), name
 
 
+def test_the_newest_python_is_resolved_for_every_extra_with_wheels():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+
+    def with_parts(extra: str) -> set[str]:
+        """Return an extra and those that its requirements name."""
+        nested = re.findall(r"mmbench\[(.*?)\]", " ".join(extras[extra]))
+        parts = {part for names in nested for part in names.split(",")}
+        return {extra}.union(*map(with_parts, parts))
+
+    lines = [s["run"] for s in WORKFLOWS["tests"]["jobs"]["newest"]["steps"] if "run" in s]
+    named = re.findall(r"--extra (\w+)", " ".join(lines))
+    assert set().union(*map(with_parts, named)) == set(extras) - {"all", "solvers"}
+
+
+@pytest.mark.parametrize(
+    ("tag", "candidate"), [("v1.0.0", False), ("v1.0.0rc1", True), ("v1.1.0b2", True)]
+)
+def test_a_release_of_a_candidate_is_a_prerelease(tag: str, candidate: bool, tmp_path: Path):
+    [script] = [s["run"] for s in WORKFLOWS["release"]["jobs"]["release"]["steps"] if "run" in s]
+    (tmp_path / "gh").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > arguments\n')
+    (tmp_path / "gh").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    run(script, tmp_path, {}, GITHUB_REF_NAME=tag, PATH=path)
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    assert arguments[:3] == ["release", "create", tag]
+    assert ("--prerelease" in arguments) == candidate
+
+
 def test_a_release_has_the_version_of_its_tag():
-    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
-    script = next(s["run"] for s in workflow["jobs"]["build"]["steps"] if "run" in s)
+    steps = WORKFLOWS["release"]["jobs"]["build"]["steps"]
+    script = next(s["run"] for s in steps if "run" in s)
 
     def checked(kind: str, name: str) -> int:
         variables = {**os.environ, "GITHUB_REF_TYPE": kind, "GITHUB_REF_NAME": name}
