@@ -19,7 +19,7 @@ from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
 from mmbench.datasets import load_dataset, split_at, split_slots, too_few_rows
 from mmbench.errors import SEVERITY, UserError, did_you_mean
-from mmbench.jobs.job import Job
+from mmbench.jobs.job import CALIBRATION_FOLDS, Job
 from mmbench.jobs.record import is_done
 from mmbench.jobs.store import CONFIG, Plan, RecordStore
 from mmbench.running.progress import TimeLeft
@@ -151,12 +151,16 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
     splits = [split_at(rule, data, max_train=subset, **at) for subset in subsets]
     # splits are stratified, so that all have the class counts of the first split of the smallest
     # size
-    searched = any(machine.grid for machine in config.machines.values())
-    folds = config.select.ref.folds
-    if folds is not None and searched and protocol.test.rule != "time_series":
-        problem = too_few_rows(data.y[splits[0].train], folds)
-        if problem:
-            raise UserError(f"data set {data.name!r}: in the training part, {problem} of 'select'")
+    machines, inner = config.machines.values(), config.select.ref.folds
+    searched = protocol.test.rule != "time_series" and any(machine.grid for machine in machines)
+    calibrated = any(machine.calibrate for machine in machines)
+    needed = {
+        "select": searched and inner,
+        "calibrate": calibrated and (inner or CALIBRATION_FOLDS),
+    }
+    for key, folds in needed.items():
+        if folds and (problem := too_few_rows(data.y[splits[0].train], folds)):
+            raise UserError(f"data set {data.name!r}: in the training part, {problem} of {key!r}")
     for warning in data.warnings:
         say(f"{entry.source or entry.label}: warning: {warning}")
 

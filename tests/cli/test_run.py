@@ -88,6 +88,16 @@ def test_too_few_data(rows: list[str], words: list[str], tmp_path: Path):
     assert [word for word in words if word not in line] == [], line
 
 
+def test_too_few_rows_to_calibrate_end_the_run_before_any_job(tmp_path: Path):
+    path = write(tmp_path, good_rows())
+    grid = "{grid: {C: [1, 10], gamma: [0.1, 1]}}"
+    path.write_text(path.read_text().replace(grid, "{calibrate: sigmoid}"))
+    result = run(path, "--set", "select.folds=11")
+    assert result.exit_code == 2
+    assert "has 10 rows, fewer than 11 folds of 'calibrate'" in result.stderr
+    assert not (tmp_path / "results").exists()
+
+
 def test_empty_test_part(tmp_path: Path):
     result = run(write(tmp_path, good_rows(), "{holdout: 0.001}"))
     assert result.exit_code == 2
