@@ -93,6 +93,20 @@ def test_an_arff_file_is_read_like_a_csv(tmp_path: Path):
     assert data.y.tolist() == ["cat", "big dog"]
 
 
+@pytest.mark.parametrize("weights", [(", {5}", ""), (" {0.5}", ",{1e1} % heavy")])
+@pytest.mark.parametrize(
+    "rows", [("1,2.5,cat", "2,3.5,'big dog'"), ("{1 2.5, 0 1}", "{0 2,1 3.5,2 'big dog'}")]
+)
+def test_weights_of_rows_are_left_out_if_asked(tmp_path: Path, rows: tuple, weights: tuple):
+    head = ARFF.split("@data")[0] + "@data\n"
+    text = head + "\n".join(row + weight for row, weight in zip(rows, weights, strict=True))
+    assert "--set 'datasets[0].row_weights=ignore'" in refusal(tmp_path, text, "my.arff")
+    ref = replace(write(tmp_path, text, "my.arff"), options=(("row_weights", "ignore"),))
+    data = load_dataset(ref, store=tmp_path / "store")
+    assert data.X.tolist() == [[1, 2.5], [2, 3.5]]
+    assert data.y.tolist() == ["cat", "big dog"]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -142,6 +156,10 @@ def test_bad_csv_is_one_line_that_says_where(tmp_path: Path, text: str | bytes, 
         (ARFF.replace("2, 3.5", "two, 3.5"), "data row 2, column 'age': text 'two'"),
         (ARFF.split("@data")[0] + "@data\n{0 1, 9 cat}\n", "data row 1: there is no attribute 9"),
         (ARFF.split("@data")[0] + "@data\n{0 1, 2 cat\n", "data row 1: does not end in '}'"),
+        (
+            ARFF.replace("2, 3.5, 'big dog'", "2, 3.5, 'big dog', {5}"),
+            "data row 2 has the weight 5; ",
+        ),
     ],
     ids=lambda value: None,
 )

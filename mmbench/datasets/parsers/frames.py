@@ -181,15 +181,20 @@ TOKEN = re.compile(
 #: Pattern of quotes, comments, braces, backslashes and blanks inside values: ARFF data without a
 #: match are plain values separated by commas.
 NOT_PLAIN = re.compile(r"""['"%\\{}]|[^\s,][ \t]+[^\s,]""")
+#: Pattern of the weight of a row, such as ``{0.5}``, at the end of a line of ARFF data.
+ROW_WEIGHT = re.compile(r"""(?<=.)\s*,?\s*\{\s*([0-9.eE+-]+)\s*\}\s*(%[^'"]*)?$""")
 
 
 def read_arff(
-    text: str, missing: Sequence[str] = (), max_columns: int = MOST_COLUMNS
+    text: str,
+    missing: Sequence[str] = (),
+    max_columns: int = MOST_COLUMNS,
+    row_weights: str = "error",
 ) -> tuple[pd.DataFrame, Nominal]:
     """Read dense or sparse ARFF text; return its rows and the values of nominal attributes.
 
     Values of attributes that are not numeric are read as text. An unquoted ``?`` and the words in
-    `missing` denote missing values.
+    `missing` denote missing values. Weights of rows are an error, or ignored.
     """
     lines = [line.strip() for line in text.splitlines()]
     end = next((k for k, line in enumerate(lines) if re.match(r"@data\b", line, re.I)), 0)
@@ -203,6 +208,12 @@ def read_arff(
     lines = [line for line in lines[end + 1 :] if line and not line.startswith("%")]
     if not lines:
         raise ValueError("the file has no rows")
+    for k, line in enumerate(lines):
+        if "{" in line and (match := ROW_WEIGHT.search(line)):
+            lines[k] = line[: match.start()]
+            if row_weights == "error":
+                hint = f"to count each row once, {say('row_weights', 'ignore')}"
+                raise ValueError(f"data row {k + 1} has the weight {match[1]}; {hint}")
     nominal = {a.name: a.values for a in attributes if a.values is not None}
     if not NOT_PLAIN.search(body := "\n".join(lines)):
         text_columns = [a.name for a in attributes if not a.is_number]

@@ -146,7 +146,8 @@ def _read_file(
     text = _decoded(content, options.encoding)
     nominal: Nominal = NO_NAMES
     if suffix == ".arff":
-        frame, nominal = read_arff(text, options.missing or (), options.max_columns)
+        given = options.missing or (), options.max_columns, options.row_weights
+        frame, nominal = read_arff(text, *given)
     else:
         frame = read_csv(text, options, target)
     return Table(frame, _label(target, list(frame.columns)), nominal)

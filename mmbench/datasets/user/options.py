@@ -102,6 +102,8 @@ class FileOptions(BaseModel):
     groups: OneColumn = None
     #: Treatment of rows without a label or a group: report an error or exclude the rows.
     unlabelled: Literal["error", "drop"] = "error"
+    #: Treatment of the weights of rows in an ARFF file: report an error, or count each row once.
+    row_weights: Literal["error", "ignore"] = "error"
     #: Column of numbers or ISO dates by which the rule ``time_series`` sorts the rows.
     time: OneColumn = None
     #: Categorical columns; ``auto`` selects all text columns. Columns that the file format declares
