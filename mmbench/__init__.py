@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     results: ModuleType
 
-#: The machines. Functions are imported by their names: a star import must not hide others.
+#: The machines. Functions are not listed, so that a star import hides no other functions.
 __all__ = ["FSVM", "KLDA", "LDA", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM", "RMM"]
 __all__ += ["SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
 __version__ = "1.0.0rc1"

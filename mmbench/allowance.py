@@ -88,7 +88,7 @@ def within(allowance: Allowance) -> Iterator[Allowance]:
 
 
 def time_left() -> float:
-    """Return the remaining seconds, for solvers with a time limit option; infinity if unlimited."""
+    """Return the remaining seconds, for solvers with a time limit; infinity without a limit."""
     return _current.get().seconds
 
 
@@ -118,8 +118,8 @@ def _call_within(allowance: Allowance, function: Callable, *args: Any, **kwargs:
         return function(*args, **kwargs)
 
 
-#: Minimum number of rows of the largest pair of classes for which BLAS uses several threads: the
-#: training of an MMRM on 200 rows takes forty times as long with two threads as with one.
+#: BLAS uses several threads only if the largest pair of classes has at least this number of rows.
+#: The training of an MMRM on 200 rows takes forty times as long with two threads as with one.
 BLAS_THREADS_FROM_ROWS = 1000
 
 

@@ -1,8 +1,8 @@
 """`compiled` is Numba's `njit`, imported after invalid variables of the environment are corrected.
 
 Numba reads its environment variables at import. The import fails if the number of threads is not
-positive, and compiled functions with a cache cannot be declared without a writable cache folder,
-nor be called if this folder is full.
+positive. Compiled functions with a cache need a writable cache folder when they are declared, and
+free space in this folder when they are called.
 """
 
 import os
@@ -18,7 +18,7 @@ def _writable(folder: Path) -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(2**16))  # an empty test file could be written even if the disk is full
+            file.write(bytes(2**16))  # an empty file can be written even if the disk is full
             file.flush()
     except OSError as error:
         return error.strerror or str(error)
@@ -33,7 +33,7 @@ def _prepare() -> bool:
         del os.environ["NUMBA_NUM_THREADS"]
     given = os.environ.get("NUMBA_CACHE_DIR")
     beside = Path(__file__).parent / "kernels" / "__pycache__"
-    # without a home, "~" is kept
+    # if there is no home folder, expanduser keeps "~"
     home = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "numba")
     folder = Path(given) if given else next(filter(_access, (beside, home)), None)
     problem = _writable(folder) if folder else "no folder"

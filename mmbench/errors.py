@@ -13,7 +13,7 @@ __all__ = ["NotEnoughMemory", "Status", "UserError"]
 MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000
 #: Maximum number of valid names that an error message lists.
 MAX_NAMES = 40
-#: Characters that move the cursor of a terminal, change the direction of text or are no Unicode.
+#: Characters that move the cursor of a terminal, change the direction of text, or are not Unicode.
 CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
     "|\r(?!\n)"
@@ -37,7 +37,8 @@ class UserError(Exception):
 def converted(
     problem: str, *kinds: type[Exception], to: type[Exception] = UserError
 ) -> Iterator[None]:
-    """Replace an exception of some kinds in the block by another: the problem and the reason.
+    """Replace exceptions of the given kinds by another exception, whose message is the problem and
+    the reason.
 
     Examples
     --------
@@ -156,7 +157,7 @@ def memory_of(solver: str) -> Iterator[None]:
 
 
 class Status(StrEnum):
-    """Outcome of a fit, from harmless to fatal; every status of a solver library has one of these.
+    """Outcome of a fit, from harmless to fatal; statuses of solver libraries are translated.
 
     ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
     optimum.

@@ -25,7 +25,7 @@ from importlib.metadata import entry_points
 def with_plugins(kind: str, own: Mapping[str, str]) -> dict[str, str]:
     """Return the entries of mmbench together with the entries of installed packages, by name.
 
-    `kind` is "machines", "cards", "layouts" or "figures"; the values are ``module`` or
+    `kind` is "machines", "cards", "layouts" or "figures". The values are ``module`` or
     ``module:attribute``. If two entries have the same name, the second entry is ignored with a
     warning.
     """

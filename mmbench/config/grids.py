@@ -49,7 +49,7 @@ def parse_axis(axis: Any) -> Axis:
 
 
 def distinct(values: Sequence[Any], problem: str) -> Any:
-    """Return the values. ValueError: if a value, {} in the message `problem`, occurs twice."""
+    """Return the values; raise ValueError if a value, {} in the text `problem`, occurs twice."""
     seen: set[Any] = set()
     for value in values:
         if value in seen:

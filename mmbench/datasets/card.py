@@ -40,7 +40,7 @@ def first_fault(error: ValidationError) -> str:
 
 
 def check_path(path: str) -> str:
-    """Return a relative path. ValueError: if the path could lead out of the store."""
+    """Return a relative path; raise ValueError if the path could lead out of the store."""
     parts = path.split("/")
     if not all(part.strip(". ") for part in parts) or any(c in path for c in "\\:\0"):
         raise ValueError(f"must lie below the store, as name/file.csv does, got {path!r}")
@@ -89,8 +89,8 @@ class PredefinedSplits(_Strict):
     """The predefined splits of a data set.
 
     ``count`` is the number of splits. ``train`` and ``test`` are the numbers of training and test
-    rows; they are stated if further splits of the same sizes may be drawn at random. ``held`` is
-    the number of official splits in a source that does not contain all of them.
+    rows, stated if further splits of the same sizes may be drawn at random. ``held`` is the number
+    of official splits in a source that contains only some of them.
     """
 
     count: int
@@ -134,9 +134,9 @@ class Expected(_Strict):
 class Source(_Strict):
     """A source from which the data can be obtained."""
 
-    #: Kind of source. Files of the kind ``files`` have known hashes and may be in the store or in
-    #: a mirror. Downloads of the kinds ``url``, ``openml`` and ``sklearn`` have no known hash
-    #: (servers re-encode files): they are parsed, compared with the card and stored as arrays.
+    #: Kind of source. Files of the kind ``files`` have known hashes and may be in the store or in a
+    #: mirror. Downloads of the kinds ``url``, ``openml`` and ``sklearn`` have no known hash, since
+    #: servers re-encode files. They are parsed, compared with the card and stored as arrays.
     kind: Literal["files", "url", "openml", "sklearn", "keel", "generator"]
     files: list[CardFile] = []
     urls: list[str] = []
@@ -252,7 +252,7 @@ class Card(_Strict):
 
 @cache
 def load_card(name: str) -> Card:
-    """Return the card of this name. UserError: if there is no such card or it is not valid."""
+    """Return the card of this name; raise UserError if there is none or if it is not valid."""
     file, content = read_card(name)
     try:
         return Card.model_validate({"name": name, **content})

@@ -1,7 +1,7 @@
 """The YAML files of data set cards: of mmbench, of plug-ins and in the user's folders.
 
-The models of `mmbench.datasets.card` are not needed here, so that ``mmbench list datasets`` answers
-at once.
+This module does not import the models of `mmbench.datasets.card`, so that ``mmbench list datasets``
+takes little time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import yaml
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.plugins import with_plugins
 
-#: YAML loader: the parser of libyaml if PyYAML includes it (it reads all cards in a seventh of the
-#: time).
+#: YAML loader. The parser of libyaml, if PyYAML includes it, reads all cards in a seventh of the
+#: time.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 #: Environment variable that lists the folders of the user's cards.
@@ -50,7 +50,10 @@ def _card_files(folders: str) -> dict[str, Traversable]:
 
 
 def read_card(name: str) -> tuple[Traversable, dict[str, Any]]:
-    """Return the file of a card and its content. UserError: if there is no card or no mapping."""
+    """Return the file of a card and its content.
+
+    Raises UserError if there is no card of this name, or if its content is not a mapping.
+    """
     known = _card_files(os.environ.get(FOLDERS, ""))
     if name not in known:
         raise UserError(f"unknown data set {name!r}{did_you_mean(name, known)}")

@@ -1,7 +1,7 @@
 """Data sets in memory: references (`DatasetRef`), parsed arrays and checked data (`Dataset`).
 
-The module also holds the random number generator of data generators and splits, and the
-restriction of a data set to some of its classes.
+The module also contains the random number generator of data generators and splits, and functions
+that restrict a data set to some of its classes.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.Random
 Scalar = str | float | int | None
 #: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
-#: Metadata of a dataclass field that records of older versions do not contain. A job's key omits
-#: the field if it has its default value, so that these records remain valid.
+#: Metadata of a dataclass field that older records do not contain. A job's key omits the field if
+#: the field has its default value, so that older records remain valid.
 ADDED = {"added": True}
 
 
@@ -64,15 +64,15 @@ class DatasetRef:
 
     @property
     def card(self) -> Card | None:
-        """The card; None for a user's file. UserError: if there is no card of this name."""
+        """The card; None for a user's file. Raises UserError if there is no card of this name."""
         return load_card(self.name) if self.path is None else None
 
 
 #: Row numbers of a split: (training rows, test rows).
 Rows = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: Number of rows converted to float64 and hashed at a time, which bounds the memory for images
-#: stored as bytes.
+#: Number of rows that are converted to float64 and hashed at a time. This bounds the memory for
+#: images, which are stored as bytes.
 HASH_ROWS = 4096
 
 
@@ -148,8 +148,8 @@ class Dataset:
     n_categorical : int
         Number of categorical columns. They are the last columns of `X` and contain category codes.
     columns : dict
-        Names of the feature columns of a user's table, in the order of the table -> values of a
-        categorical column, in the order of their codes; None for a numeric column.
+        For each feature column of a user's table, by name and in the order of the table: the values
+        of a categorical column in the order of their codes, or None for a numeric column.
     groups : ndarray of shape (n_samples,) or None
         Group of each row; rows of one group are never split between training and test rows.
     time : ndarray of shape (n_samples,) or None
@@ -193,7 +193,7 @@ def too_few_rows(y: NDArray, folds: int) -> str | None:
 
 
 def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> None:
-    """Raise UserError if a class is none of the known classes of the data set `name`."""
+    """Raise UserError if a class is not a known class of the data set `name`."""
     names = list(map(str, known))
     for label in wanted:
         if label not in names:
@@ -202,7 +202,7 @@ def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> Non
 
 
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
-    """Return the data set restricted to `classes` (labels as text); all classes if it is empty.
+    """Return the data set restricted to `classes` (labels as text), or unchanged if none is given.
 
     The order of the rows is kept, rows of other classes are removed from all splits, and the
     restriction is added to the deviations.

@@ -2,9 +2,9 @@
 
 - Twonorm, ringnorm and waveform (Breiman 1984, 1996), with equally many rows of each class.
 - The four toy sets of the M4 paper (Huang et al. 2008), section V-A and table I: two classes of
-  normal variables in the plane; matrix entries are variances. The paper shows one draw of each set.
-  Here a data set contains many draws, one below the other, and each draw is one predefined split
-  into training and test rows. Draw k depends only on the seed and on k.
+  normal variables in the plane. The entries of the printed matrices are variances. The paper shows
+  one draw of each set. Here a data set contains many draws, one below the other, and each draw is
+  one predefined split into training and test rows. Draw k depends only on the seed and on k.
 """
 
 from collections.abc import Callable
@@ -92,10 +92,10 @@ class Mixture:
         return 0.5 * (self.first.density(points) + self.second.density(points))
 
 
-#: Distributions of the classes X and Y of each toy set. The paper does not state the centre of the
-#: rotation in set II: the mean accuracy of the MPM agrees with the published accuracy if the class
-#: is rotated about the origin, and disagrees if the class is rotated about its mean. The paper does
-#: not state the weights of the mixture in set III either; equal weights are used.
+#: Distributions of the classes X and Y of each toy set. In set II, the paper does not state the
+#: centre of the rotation. The mean accuracy of the MPM agrees with the published accuracy if the
+#: class is rotated about the origin, and disagrees if the class is rotated about its mean. In set
+#: III, the paper does not state the weights of the mixture; equal weights are used.
 CLASSES: dict[str, tuple[Normal | Mixture, Normal | Mixture]] = {
     "toy_1": (Normal((3.5, 0), (1, 1.5)), Normal((-3.5, 0), (3, 4.5))),
     "toy_2": (Normal((4, 0), (1, 5), -3 * np.pi / 8), Normal((-4, 0), (1, 5))),

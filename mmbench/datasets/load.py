@@ -65,11 +65,11 @@ def dataset_hash(
 ) -> str:
     """Return the hash that identifies the content of a data set; data are read only if necessary.
 
-    For a data set with a card, the hash covers values, labels and splits. The card states the hash
-    unless the content of the source cannot be known in advance; in this case the data are
-    downloaded first, or, without network, the source is hashed instead of the data. For generated
-    data, the hash covers the generator, its version and its arguments. For a user's file, the hash
-    covers the file, the name of the target and the options.
+    For a data set with a card, the hash covers values, labels and splits. If the card does not
+    state the hash, because the content of the source is not known in advance, the data are
+    downloaded first; without network, the source is hashed instead of the data. For generated data,
+    the hash covers the generator, its version and its arguments. For a user's file, the hash covers
+    the file, the name of the target and the options.
 
     Raises
     ------

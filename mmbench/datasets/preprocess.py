@@ -14,8 +14,10 @@ A configuration states one step or a list of steps:
 - ``{impute_indicator: median}``: imputation, and an indicator column for each numeric column with
   missing values;
 - ``one_hot`` and ``ordinal``: encodings of categories;
-- ``{pair_pca: 100}``: principal components of single images, and ``pair_features``: ``|a - b|`` and
-  the elementwise product, both for rows that contain two images side by side;
+- ``{pair_pca: 100}``: principal components of single images, for rows that contain two images side
+  by side;
+- ``pair_features``: ``|a - b|`` and the elementwise product, for rows that contain two images a and
+  b side by side;
 - the path of a transformer with the interface of scikit-learn, with its parameters:
   ``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``.
 """
@@ -48,7 +50,7 @@ NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODERS)
 def parse_steps(value: Any) -> Steps:
     """Read steps from YAML: ``minmax``, ``{pca: 80}``, or a list of these.
 
-    ValueError: if a step does not exist or has a wrong argument.
+    Raises ValueError if a step does not exist or has a wrong argument.
 
     Examples
     --------
@@ -76,7 +78,8 @@ def is_path(name: Any) -> bool:
 def from_path(name: str, parameters: Any = ()) -> Any:
     """Return the unfitted transformer at a path such as ``sklearn.preprocessing.PowerTransformer``.
 
-    ValueError: if there is no transformer at this path, or if it does not accept the parameters.
+    Raises ValueError if there is no transformer at this path, or if the transformer does not accept
+    the parameters.
     """
     module, _, attribute = name.rpartition(".")
     with converted(f"{name} cannot be created", Exception, to=ValueError):
@@ -132,7 +135,7 @@ def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
     >>> scaled.tolist()
     [[0.0, 0.0], [1.0, 0.0]]
     """
-    # Importing scikit-learn takes a second, and configurations are checked without this import.
+    # imported here, since the import of scikit-learn takes a second and checks do not need it
     from sklearn.pipeline import Pipeline
 
     from mmbench.datasets.transformers import transformer
@@ -145,7 +148,7 @@ def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
 
 
 def _checked(name: Any, argument: Any) -> Any:
-    """Return the argument of a step in the form of `Steps`. ValueError: if it is not valid."""
+    """Return the argument of a step in the form of `Steps`; raise ValueError if it is invalid."""
     if is_path(name):
         return _checked_parameters(name, argument)
     if name not in NAMES:

@@ -1,9 +1,9 @@
 """Splits of a data set into training rows and test rows.
 
-Every split can be computed independently of the others: it depends on the data, the rule, the seed
-and the numbers of repeat and fold. Random numbers come from ``SeedSequence(seed,
-spawn_key=(repeat,))``, so additional repeats do not change earlier repeats, and all folds of one
-repeat use the same permutation of the rows.
+A split depends only on the data, the rule, the seed and the numbers of repeat and fold, and not on
+other splits. Random numbers come from ``SeedSequence(seed, spawn_key=(repeat,))``, so additional
+repeats do not change earlier repeats, and all folds of one repeat use the same permutation of the
+rows.
 
 A file of folds is a CSV file with one line per row of the data. Each column is one partition, and
 each table cell contains the fold (a number or a word) in which the row is a test row. A row with
@@ -32,8 +32,8 @@ Described = DatasetRef | Dataset
 Arg = float | None
 #: Split rule in a configuration: ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
-#: Maximum number of training rows: n in total; ``("per_class", n)``, n per class; or
-#: ``("nested", n)``, the first n rows of one fixed permutation.
+#: Maximum number of training rows: n for n rows in total, ``("per_class", n)`` for n rows per
+#: class, or ``("nested", n)`` for the first n rows of a fixed permutation.
 MaxTrain = int | tuple[str, int] | None
 #: Purpose number of `random_stream` for the subset of `max_train`, so that the random numbers of
 #: the subset are independent of the random numbers of the split.
@@ -54,10 +54,10 @@ FIXED = ("leave_one_out", "time_series")
 
 
 def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
-    """Return the number of partitions; 0 if a file of folds is not read yet.
+    """Return the number of partitions, or 0 if a file of folds is not read yet.
 
-    All repeats of the official split use the same rows and differ in other random choices, such as
-    the subset for `max_train`.
+    All repeats of the official split have the same rows; they differ in other random choices, such
+    as the subset for `max_train`.
     """
     if rule == "official":
         split = data.split if isinstance(data, Dataset) else data.card and data.card.expect.official
@@ -80,7 +80,7 @@ def _is_official(rule: str, data: Dataset, repeat: int) -> bool:
 
 
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
-    """Return the card's `PredefinedSplits`. UserError: if fewer than `wanted` are available."""
+    """Return the card's `PredefinedSplits`; raise UserError if it has fewer than `wanted`."""
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
         hint = "use kfold or holdout, or state a file of folds"
@@ -97,12 +97,13 @@ def _units(data: Dataset) -> NDArray:
 
 
 def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
-    """Return the training and test rows of one split. ValueError: if the data do not allow it.
+    """Return the training and test rows of one split.
 
     If the source does not contain all predefined splits of the card, random splits of the same
     sizes are added; like the official splits, the random splits are not stratified. In
     ``leave_one_out``, each test set is one row or one group. In ``time_series``, the rows are
-    divided into successive blocks of time, and the training rows of a block are all rows before it.
+    divided into successive blocks of time. Each test set is a block, and the training rows are all
+    rows before the block. Raises ValueError if the data do not allow the split.
     """
     random = random_stream(seed, repeat)
     if rule == "kfold":
@@ -140,8 +141,8 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
         return list(cutter.split(data.y, data.y, data.groups))[fold]
     if problem := too_few_rows(data.y, folds):
         raise ValueError(problem)
-    # The rows, ordered by class and shuffled within each class, are assigned to the folds in turn:
-    # fold sizes differ by at most one, and so do the numbers of rows of a class per fold.
+    # The rows, ordered by class and shuffled within each class, are assigned to the folds in turn.
+    # Fold sizes then differ by at most one, and so do the sizes of a class in the folds.
     codes, counts = codes_and_counts(data.y)
     classes = range(len(counts))
     dealt = np.concatenate([random.permutation(np.flatnonzero(codes == k)) for k in classes])
@@ -194,7 +195,7 @@ class SplitRule(NamedTuple):
 
 
 def parse_rule(spec: RuleSpec) -> SplitRule:
-    """Return name and argument of a rule. UserError: if the name or the argument is not valid.
+    """Return name and argument of a rule; raise UserError if one of them is not valid.
 
     Examples
     --------
@@ -234,7 +235,7 @@ def split_slots(
     """Return (repeat, fold) of every split.
 
     The list is empty if the number of splits depends on data that are not loaded yet. If `repeats`
-    is None, the rule ``predefined`` returns all splits, and other rules one repeat.
+    is None, the list contains all splits of the rule ``predefined``, or one repeat of another rule.
     """
     rule, arg = parse_rule(spec)
     if rule in FIXED and repeats not in (None, 1):
@@ -267,9 +268,9 @@ def split_at(
         Argument of the rule; empty if the rule has no argument or `spec` contains it.
     repeat, fold, seed : int
     max_train : int, ("per_class", int) or ("nested", int), optional
-        Train on a random stratified subset of the training rows: at most n rows in total; at most
-        n rows per class; or ("nested") the first n rows of one random permutation that mixes the
-        classes in proportion, so that smaller subsets are contained in larger subsets.
+        Train on a random stratified subset of the training rows: at most n rows in total, at most n
+        rows per class, or ("nested") the first n rows of a random permutation. The permutation
+        mixes the classes in proportion, so smaller subsets are contained in larger subsets.
 
     Raises
     ------
@@ -342,8 +343,9 @@ def allocate(counts: IntArray, total: int) -> IntArray:
 def allocate_nested(counts: IntArray, total: int) -> IntArray:
     """Distribute at most `total` rows in proportion; no class loses rows if `total` increases.
 
-    Row r of a class of n rows gets the value ``(r + 1/2) / n``, and the `total` rows of smallest
-    value are counted. The largest remainder method (`allocate`) does not have this monotonicity.
+    Row r of a class of n rows has the value ``(r + 1/2) / n``, and the `total` rows with the
+    smallest values are counted. With the largest remainder method (`allocate`) a class may lose
+    rows if `total` increases.
 
     Examples
     --------

@@ -39,8 +39,8 @@ SCRATCH = ".incoming"
 def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str | None:
     """Return the first difference between data and card as a phrase, or None if they agree.
 
-    The content hash is compared only if `content` is true and the card states the hash. For files
-    with verified hashes the comparison is unnecessary, and for a hundred million pixels it is slow.
+    The content hash is compared only if `content` is true and the card states the hash. The
+    comparison is unnecessary for files with verified hashes, and slow for large images.
     """
     plan, counts = expected.predefined, data.class_counts()
     stated_sizes = expected.official and (expected.official.train, expected.official.test)
@@ -86,7 +86,7 @@ class SourceFiles:
         return self.card.expected(self.source)
 
     def read(self, every_value: bool = False) -> Parsed:
-        """Return the arrays. UserError: if the arrays differ from the card.
+        """Return the arrays; raise UserError if they differ from the card.
 
         If `every_value` is true, the content hash is compared even if the files have known hashes.
         """
@@ -101,7 +101,7 @@ class SourceFiles:
         return data
 
     def content_hash(self) -> str:
-        """Return the hash that identifies the data; files are read only if no hash is stored."""
+        """Return the hash that identifies the data; files are read only if the hash is unknown."""
         if self.source.kind == "generator":
             return recipe_hash(self.card, self.source)
         if self.expected.content:
@@ -168,9 +168,10 @@ class Places:
 
 
 def find(card: Card, places: Places) -> SourceFiles:
-    """Return the data of a card, downloaded into the store unless they exist locally.
+    """Return the data of a card; data that do not exist locally are downloaded into the store.
 
-    UserError: if the data cannot be found or downloaded; the message gives the reasons and advice.
+    Raises UserError if the data cannot be found or downloaded; the message gives reasons and
+    advice.
     """
     search = Search(card, places)
     found = search.local() or (search.remote() if places.allow_network else None)
@@ -263,7 +264,7 @@ class Search:
             for file, path, alternatives in zip(source.files, arrived, urls, strict=True):
                 most = file.size or self.card.max_bytes(source)
                 for url in alternatives:
-                    path.unlink(missing_ok=True)  # a failed download from another URL has left it
+                    path.unlink(missing_ok=True)  # exists if a download from another URL failed
                     with self._noting_failure():
                         download(url, path, self.places.progress, most)
                         _check_hash(path, file, url)

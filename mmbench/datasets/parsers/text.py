@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class LzwFile(io.BytesIO):
     """A file of the Unix program compress (``.Z``); `read` returns the decompressed content.
 
-    Codes of 9 to 16 bits are stored in groups of eight. If the table of codes outgrows the width of
-    the codes or is cleared (code 256), the rest of the group is padding.
+    Codes of 9 to 16 bits are stored in groups of eight. The rest of a group is padding if the codes
+    need more bits than before, or if the table of codes is cleared (code 256).
     """
 
     def read(self, size: int | None = None, /) -> bytes:
@@ -70,8 +70,8 @@ UNPACKERS: dict[bytes, Callable[[Path], Any]] = {
 }
 #: Default value of the maximum size of a decompressed file, in bytes.
 MOST_BYTES = 2**30
-#: Pattern of a number in a data file. Python's `float` accepts more, such as 1_000 and digits of
-#: other scripts.
+#: Pattern of a number in a data file. Python's `float` also accepts texts such as 1_000 and digits
+#: of other scripts.
 NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 #: Pattern of an integer without leading zeros or an exponent; a sign and zeros after the decimal
 #: point are allowed.
@@ -79,7 +79,7 @@ WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0*)?")
 
 
 class TooLarge(ValueError):
-    """A file is larger than the limit; ``needed`` is a larger limit in bytes, to be tried next."""
+    """A file is larger than the limit; ``needed`` is the limit in bytes that may suffice."""
 
     def __init__(self, message: str, needed: int):
         super().__init__(message)
@@ -214,7 +214,7 @@ def in_columns(
     one_hot : mapping
         Column -> values, for unordered categories.
     relabel : mapping
-        Class in the file -> label; the key ``"*"`` stands for all other classes.
+        Class in the file -> label; the key ``"*"`` means all other classes.
     n_train : int, optional
         Number of rows of the official training set, at the beginning of a single file.
     """

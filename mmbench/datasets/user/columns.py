@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 KEEP_ZEROS = {"none", "unit_norm"}
 #: Maximum number of columns or rows named in a warning.
 SHOWN = 5
-#: Maximum number of distinct values of a text column that is treated as categorical without being
-#: listed in `categorical`; more than the number of countries.
+#: Maximum number of distinct values of a text column that is treated as categorical although it is
+#: not listed in `categorical`. The number of countries is smaller.
 MOST_CATEGORIES = 250
-#: Minimum number of rows for warnings about columns of row names; in smaller tables, values may be
-#: distinct by chance.
+#: Minimum number of rows for warnings about columns of row names. In smaller tables, the values of
+#: a column may be distinct by chance.
 FEWEST_NAMED = 10
 #: Maximum number of distinct words in a column of numbers that are reported as possible codes of
 #: missing values.
@@ -199,7 +199,7 @@ def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
 def _codes(
     column: pd.Series, stated: tuple[str, ...]
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return category codes and their values: as stated, or sorted with numbers before words."""
+    """Return category codes and the values: as stated, or sorted, with numbers before words."""
     text = column.map(as_text, na_action="ignore").astype(object)
     if not stated:  # "2" instead of "2.0" if all values are integers
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]

@@ -66,8 +66,8 @@ OTHER_FORMATS = {
 #: "None" and "null", which may be class labels.
 MISSING_WORDS = ("", "?", "NA", "N/A", "NaN", "nan")
 SEPARATORS = ",;\t"
-#: Byte order marks and their encodings. UTF-32-LE comes before UTF-16-LE, whose mark is a prefix of
-#: the mark of UTF-32-LE.
+#: Byte order marks and their encodings. UTF-32-LE is tested before UTF-16-LE, since the mark of
+#: UTF-16-LE is a prefix of the mark of UTF-32-LE.
 MARKS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32-le",
@@ -163,11 +163,10 @@ def _label(target: Column | None, names: Sequence[str]) -> str:
 def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataFrame:
     """Read CSV text; blank lines are skipped.
 
-    If there is no header, the columns are named ``"1"``, ``"2"``, ... If no separator is given, the
-    most frequent of comma, semicolon and tab in the first record is used, or blanks if the record
-    contains none of them. If the decimal mark is a comma, the comma is the separator only if the
-    header contains no other separator. Columns that the options exclude by number may have an empty
-    name.
+    If there is no header, the columns are named ``"1"``, ``"2"``, ... The default separator is the
+    most frequent of comma, semicolon and tab in the first record, or blanks if the record contains
+    none of them. If the decimal mark is a comma, the comma is the separator only if the header
+    contains no other separator. Columns that the options exclude by number may have an empty name.
     """
     separator, decimal = options.separator, options.decimal
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
@@ -238,7 +237,7 @@ def _decoded(content: bytes, encoding: str) -> str:
 
 
 def first_bytes(path: Path) -> bytes:
-    """Return the first START bytes of a regular file. ValueError: if the file cannot be read."""
+    """Return the first START bytes of a regular file; raise ValueError if it cannot be read."""
     if path.exists() and not path.is_file():
         raise ValueError("Is a directory" if path.is_dir() else "not a regular file")
     with converted("", OSError, to=ValueError), path.open("rb") as file:
@@ -270,7 +269,7 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
         if size > most:
             raise TooLarge(f"{path.name}: {n_rows} rows x {len(schema.names)} columns", size)
         batches, size = [], 0
-        for batch in file.iter_batches(BATCH_ROWS):  # words and lists may unfold to any size
+        for batch in file.iter_batches(BATCH_ROWS):  # decoded text and lists may have any size
             batches.append(batch)
             size += batch.nbytes
             if size > most:
@@ -284,7 +283,7 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
 
 
 def _declared(file: parquet.ParquetFile) -> set[str]:
-    """Return the dictionary-encoded columns; pyarrow reads dictionaries of numbers as numbers."""
+    """Return the dictionary-encoded columns, which include numbers that denote categories."""
     import pyarrow
 
     stored = (file.metadata.metadata or {}).get(b"ARROW:schema")

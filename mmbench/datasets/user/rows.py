@@ -16,7 +16,7 @@ from mmbench.datasets.user.formats import as_text
 class TableColumns(TransformerMixin, BaseEstimator):
     """Numbers and category codes of a table, in the order of `Dataset.X`: categories last.
 
-    A value that is none of the categories gets one more code, and a missing value is NaN.
+    All values that are not among the categories have one additional code. A missing value is NaN.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return numbers; a DataFrame is read by names, an array has the columns in their order."""
+        """Return the numbers; columns of a DataFrame are found by name, of an array by position."""
         import pandas as pd
 
         names = list(self.columns)
@@ -47,7 +47,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
             if X.ndim != 2 or X.shape[1] != len(names):
                 raise ValueError(f"X has shape {X.shape}, and the table the columns {names}")
             X = pd.DataFrame(X, columns=names)
-        X = X.rename(columns=str)  # names of a file without a header are numbers
+        X = X.rename(columns=str)  # if a file has no header, the names of its columns are numbers
         if lacking := [name for name in names if name not in X.columns]:
             raise ValueError(f"X has no column {lacking[0]!r}")
         numbers = [X[name] for name, values in self.columns.items() if values is None]
