@@ -149,8 +149,9 @@ class SVM(WeightedClassifier):
         gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
     )
     sparse_input = translation_invariant = True
-    #: Version 2: pairwise steps use all rows; rows are no longer removed by shrinking.
-    version: ClassVar[int] = 2
+    #: Version 2: pairwise steps use all rows; rows are no longer removed by shrinking. Version 3:
+    #: w = 0 is returned if its objective is not larger, which may occur with C below 1e-5.
+    version: ClassVar[int] = 3
     #: Version 1 of ``linear``: exact solutions for many rows, which may change ties in a grid
     #: search. Version 2: exact solutions for few rows and for degenerate problems. Version 3:
     #: coordinate descent. Version 4: coordinate descent on many dense features, too. Version 5: the

@@ -196,6 +196,18 @@ def test_decisions_that_the_tolerance_does_not_resolve_are_constant(machine, sol
     assert machine.fits_[0].status is Status.OPTIMAL
 
 
+@pytest.mark.parametrize("C", [1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("machine", [SVM(), RMM(B=2), SigmaSVM()], ids=repr)
+def test_with_a_tiny_C_no_solution_is_worse_than_a_constant_decision(machine, C):
+    rng = np.random.default_rng(3)
+    y = rng.uniform(size=160) < 0.2
+    X = rng.normal(size=(160, 6)) + 0.3 * y[:, None]
+    for kernel in ("linear", "poly", "rbf"):
+        machine.set_params(C=C, kernel=kernel).fit(X, y)
+        assert machine.fits_[0].objective <= 2 * C * y.sum() * (1 + 1e-14), kernel
+    assert len(set(machine.set_params(kernel="linear").fit(X, y).decision_function(X))) == 1
+
+
 @pytest.mark.parametrize("solver", ["auto", "smo", "reference"])
 def test_with_a_small_C_and_equal_classes_decisions_rank_by_the_class_means(solver):
     rng = np.random.default_rng(0)

@@ -8,6 +8,7 @@ the optimum ``-f(x_i)`` is a slope of phi_i at u_i. See `mmbench.solvers.svm_dua
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -163,11 +164,16 @@ class PiecewiseQP:
 
         By weak duality, minus a dual value is at most the machine's objective at w = 0 and any b.
         """
-        n = len(self.knots)
-        least = self.constant - min(self.loss(np.full(n, b)) for b in (-1.0, 0.0, 1.0))
+        least = self.constant - self.constant_decision[0]
         if not least - SUM_ROUNDING * abs(least) <= value <= self.constant:
             return self.constant
         return max(value, least)
+
+    @cached_property
+    def constant_decision(self) -> tuple[float, float]:
+        """The smallest loss of the decisions -1, 0 and 1, each for all rows, and this decision."""
+        n = len(self.knots)
+        return min((self.loss(np.full(n, b)), b) for b in (-1.0, 0.0, 1.0))
 
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
         """Return a solution with w and b scaled to the smallest objective.
@@ -185,29 +191,32 @@ class PiecewiseQP:
     def constant_if_unresolved(
         self, solution: PiecewiseSolution, tol: float, gap_tolerance: float
     ) -> PiecewiseSolution:
-        """Return w = 0 if decisions vary by less than the tolerance and w = 0 is optimal too.
+        """Return w = 0 if w = 0 has no larger objective, or if the tolerance resolves no decision.
 
         If multipliers cancel, the norm of w is of the size of the tolerance and its direction is
         arbitrary. A short w without cancellation, for example with a small C, remains unchanged.
         """
+        n, w = len(solution.u), solution.weights
+        least, b = self.constant_decision
+        of_bias = float(np.clip(solution.scale * solution.bias, -1, 1))
+        if (loss := self.loss(np.full(n, of_bias))) <= least:
+            least, b = loss, of_bias
+        zero = replace(
+            solution,
+            u=np.zeros(n),
+            decision=np.zeros(n),
+            bias=b,
+            scale=1.0,
+            bound=self.constant - least,
+            weights=None if w is None else np.zeros(len(w)),
+        )
+        if zero.bound >= solution.bound:
+            return zero
         root = np.sqrt(self.diagonal())
         # bound on decisions without cancellation
         size = float(np.abs(solution.u) @ root * root.max())
-        if np.ptp(solution.f) > UNRESOLVED_TOLERANCES * tol * min(1.0, size):
-            return solution
-        b = float(np.clip(solution.scale * solution.bias, -1, 1))
-        bound = self.constant - self.loss(np.full(len(solution.u), b))
-        w, none = solution.weights, np.zeros(len(solution.u))
-        zero = replace(
-            solution,
-            u=none,
-            decision=none,
-            bias=b,
-            scale=1.0,
-            bound=bound,
-            weights=None if w is None else np.zeros(len(w)),
-        )
-        return zero if zero.gap <= max(solution.gap, gap_tolerance) else solution
+        unresolved = np.ptp(solution.f) <= UNRESOLVED_TOLERANCES * tol * min(1.0, size)
+        return zero if unresolved and zero.gap <= max(solution.gap, gap_tolerance) else solution
 
     def inward(self, share: float) -> PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
