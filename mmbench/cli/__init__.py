@@ -13,7 +13,7 @@ def main() -> None:
     """Run the command line; the first Ctrl-C ends it cleanly, further ones are ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
-    # otherwise the next file that is opened gets the descriptor of a closed stream
+    # closed streams are replaced; otherwise the next opened file would get their descriptor
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

@@ -1,8 +1,9 @@
 """The commands of the command line: their options, calls and printed output.
 
-Exit codes: 0: all jobs done; 1: a job failed, the results of the others are stored; 2: the input
-was not valid, one line gives the reason; 130: interrupted. Each command imports the modules that it
-needs when it is called, so that ``mmbench --help`` does not wait for the import of scikit-learn.
+The exit code is 0 if all jobs are done. It is 1 if a job failed (the results of the other jobs are
+stored), 2 if the input was not valid (one line gives the reason), and 130 if the run was
+interrupted. Each command imports the modules that it needs when it is called, so that ``mmbench
+--help`` does not wait for the import of scikit-learn.
 """
 
 import errno
@@ -25,7 +26,7 @@ class OneLineErrors(TyperGroup):
     """A group of commands that reports user errors in one line, without a traceback."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse the command line; without this method, Ctrl-C would end typer without a message."""
+        """Parse the command line; after Ctrl-C, print a message, which typer would not do."""
         try:
             return super().make_context(*args, **kwargs)
         except KeyboardInterrupt:
@@ -452,7 +453,7 @@ _add_list("config", "List the experiments of mmbench and of the folder configs/.
 @config_app.callback()
 @check_app.callback()
 def _group() -> None:
-    """Make a group of a single command; without a callback, typer would drop the command's name."""
+    """Make a group of a single command; without a callback, typer would omit its name."""
 
 
 @config_app.command()

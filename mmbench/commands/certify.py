@@ -10,9 +10,9 @@ optimum (Boyd and Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC a
 intercept to ||w||^2 and may square the losses; D changes accordingly.
 
 The distance of a model from the optimum can be measured by its objective, its decisions or its
-labels, and these measures need not agree. A training that stops at a tolerance of the optimality
-conditions, such as libsvm's, may have a relative gap of 0.9 although no label differs from the
-labels at the optimum.
+labels, and these measures may disagree. For example, libsvm stops at a tolerance of the optimality
+conditions. The relative gap of its solution may be 0.9 although all labels are the labels at the
+optimum.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 #: Maximum number of rows of a kernel machine; the kernel matrix is stored in float64.
 MAX_KERNEL_ROWS = 20_000
 
-#: Largest violation of a dual constraint, relative to the largest penalty, for which the dual value
-#: still counts as a lower bound.
+#: The dual value is used as a lower bound if the largest violation of a dual constraint, relative
+#: to the largest penalty, is at most this value.
 DUAL_TOLERANCE = 1e-9
 
-#: Names of the classes, here and in packages with the same attributes, whose objectives are known.
+#: Names of classes with a known objective, in mmbench, scikit-learn and compatible packages.
 KNOWN = {"SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace", "PairwiseClassifier"}
 
-#: Largest relative difference between the objective of a machine of mmbench after its training, and
-#: the objective recomputed from the same data.
+#: Tolerance of the relative difference between the objective of a machine of mmbench in its
+#: certificate and the objective recomputed from the training data.
 OBJECTIVE_TOLERANCE = 1e-3
 
 #: Suffixes of files that joblib reads.
@@ -237,8 +237,8 @@ def certify_file(
 ) -> pd.DataFrame:
     """Return the certificate of a stored model: `certify` for files.
 
-    `overrides` are settings of the table, as of `mmbench easy`. Files of joblib and pickle run code
-    when they are read, so the caller has to trust them.
+    `overrides` are settings of the table, as in `mmbench easy`. Files of joblib and pickle run code
+    when they are read; they are read only if `trusted` is true.
     """
     from mmbench.commands.easy import experiment_of
     from mmbench.config.read import config_of
@@ -300,7 +300,7 @@ def _optimum(problem: Binary) -> Optimum:
 
     X, y, C = problem.X, problem.y, problem.C
     if not problem.free_intercept:
-        # If each row is mirrored at the origin, and its penalty is halved, b = 0 is optimal.
+        # if each row is also mirrored at the origin, and penalties are halved, b = 0 is optimal
         X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
         y, C = np.append(y, -y), np.append(C, C) / 2
     machine = SVM(kernel=problem.kernel, C=float(C.max()), tol=1e-6)
@@ -313,8 +313,9 @@ def _optimum(problem: Binary) -> Optimum:
 def _row(
     pair: tuple[Any, Any], model: dict[str, Any], own: float, f: NDArray, optimum: Optimum
 ) -> dict[str, Any]:
-    """Return a row of the result: a model with its lower bound `own` and its decisions `f` beside
-    the solution of mmbench.
+    """Return a row of the result, which compares a model with the solution of mmbench.
+
+    `own` is the lower bound of the model, and `f` contains its decisions.
     """
     from mmbench.solvers.result import relative_gap
 
@@ -507,10 +508,10 @@ def _by_reference(
 
 
 def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
-    """Read a model file of libsvm or liblinear as an object with the attributes of scikit-learn's.
+    """Read a model file of libsvm or liblinear as an object with the attributes of scikit-learn.
 
-    Support vectors of libsvm's files are found among the rows of X; older versions write eight
-    significant digits, so eight are compared.
+    The support vectors in a file of libsvm are found among the rows of X. Eight significant digits
+    are compared, since older versions of libsvm write eight.
     """
     problem = f"{path}: no model file of libsvm or liblinear"
     with converted(problem, OSError, ValueError):  # no text, or a null character in the path

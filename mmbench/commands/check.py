@@ -1,7 +1,7 @@
 """``mmbench check``: the checks that every machine must pass, also machines of other packages.
 
 The checks of scikit-learn's `check_estimator` test the interface of a classifier. The checks in
-this module test that certificates are valid, and the interface used by selection and records.
+this module test whether certificates are valid, and the interface that selection and records use.
 """
 
 import warnings
@@ -106,9 +106,9 @@ CERTIFICATE_CHECKS = (_declared, _certified, _same_in_any_order, _same_by_path, 
 def check_machine(path: str) -> tuple[list[str], bool]:
     """Return a line per failed check and a line with counts, and whether all checks passed.
 
-    `path` is the name of a machine or ``module:Class``. A class that is no `PairwiseClassifier` has
-    no certificates, and only the checks of scikit-learn are run. Raises UserError if there is no
-    such machine, or if its class cannot be instantiated without arguments.
+    `path` is the name of a machine or ``module:Class``. If the class is not a `PairwiseClassifier`,
+    there are no certificates, and only the checks of scikit-learn are run. Raises UserError if
+    there is no such machine, or if its class cannot be instantiated without arguments.
     """
     cls = machine_class(path)
     certified = issubclass(cls, PairwiseClassifier)

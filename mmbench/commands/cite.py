@@ -26,11 +26,10 @@ SOFTWARE = f"""\
 
 
 def citation(name: str | None = None) -> str:
-    """Return the BibTeX entries of a machine, an alias or an experiment; the last entry is mmbench.
+    """Return the BibTeX entries of a machine, an alias or an experiment.
 
-    Without a name, this entry is the only one.
-
-    The citations of data sets are copied from their cards as BibTeX comments.
+    The last entry is the entry of mmbench; without a name, it is the only entry. The citations of
+    data sets are copied from their cards as BibTeX comments.
 
     Raises
     ------

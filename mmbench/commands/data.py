@@ -21,8 +21,8 @@ class Outcome(NamedTuple):
 def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple]:
     """Return a row per card: name, numbers of rows, columns and classes, split rules, location.
 
-    The location of the files is ``store``, ``mirror`` or ``built in``; ``damaged``; or ``-`` if
-    there are no files on this computer. Nothing is downloaded.
+    The location of the files is ``store``, ``mirror`` or ``built in``. If the files are damaged, it
+    is ``damaged``; if there are no files on this computer, it is ``-``. Nothing is downloaded.
     """
     places, rows = Places(Path(store), mirror, allow_network=False), []
     for card in map(load_card, card_names()):
@@ -93,7 +93,7 @@ def fetch(
     progress: bool = False,
     allow_network: bool = True,
 ) -> Iterator[Outcome]:
-    """Download data sets into the store and verify them; go on with the next one after a failure.
+    """Download data sets into the store and verify them; a failure does not end the download.
 
     Outcomes are yielded one by one.
 

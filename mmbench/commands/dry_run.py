@@ -84,8 +84,8 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 def _power(experiment: PlannedExperiment) -> list[str]:
     """Return the detectable differences in accuracy from the first machine, one line per data set.
 
-    The variances are estimated from earlier records or, without any, from the splits of the
-    reference table; there are no lines if neither exists.
+    The variances are estimated from earlier records; if there are none, from the splits of the
+    reference table; if there is no reference table, no lines are returned.
     """
     jobs = [job for job in experiment.jobs if job.split.rule != "official"]
     planned = {key.dataset: n for key, n in Counter(map(key_of, jobs)).items() if n > 1}
@@ -138,7 +138,7 @@ def _time_text(
 def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:
     """Return the keys of the finished jobs, and the mean wall-clock seconds per table cell.
 
-    Jobs that `rerun` repeats are left out.
+    Jobs that `rerun` repeats are not included in the keys.
     """
     try:
         store = RecordStore(experiment.folder)
@@ -178,7 +178,7 @@ def sizes_of(job: Job) -> Sizes:
     if card is not None:
         parts = {"official": card.expect.official, "predefined": card.expect.predefined}
         if part := parts.get(split.rule):
-            # an estimate of the rows of some classes in the card's split
+            # if classes are left out, the sizes of the card's split are reduced in proportion
             kept = total / card.expect.shape[0] if job.dataset.classes else 1.0
             n_test, n_train = (n and ceil(kept * n) for n in (part.test, part.train))
     n_test = round(total * share) if n_test is None else n_test

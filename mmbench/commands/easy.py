@@ -37,8 +37,8 @@ MACHINES: dict[str, dict[str, Any]] = {
     "rmm": {**_USE, "grid": {"B": "auto"}},
     "lda": {**_USE, "grid": {"ridge": "auto"}},
     "mpm": {**_USE, "grid": {"ridge": "auto"}},
-    # with the default ridge the covariances of a kernel are singular; a search over the ridge takes
-    # five times as long
+    # with the default ridge the covariances in a kernel's feature space are singular; a search over
+    # the ridge would take five times as long
     "m4": {**_USE, "params": {"ridge": 0.01}, "grid": {"C": "auto"}},
     "random_forest": {
         "estimator": "sklearn.ensemble.RandomForestClassifier",
@@ -46,8 +46,8 @@ MACHINES: dict[str, dict[str, Any]] = {
         "label": "random forest",
     },
 }
-#: Additional columns with `all_machines`; they take many times the CPU time, for about the same
-#: accuracy.
+#: Additional columns with `all_machines`. These machines take many times the CPU time and reach
+#: about the same accuracy.
 MORE: dict[str, dict[str, Any]] = {
     "mamc": {"grid": {"Cm": "auto", "gamma": "auto"}},
     "sigma_svm": {**_USE, "grid": {"D": "auto"}},
@@ -58,7 +58,7 @@ MORE: dict[str, dict[str, Any]] = {
     "rsvm_plus": {**_USE, "grid": {"C": "auto", "lam": "auto"}},
     "rsvm_mu_plus": {**_USE, "grid": {"C": "auto", "lam": "auto"}},
 }
-#: Maximum number of training rows; with more rows, a comparison takes hours in place of minutes.
+#: Maximum number of training rows. With more rows, a comparison takes hours instead of minutes.
 MAX_TRAIN = 1000
 #: Maximum number of classes; each pair of classes is one training.
 MAX_CLASSES = 100
@@ -164,7 +164,8 @@ def config_for(
 def _for_classes(config: Config, say: Say) -> Iterator[str]:
     """Yield settings that leave out classes with too few rows for the folds.
 
-    If the training subset would have too few rows of a class, limit the rows per class instead.
+    If the training subset would have too few rows of a class, a setting limits the rows per class
+    instead of all rows.
     """
     from mmbench.datasets import load_dataset
 

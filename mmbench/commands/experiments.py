@@ -139,7 +139,7 @@ def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, s
 def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) -> None:
     """Load a data set, make its first split, and check the number of rows per class.
 
-    Raises UserError before any job runs, so that invalid data do not fail in every job.
+    Raises UserError before any job runs; otherwise every job with invalid data would fail.
     """
     protocol, rule = config.protocol, config.protocol.test.spec
     ref, store = entry.ref(config.steps_of(entry)), Path(options.store)
@@ -149,8 +149,7 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
     # smallest and largest training size
     subsets = dict.fromkeys((protocol.subsets[0], protocol.subsets[-1]))
     splits = [split_at(rule, data, max_train=subset, **at) for subset in subsets]
-    # splits are stratified, so that all have the class counts of the first split of the smallest
-    # size
+    # one split is enough, since all stratified splits of a size have the same class counts
     machines, inner = config.machines.values(), config.select.ref.folds
     searched = protocol.test.rule != "time_series" and any(machine.grid for machine in machines)
     calibrated = any(machine.calibrate for machine in machines)
@@ -184,7 +183,7 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
 
 
 def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:
-    """Return the jobs with some keys, and all jobs whose selected parameters they inherit."""
+    """Return the jobs with the given keys, and the jobs whose selected parameters they inherit."""
     kept = set(keys)
     for job in reversed(jobs):  # in reverse order, children come before their parents
         if job.key in kept:

@@ -1,6 +1,6 @@
 """``mmbench list`` and ``mmbench config``: names and descriptions of machines and data sets.
 
-Descriptions are read from source files, as importing the described modules takes seconds.
+Descriptions are read from source files, since importing the described modules takes seconds.
 """
 
 import ast
@@ -58,7 +58,8 @@ def config_rows() -> Rows:
 def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> list[str]:
     """Return rows as lines of text with aligned columns.
 
-    The first `n_words` columns are aligned left, the others right; by default all are aligned left.
+    The first `n_words` columns are left-aligned, and the other columns are right-aligned. By
+    default all columns are left-aligned.
 
     Examples
     --------
@@ -77,7 +78,8 @@ def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> lis
 def _first_line(path: str) -> str:
     """Return the first line of the description of ``module``, ``module:Class`` or ``module:name``.
 
-    A description is a docstring or, if a call is assigned to the name, its first argument.
+    A description is a docstring. If a call is assigned to the name, it is the first argument of the
+    call.
     """
     name, _, attribute = path.partition(":")
     return (_descriptions(name).get(attribute) or "").partition("\n")[0]

@@ -87,7 +87,8 @@ class Options:
     def slots(self) -> int:
         """Number of processes, by default one per physical core that this process may use.
 
-        Two threads of a core share its arithmetic units: a second thread makes solvers no faster.
+        A second process on a core would not make solvers faster, since both would share the
+        arithmetic units of the core.
         """
         import joblib
         import psutil
@@ -97,7 +98,7 @@ class Options:
 
 
 def as_list(experiments: Experiment | Iterable[Experiment]) -> list[Experiment]:
-    """Return one or several experiments as a list; a `Config` is an iterable of its keys."""
+    """Return one or several experiments as a list; a `Config`, which is iterable, is one."""
     single = isinstance(experiments, str | Path | Mapping) or hasattr(experiments, "cluster")
     return [experiments] if single else list(experiments)  # type: ignore[list-item, arg-type]
 

@@ -73,8 +73,8 @@ def table(
     results : path or iterable of path
         Results folders, or folders of experiments in them.
     fmt : {"markdown", "latex", "csv"}, optional
-        Format of the text; ``csv`` is a table with one value per row, in any layout. By default
-        the format is given by the suffix of `output`, and is Markdown without `output`.
+        Format of the text; ``csv`` is a table with one value per row, for every layout. By default
+        the suffix of `output` determines the format; without `output`, the format is Markdown.
     layout : str, optional
         Layout; by default the layout of the experiment.
     output : path, optional
@@ -175,7 +175,7 @@ def report(
 
 
 def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.DataFrame:
-    """Return a data frame of records, one row per split; of `predictions`, one row per test row."""
+    """Return a data frame of records with one row per split, or per test row with `predictions`."""
     import pandas as pd
 
     paths = _paths(results)
@@ -217,7 +217,8 @@ def export(
     results : path or iterable of path
         Results folders, or folders of experiments in them.
     fmt : {"csv", "parquet"}, optional
-        Format; by default given by the suffix of `output`, and CSV without `output`.
+        Format. By default the suffix of `output` determines the format; without `output`, the
+        format is CSV.
     output : path, optional
         File to write; CSV may be compressed (``.csv.gz``).
     predictions : bool
@@ -249,9 +250,9 @@ def export(
 
 
 def clean(results: Folders, remove: bool = False) -> list[str]:
-    """Report the files of records that the current settings do not use, or remove these files.
+    """Report or remove the files of records that the current settings do not use.
 
-    Return one line per folder.
+    Returns one line per folder.
 
     Parameters
     ----------

@@ -45,12 +45,12 @@ def refit(
     Returns
     -------
     Pipeline
-        Preprocessing steps and the machine, fitted. Rows of a user's table are given as a
-        DataFrame with the columns of the table, or as an array of its feature columns in their
-        order; categories are given as in the table. Each parameter is the median of the values that
-        the splits have selected. The attribute ``provenance_`` has the experiment, the hash
-        of the data, the parameters, the certificates, and the expected accuracy: mean, standard
-        deviation and number of the splits.
+        Fitted preprocessing steps and the fitted machine. For a user's table, `predict` takes a
+        DataFrame with the columns of the table, or an array with its feature columns in the same
+        order; categories are written as in the table. Each parameter is the median of the values
+        that were selected on the splits. The attribute ``provenance_`` contains the experiment, the
+        hash of the data, the parameters, the certificates, and the expected accuracy (mean,
+        standard deviation and number of splits).
 
     Raises
     ------
@@ -89,7 +89,7 @@ def refit(
     fitted = make_machine(job, 1, job_seeds(job)["machine"])
     own = fit_selected(fitted, job, choice, X, data.y)
     table = [("table", TableColumns(data.columns))] if data.columns else []
-    # adapters of other packages' classifiers are no estimators of scikit-learn
+    # an adapter is not a scikit-learn estimator, so the classifier inside the adapter is used
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)

@@ -1,7 +1,7 @@
 """``mmbench run``: start workers, then read, plan and run experiments.
 
-Most imports are inside the function `run`, after the start of the workers: so this process and the
-workers import libraries at the same time.
+Most imports are inside the function `run`, after the start of the workers, so that this process and
+the workers import libraries at the same time.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def run(
 def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
     """Return whether the jobs may run on a batch system, whose settings are known after planning.
 
-    Only the YAML files are read, as the worker is to start before libraries are imported.
+    Only the YAML files are read, since workers should start before libraries are imported.
     """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES
@@ -91,7 +91,7 @@ def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
 
 
 def cluster_of(planned: Iterable[PlannedExperiment]) -> dict[str, Any]:
-    """Return the cluster of all configurations. UserError: if their clusters differ."""
+    """Return the cluster of all configurations; raise UserError if their clusters differ."""
     clusters: list[Any] = [experiment.config.cluster or {} for experiment in planned]
     if any(cluster != clusters[0] for cluster in clusters):
         raise UserError("cluster: differs between the configurations; run them one after the other")

@@ -43,7 +43,7 @@ EXPERIMENT_KEYS = {
 def check_counts(content: Mapping[str, Any]) -> None:
     """Raise Fault if a file has more data sets or machines than `limits.entries`.
 
-    The content is not checked yet: the checks of many thousand entries would take a minute.
+    This check comes first, since the other checks of many thousand entries would take a minute.
     """
     limits = content.get("limits")
     given = limits.get("entries") if isinstance(limits, Mapping) else None
@@ -75,7 +75,7 @@ def check(config: Config) -> None:
 
 
 def _check_number_of_jobs(config: Config) -> None:
-    """Raise Fault if there are more jobs than `limits.jobs`, as planning could take minutes."""
+    """Raise Fault if there are more jobs than `limits.jobs`; planning them could take minutes."""
     protocol, most = config.protocol, config.limits.jobs
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
     splits = int(folds or 1) * (protocol.repeats or 1) * len(protocol.seeds)
@@ -91,7 +91,7 @@ def _check_number_of_jobs(config: Config) -> None:
 
 
 class MachineColumn:
-    """A column of an experiment's tables, with its machine; the machine must exist."""
+    """A column of an experiment's tables, with its machine, which must exist."""
 
     def __init__(self, config: Config, name: str):
         self.name, self.entry, self.machine = name, config.machines[name], config.machine_of(name)
@@ -212,7 +212,7 @@ def _check_settings(column: MachineColumn) -> None:
 
 
 def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> None:
-    """Raise ValueError if the column in ``use`` follows this column, or lacks a kernel of it."""
+    """Raise ValueError if the column in ``use`` follows `column`, or lacks one of its kernels."""
     parent = column.entry.use
     if parent is None:
         return

@@ -86,7 +86,7 @@ def dotted(keys: Iterable[Any]) -> str:
 
 
 def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
-    """Return the first fault as one line; unknown keys come first, as they explain missing keys."""
+    """Return the first fault as one line; unknown keys, which explain missing keys, come first."""
     fault = min(error.errors(), key=lambda f: f["type"] != "extra_forbidden")
     keys, kind = fault["loc"], fault["type"]
     if kind == "extra_forbidden":

@@ -1,9 +1,9 @@
 """Find the YAML files of experiments, in ``configs/`` or in mmbench, and read them.
 
-PyYAML follows YAML 1.1: ``1e-3`` is text, ``no`` is false, ``010`` is 8, ``1:30`` is 90, and of two
-equal keys the last wins silently. The loader in this module reads numbers and truth values as in
-YAML 1.2 and rejects repeated keys. ruamel.yaml needs no such loader, but PyYAML is a dependency in
-any case: it reads data set cards and copies of experiments, and Dask needs it.
+PyYAML follows YAML 1.1: ``1e-3`` is text, ``no`` is false, ``010`` is 8, and ``1:30`` is 90. If a
+key is repeated, the last value is used without a message. The loader in this module reads numbers
+and truth values as in YAML 1.2 and rejects repeated keys. ruamel.yaml needs no such loader, but
+PyYAML is a dependency in any case, since data set cards and Dask need it.
 """
 
 import math
@@ -19,7 +19,7 @@ from mmbench.resources import CONFIGS
 LOCAL = Path("configs")
 #: Maximum size of a YAML file, in bytes; reading /dev/zero would never end.
 MAX_BYTES = 4 * 2**20
-#: Maximum number of values and keys after aliases are expanded: a few lines of nested aliases can
+#: Maximum number of values and keys after aliases are expanded. A few lines of nested aliases can
 #: expand to billions of values.
 MAX_NODES = 10**6
 
@@ -40,7 +40,7 @@ RESOLVERS = (
 def find_config(name: str | Path) -> Path:
     """Return the file of an experiment, given by its path or name.
 
-    ``NAME.yaml`` and ``configs/NAME.yaml`` count as the name NAME if there is no such file.
+    If the file ``NAME.yaml`` or ``configs/NAME.yaml`` does not exist, NAME is used as a name.
 
     Raises
     ------

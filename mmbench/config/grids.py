@@ -1,7 +1,7 @@
 """Hyper-parameter grids: the forms of an axis in a YAML file, and the values of ``auto``.
 
 An axis (the values of one parameter) is a list, ``auto`` (the default grid of the machine), or
-powers: ``{log2: [-5, 15, 2]}`` is 2^-5, 2^-3, ..., 2^15, first and last exponent included.
+powers: ``{log2: [-5, 15, 2]}`` is 2^-5, 2^-3, ..., 2^15, including the first and last exponent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
 #: Maximum number of values of an axis given by powers.
 MAX_VALUES = 1000
 
-#: The only kernel with which a parameter has an effect, by parameter.
+#: For some parameters, the only kernel with which the parameter has an effect.
 KERNEL_PARAMETERS = {
     "gamma": "rbf",
     "gamma_scaling": "rbf",
@@ -88,15 +88,15 @@ def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return the parameters whose ``auto`` axis belongs to another parameter: {B: B_fraction}."""
+    """Return the parameters with an ``auto`` axis of another parameter, as {B: B_fraction}."""
     grids = cls.search_space.auto_grids
     return {name: other for name, (other, _) in grids.items() if other != name}
 
 
 def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
-    """Return the parameters that other given parameters replace: {B: B_fraction}.
+    """Return the parameters that the `stated` parameters replace, as {B: B_fraction}.
 
-    A replaced parameter must be None, as an inherited or default B would contradict B_fraction.
+    A replaced parameter must be None, since an inherited or default B would contradict B_fraction.
     """
     stated = set(stated)
     return {name: other for name, other in in_other_words(cls).items() if other in stated}

@@ -161,8 +161,8 @@ class Select(Strict):
     """Inner model selection: by folds, by random splits, or by the rows that max_train leaves out.
 
     The grid point with the best ``metric`` is selected. ``validation: test`` selects by the
-    accuracy on the test part. This leaks test data; it measures the optimistic bias of published
-    results with the same leak, and every table states it.
+    accuracy on the test part. This leaks test data, which every table states; it measures the
+    optimistic bias of published results with the same leak.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -229,8 +229,8 @@ class JobLimits(Strict):
     """Time and memory limits of each job, such as ``{time: 1h, memory: 8 GB}``.
 
     The limits are not part of the job's key. ``jobs`` is the maximum number of jobs of the
-    experiment, ``grid_points`` the maximum number of grid points of one machine, ``entries`` the
-    maximum number of data sets, and of machines.
+    experiment, and ``grid_points`` is the maximum number of grid points of one machine. ``entries``
+    is the maximum number of data sets and the maximum number of machines.
     """
 
     time: Duration | None = None
@@ -248,8 +248,8 @@ class JobLimits(Strict):
 class QueueJobs(Strict):
     """The jobs of a batch system in which the workers run, such as ``{cores: 8, memory: 16 GB}``.
 
-    ``cores``, ``memory`` and ``walltime`` are the resources of a job of the batch system, ``jobs``
-    is the maximum number of its jobs. ``options`` are further arguments of dask-jobqueue, such as
+    ``cores``, ``memory`` and ``walltime`` are the resources of a job of the batch system. ``jobs``
+    is the maximum number of these jobs. ``options`` are further arguments of dask-jobqueue, such as
     ``queue``, ``account`` and ``interface``.
     """
 
@@ -346,7 +346,7 @@ class Config(Strict):
     def kernels_of(self, column: str) -> list[str]:
         """Return the kernels that the machine of a column runs with.
 
-        An estimator of another package has no kernel: it runs once, listed with the first kernel.
+        An estimator of another package has no kernel. It is run once, under the first kernel.
         """
         entry = self.machines[column]
         kernels = entry.kernel or self.kernel

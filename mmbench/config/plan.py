@@ -39,8 +39,8 @@ def plan(
     """Return the jobs, ordered by data set, kernel, degree, training size, split and machine.
 
     A parent comes before its children, or is a job of the experiment that ``parameters_from``
-    names. The keys of the jobs are unique. Without `allow_network`, no data are downloaded to
-    compute a hash that is missing on a card.
+    names. The keys of the jobs are unique. If a card lacks the hash of the data, the data are
+    downloaded to compute the hash, unless `allow_network` is false.
     """
     places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []
@@ -73,8 +73,8 @@ def plan(
 def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int | None) -> list[Job]:
     """Return the jobs, each with its parent jobs in the source experiment.
 
-    The parent of a job is the source's job of the same split; if `splits` is given, the parents are
-    the source's jobs of the first `splits` splits.
+    The parent of a job is the job of the source experiment on the same split. If `splits` is given,
+    the parents are the jobs of the source experiment on the first `splits` splits.
     """
 
     keys: dict[tuple, dict[tuple[int, ...], str]] = {}
@@ -157,8 +157,8 @@ def settings(
     """Return the fixed parameters and the explicit grid of a machine on a data set.
 
     The fixed parameters of the machine that ``use`` names are inherited here; its selected
-    parameters are inherited when the job runs. The parameters that an alias fixes are left out, as
-    the alias is the job's machine.
+    parameters are inherited when the job runs. The parameters that an alias fixes are omitted,
+    since the machine of the job is the alias itself.
     """
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
@@ -189,12 +189,12 @@ def settings(
 
 
 def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
-    """Return the plan of the tables; without `jobs`, the plan lacks the keys of the records."""
+    """Return the plan of the tables; without `jobs`, the plan contains no keys of records."""
     keys = {cell: tuple(job.key for job in own) for cell, own in group_by_cell(jobs).items()}
     cells = []
     for key, n_splits in _cells(config):
         own, published_only = keys.get(key, ()), key.machine in config.published_only
-        # if the number of splits depends on the data, it is the number of jobs
+        # a number of splits that depends on the data is the number of jobs
         cells.append(PlannedCell(key, n_splits or len(own), own, published_only))
     labels = {
         column: entry.label or column
@@ -213,9 +213,10 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
 
 
 def replan(folder: Path) -> Plan | None:
-    """Return a plan for a results folder, made from its configuration; None if this is not valid.
+    """Return a plan for a results folder, made from its configuration.
 
-    The configuration is read from the folder, or found by the name of the folder.
+    The configuration is read from the folder, or found by the name of the folder. Returns None if
+    the configuration is not valid.
     """
     path = folder / CONFIG
     try:
@@ -225,7 +226,7 @@ def replan(folder: Path) -> Plan | None:
 
 
 def _cells(config: Config) -> Iterator[tuple[Key, int]]:
-    """Yield each table cell with its number of splits, 0 if the number depends on the data.
+    """Yield each table cell with its number of splits, or with 0 if this depends on the data.
 
     Cells are ordered by data set, kernel, machine, degree and training size.
     """

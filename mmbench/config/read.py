@@ -71,8 +71,8 @@ def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config
     config = _checked(content, path, overrides)
     if config.parameters_from is None:
         return config
-    # a `parameters_from` of the source is not followed, as a circle would never end; `check_source`
-    # rejects it
+    # `check_source` rejects a source that has `parameters_from` itself; following it might never
+    # end
     other = Path(config.parameters_from.experiment)
     source = _checked(load_yaml(other), other)
     with _in_file(path):
@@ -136,7 +136,10 @@ def _in_file(path: Path) -> Iterator[None]:
 
 
 def to_yaml(config: Config) -> str:
-    """Return a configuration as YAML text; `load_config` reads an equal one, from any folder."""
+    """Return a configuration as YAML text, from which `load_config` reads an equal configuration.
+
+    The text may be stored in any folder.
+    """
     import yaml
 
     content = config.model_dump(mode="json", exclude_defaults=True)

@@ -1,8 +1,8 @@
 """The smoke version of an experiment: a run of about a minute with the same data and machines.
 
-It has fewer splits, inner folds, grid points and training rows; no data or code is replaced by a
-mock. The name of the experiment gets a suffix, so that the records of the smoke version are stored
-in a folder separate from the records of the full run.
+The smoke version has fewer splits, inner folds, grid points and training rows, but uses the same
+code and real data. The name of the experiment gets a suffix, so that the smoke version has a
+results folder of its own.
 """
 
 from typing import Any, TypeVar
@@ -60,9 +60,9 @@ def _changed(model: Model, **values: Any) -> Model:
 
 
 def version_for(config: Config, source: Config) -> Config:
-    """Return the experiment from which another experiment inherits its selected parameters.
+    """Return the version of `source` from which `config` inherits its selected parameters.
 
-    The smoke version of an experiment takes its parameters from the smoke version of the source
+    The smoke version of an experiment inherits them from the smoke version of the source
     experiment, with the same polynomial degree.
     """
     if not config.name.endswith(SUFFIX):
@@ -73,7 +73,7 @@ def version_for(config: Config, source: Config) -> Config:
 def _grid(column: str, config: Config) -> dict[str, Axis]:
     """Reduce the number of values per axis of a machine's grid; ``auto`` becomes explicit values.
 
-    An axis that a data set replaces is not expanded, as `expand_auto` may rename an ``auto`` axis.
+    An axis that a data set replaces is not expanded, since `expand_auto` may rename the axis.
     """
     grid = config.machines[column].grid
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}
@@ -106,7 +106,7 @@ def _max_train(given: MaxTrain) -> MaxTrain:
 
 
 def _thin(axis: Axis) -> Axis:
-    """Return two values from the middle of an axis, as selection seldom chooses the ends."""
+    """Return two values from the middle of an axis, since the ends are seldom selected."""
     if isinstance(axis, str) or len(axis) <= MAX_VALUES:
         return axis
     n = len(axis)

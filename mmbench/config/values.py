@@ -91,7 +91,7 @@ def _plain_max_train(value: MaxTrain) -> Any:
 
 
 def _parse_classes(value: Any) -> tuple[str, ...]:
-    """Read ``[3, 8]`` as ``("3", "8")``: class labels are compared as text, and sorted."""
+    """Read ``[3, 8]`` as ``("3", "8")``; class labels are compared as text, and are sorted."""
     if not isinstance(value, list):
         raise ValueError(f"must be a list of classes, got {value!r}")
     for label in value:
