@@ -13,7 +13,7 @@ not tuned: the pictures show what each machine looks at, not which is best.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mmbench.datasets import generators as toy
+from mmbench.datasets.generators import bayes, generate
 
 SETS = ("toy_1", "toy_2", "toy_3", "toy_4")
 #: Colour and dashes of the lines, to be told apart in grey too.
@@ -25,7 +25,7 @@ STYLES = (
 )
 draws = {}
 for name in SETS:
-    parsed = getattr(toy, name)(draws=1)
+    parsed = generate(name, draws=1)
     ((train, test),) = parsed.predefined
     draws[name] = parsed.X, parsed.y, train, test
 
@@ -41,7 +41,7 @@ def draw(machines, title):
             axes.scatter(*rows.T, s=10, c=colour, marker=marker, alpha=0.5, lw=0)
         axes.set(title=name, xticks=[], yticks=[], aspect="equal")
         axes.margins(0.02)
-        contour(axes, lambda points, name=name: toy.bayes(name, points), ":", "#777777", "Bayes")
+        contour(axes, lambda points, name=name: bayes(name, points), ":", "#777777", "Bayes")
     for (label, machine), (colour, dashes) in zip(machines.items(), STYLES, strict=False):
         scores = []
         for axes, name in zip(panels.flat, SETS, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ("_build", "gallery", "generated", "pictures", "tables", "__pycache__")
+#: Scripts of the gallery that start no processes; the build runs the others too.
+SCRIPTS = ("boundaries", "certificate", "margin_ratio", "rmm_bound")
 BESIDE = ("mmbench", "examples", "configs", "datasets/README.md", "results/reference")
 
 
@@ -31,3 +34,12 @@ def test_the_pages_and_the_gallery_build_without_a_warning(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "html" / "machines" / "rmm.html").exists()
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_of_the_gallery_runs(name: str):
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs the extra mmbench[report]")
+    pyplot.switch_backend("agg")
+    runpy.run_path(str(ROOT / "examples" / f"plot_{name}.py"))
+    assert pyplot.get_fignums()
+    pyplot.close("all")
