@@ -1,6 +1,7 @@
 """Blocks of tables that several layouts share: accuracies, CPU times, tests, certificates.
 
-A place is the row of a table with one column per machine, see `mmbench.tables.sheet`.
+A place is a data set, kernel, degree and training size, see `mmbench.tables.sheet`. Most blocks
+have one row per place and one column per machine.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ from mmbench.tables.statistics import (
 
 #: Function that returns the text of a table cell, given its row of the long table.
 Write = Callable[[Row], str]
-#: The first columns of a block, each with a function that returns its text for a place.
+#: The first columns of a block, each with a function that returns the column's text for a place.
 Heads = Mapping[Column, Callable[[Key], object]]
 
 # -- grids with one column per machine -------------------------------------------------------------
@@ -125,8 +126,8 @@ def stacked(
 ) -> Grid:
     """Return a block with one row per place and entry of `texts`, and one column per machine.
 
-    The second column has the names of the entries, whose functions are called with the rows of
-    the accuracy. If there is a caption, it names the kernel, and the rows do not.
+    The second column contains the names of the entries; their functions are called with the rows of
+    the accuracy. Without a caption, the first column names the kernel.
     """
     rows = []
     for place in places:
@@ -137,8 +138,8 @@ def stacked(
     return Grid(sheet.columns("data", ""), rows, caption)
 
 
-#: Means, standard deviations (``sd``) and numbers of splits (``n``) on some data sets: one data
-#: frame each, with one row per data set and one column per machine.
+#: Data frames of the means (``mean``), standard deviations (``sd``) and numbers of splits (``n``),
+#: with one row per data set and one column per machine.
 Side = Mapping[str, Any]
 
 
@@ -163,10 +164,10 @@ def paired(
 ) -> list[Grid]:
     """Return blocks with two rows per place: measured accuracies, and published accuracies.
 
-    If `caption` is given, there is one block per kernel, whose name replaces ``{}``. `change` is
-    applied to the rows of the long table, and the results are formatted by `measured_text` with the
-    arguments `decimals` and `sd`. `count` returns texts by heading for measured or published
-    results; the texts are added below, in two rows per heading.
+    If `caption` is given, there is one block per kernel, and the name of the kernel replaces
+    ``{}``. `change` is applied to the rows of the long table, and the results are formatted by
+    `measured_text` with the arguments `decimals` and `sd`. `count` returns texts by heading for
+    measured or published results. They are added below, in two rows per heading.
     """
 
     def measured(row: Row) -> str:
@@ -200,14 +201,14 @@ def by_name(sheet: Sheet, key: Key) -> dict[str, Any]:
 
 
 def total(sheet: Sheet, key: Key, stages: Sequence[str] = ()) -> float | None:
-    """Return the CPU seconds per split of some stages (default: all); None if a time is unknown."""
+    """Return the CPU seconds per split, by default of all stages; None if a time is unknown."""
     found = by_name(sheet, key)
     values = [found[name] for name in stages or found]
     return None if None in values else sum(values)
 
 
 def total_with_search(sheet: Sheet, key: Key) -> float | None:
-    """Return the CPU seconds per split, including other machines' searches that are reused."""
+    """Return the CPU seconds per split, including reused searches of other machines."""
     used = [key._replace(machine=machine) for machine in _used(sheet, key.machine)]
     values: list[Any] = [total(sheet, key)]
     values += [sheet.value(other, "seconds_selection") for other in used]
@@ -272,7 +273,7 @@ def sign_of(metric: str) -> int:
 
 
 def definitions(sheet: Sheet) -> list[str]:
-    """Return the definitions of the shown metrics, one sentence per metric that has one."""
+    """Return the definitions of the shown metrics, one sentence per metric with a definition."""
     shown = [METRICS[name] for name in sheet.metrics if name in METRICS]
     return [f"{metric.label}: {metric.about}." for metric in shown if metric.about]
 
@@ -280,7 +281,8 @@ def definitions(sheet: Sheet) -> list[str]:
 def metric_text(row: Row) -> str:
     """Return the value of a metric as text, without footnotes.
 
-    Without a value, the text is the status for the accuracy, and a dash for other metrics.
+    If the accuracy has no value, the text is the status. If another metric has no value, the text
+    is a dash.
     """
     if row.metric == METRIC:
         return measured_text(row, 1)
@@ -322,7 +324,7 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     """Return the mean ranks of the machines with results, for one kernel.
 
     Only data sets with results of all these machines are used. Kernels are ranked separately,
-    because results on one data set with two kernels are not independent. Raises ValueError if there
+    because results of two kernels on one data set are not independent. Raises ValueError if there
     are too few machines or data sets.
     """
     values = sheet.wide(sheet.places_of(kernel), metric).dropna(axis=1, how="all")
@@ -332,7 +334,7 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
 def split_gaps(
     sheet: Sheet, place: Key, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the differences from a reference machine on all common splits; positive is better."""
+    """Return the differences from a reference machine on common splits; better is positive."""
     keys = (place._replace(machine=name) for name in (machine, reference))
     ours, theirs = (sheet.by_split(key, metric) for key in keys)
     common = sorted(ours.keys() & theirs.keys())
@@ -348,17 +350,17 @@ RESAMPLED, MCNEMAR = "the corrected resampled t-test over splits", "McNemar's te
 def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     """Print the best machine of each place, and machines that do not differ from it, in bold.
 
-    Each machine is compared with the best one by a paired test. Returns a note with the names of
-    the tests. Entries without values of single splits are not marked.
+    Each machine is compared with the best machine by a paired test. Returns a note with the names
+    of the tests. Without values of single splits there is no test and no bold type.
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     known = [(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None]
-    # Without repetitions, in the order of the columns: of equal machines, the first is the best.
+    # keys are unique and in the order of the columns; among equal machines, the first is the best
     values = dict.fromkeys(known)
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests = set(), set()
     for (_, metric), keys in places.items():
-        # Drawn values may be transformed, for example to error rates.
+        # printed values may be transformed, for example to error rates
         scores = {key: sign_of(metric) * (sheet.value(key, metric) or 0.0) for key in keys}
         best = max(scores, key=scores.__getitem__)
         found = {key: _paired_test(sheet, key, best, metric) for key in keys if key != best}
@@ -379,7 +381,7 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
 
 
 def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:
-    """Return p-value (NaN if it is unknown) and name of a paired test of two machines."""
+    """Return the p-value of a paired test of two machines (NaN if unknown), and the test's name."""
     if not sheet.has_official_test(key):
         gaps = split_gaps(sheet, key, key.machine, best.machine, metric)
         return paired_p(gaps, size_ratio(sheet, key)), RESAMPLED
@@ -392,7 +394,7 @@ def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float,
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the differences of means from a reference machine per data set; positive is better."""
+    """Return the mean difference from a reference machine per data set; better is positive."""
     values = sheet.wide(sheet.places_of(kernel), metric)
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
 
@@ -434,7 +436,7 @@ def parameters(sheet: Sheet) -> Grid:
 
 
 def fits_grid(sheet: Sheet) -> Grid:
-    """Return statuses, routes, duality gaps and largest violation of the fits of each machine."""
+    """Return statuses, routes, duality gaps and largest violations of each machine's fits."""
     cells = sheet.cells.values()
     records = grouped((cell.key.machine, record) for cell in cells for record in cell.done)
     found = {m: certificates(records[m]) for m in sheet.configured if m in records}

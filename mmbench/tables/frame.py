@@ -1,8 +1,9 @@
 """The two tidy tables of an experiment: one row per split, and one row per table cell and metric.
 
 A row of the first table is a record: its split, settings, metrics, CPU seconds and certificates.
-The second table, the long table, holds means over splits, the published values, and the band of
-each comparison: the measured value ± two standard errors of its difference from the published one.
+The second table, the long table, contains means over splits, published values, and the band of each
+comparison: the measured value ± two standard errors of the difference between measured and
+published value.
 
 A table cell is one combination of data set, kernel, degree, machine and training size.
 """
@@ -60,7 +61,7 @@ SECONDS = tuple(f"seconds_{stage}" for stage in (*STAGES, CALIBRATION))
 CODE = ("version", "fingerprint")
 _METRICS = (METRIC, "errors_count", "errors_expected", "n_ties")
 _CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
-#: Columns of a record in each of the two tables of records.
+#: Columns that identify a record in the table of splits and in the table of test rows.
 PLACE = ("experiment", "dataset", "kernel", "degree", "size", "machine", "repeat", "fold")
 SPLIT_COLUMNS = (
     *(*PLACE, "seed", "data_hash", "split_hash", "status", "reason", *_METRICS),
@@ -74,7 +75,7 @@ COLUMNS = (
     *("half_width", "z", "in_band", "mark", *CODE, "status", "note"),
     *("half_width_published_se", "in_band_published_se"),
 )
-#: Types of the columns of the long table; all others hold text.
+#: Types of the columns of the long table; all other columns contain text.
 TYPES = {
     **dict.fromkeys(("measured", "sd", "se", "published", "published_spread", "z"), "float64"),
     **dict.fromkeys(("half_width", "half_width_published_se"), "float64"),
@@ -92,7 +93,7 @@ CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gap
 IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
 #: Half width of the band in standard errors of the difference, plus a margin for rounding errors.
 NOISE = 2 + 1e-9
-#: Selections at the two ends of a grid are counted if the grid has at least this many values.
+#: Selections at the ends of a grid are counted if the grid has at least this number of values.
 MIN_VALUES = 3
 
 #: Key of a split: (repeat, fold, seed).
@@ -119,11 +120,12 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
     """Return a record, finished or failed, as a row with `SPLIT_COLUMNS`.
 
-    ``parameters``, ``fits`` and ``routes`` are JSON: the fixed and selected parameters (one object
-    per pair of classes if parameters are selected per pair), the number of fits by status, and the
-    number of fits by route. ``kernel`` is empty for classifiers of other packages. ``version`` and
-    ``fingerprint`` identify the machine's code; they are empty for older records. The row also has
-    the mean number of support vectors ``n_support``, and ``source``, the record itself.
+    Three columns are JSON: ``parameters`` contains the fixed and selected parameters (one object
+    per pair of classes if parameters are selected per pair), ``fits`` the number of fits by status,
+    and ``routes`` the number of fits by route. ``kernel`` is empty for classifiers of other
+    packages. ``version`` and ``fingerprint`` identify the machine's code; they are empty for older
+    records. The row also contains the mean number of support vectors ``n_support``, and the record
+    itself as ``source``.
     """
     fixed = {**alias_of(record.job.machine).params, **dict(record.job.params)}
     chosen, fits = record.selection.get("params") or {}, record.fits
@@ -168,7 +170,7 @@ class Cell:
     splits : list of dict
         Rows of the split table, one per record.
     counted : list of dict
-        Rows that are averaged; they include rows with a failed fit only if `include_failed` is
+        Rows that are averaged. Rows with a failed fit are included only if `include_failed` is
         true.
     done, failed : list of Record
         Records of finished jobs, and of failed jobs.
@@ -294,7 +296,7 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
         pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
         classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
     scored = metric.source == "scores"
-    # Decisions of +-1 from a classifier of another package may be predictions, not scores.
+    # if all decisions of another package's classifier are +-1, they may be predictions, not scores
     if scored and "scores" in arrays:
         given = arrays["scores"]
     elif scored and (record.status != Status.UNCERTIFIED or (abs(arrays["decisions"]) != 1).any()):
@@ -331,8 +333,8 @@ def check_metrics(names: Sequence[str]) -> None:
 def certificates(records: Iterable[Record]) -> dict[str, Any]:
     """Return the summary of the certificates of all fits in finished records.
 
-    A gap is infinite if the dual bound is unknown. Missing numbers are None: gaps without a
-    certified fit, the tolerance if there is none or it is unknown.
+    A gap is infinite if the dual bound is unknown. The gaps are None if there is no certified fit.
+    The tolerance is None if there is none, or if it is unknown.
     """
     records = list(records)
     pairs = [pair for record in records for pair in record.per_pair]
@@ -375,10 +377,10 @@ def routes_text(fits: Iterable[Mapping[str, Any]]) -> str:
 def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return a row of the long table for each numeric parameter that grid search selected.
 
-    ``measured`` is the lower median of the values over splits (and over pairs of classes if
-    parameters are selected per pair), which is a value of the grid. ``text`` shows the median and
-    the numbers of selections at the ends of the grid. If all splits share parameters from another
-    experiment, these parameters are returned too.
+    ``measured`` is the lower median of the selected values, which is a value of the grid. The
+    median is over splits, and also over pairs of classes if parameters are selected per pair.
+    ``text`` shows the median and the numbers of selections at the ends of the grid. If all splits
+    share parameters from another experiment, these parameters are returned too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
@@ -428,12 +430,12 @@ def long_table(
     standard deviation and standard error over `n` splits; in the rows of a regression line, `n` is
     the number of pairs of classes. ``half_width`` is half the width of the band: two standard
     errors of the difference between measured and published value. ``z`` is the published minus the
-    measured value in these standard errors. The last two columns are the band if the published
-    spread is read as the standard error of the published mean; they are empty if the spread is more
-    likely something else.
+    measured value in these standard errors. The last two columns contain another band, for which
+    the published spread is read as the standard error of the published mean; they are empty if the
+    spread more likely has another meaning.
 
-    `published` are the rows of a published table; with ``compare=False`` published values are shown
-    without a comparison. `metrics` are computed from stored predictions.
+    `published` contains the rows of a published table. With ``compare=False`` published values are
+    shown without a comparison. `metrics` are computed from stored predictions.
     """
     known = {
         (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
@@ -448,10 +450,9 @@ def long_table(
 def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Return rows as a long table with the marks of the comparison with published values.
 
-    `IN_BAND`: the published value lies in the band, and the published value of another machine (for
-    the same data set, kernel and metric) lies outside. `ALL_IN_BAND`: the published values of all
-    machines lie in the band, so that the comparison does not distinguish the machines.
-    `OUT_OF_BAND`: the published value lies outside the band.
+    The mark is `OUT_OF_BAND` if the published value lies outside the band. It is `ALL_IN_BAND` if
+    the published values of all machines for the data set, kernel and metric lie in the band; the
+    comparison then does not distinguish the machines. Otherwise the mark is `IN_BAND`.
     """
     import pandas as pd
 
@@ -481,7 +482,7 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
 
 @cache
 def absent_row() -> Row:
-    """Return the row of a table cell that is not planned; its metric is empty."""
+    """Return a row with an empty metric, for table cells that are not planned."""
     row = {"key": None, "metric": "", "status": PUBLISHED_ONLY}
     return rows_of(as_long_table([row]))[0]
 
@@ -513,7 +514,7 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
             lacking = Counter(array for _, array in cell.values(name) if isinstance(array, str))
             n = len(cell.counted)
             notes = [f"{name}: {k} of {n} records lack {array}" for array, k in lacking.items()]
-            # Other metrics already cite this remark.
+            # the rows of other metrics already cite this remark
             own = [] if notes and cell.note == NO_CERTIFICATES else [cell.note]
             note = "; ".join(filter(None, own + notes))
             rows.append(cell.row(name, **_mean(cell, name), note=note))
@@ -523,9 +524,9 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
 def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[dict]:
     """Return slope, intercept, r and p of the line through margin ratios and accuracies of pairs.
 
-    The line is computed if a line is published for the table cell. In its rows `n` is the number of
-    separable pairs and `se` the standard error of the regression. There is no band, because the
-    published line has no standard error and both lines have the same pairs of classes.
+    The line is computed if a line is published for the table cell. In the returned rows `n` is the
+    number of separable pairs, and `se` is the standard error of the regression. There is no band,
+    because the published line has no standard error and both lines have the same pairs of classes.
     """
     record = min(cell.done, key=lambda record: record.at)
     arrays = cell.arrays(record) if (cell.key, f"{LINE}slope") in known else {}
@@ -569,7 +570,7 @@ def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
 def _compared(
     cell: Cell, row: dict[str, Any], published: Published | None, compare: bool
 ) -> dict[str, Any]:
-    """Return a row with the published value, and with their comparison if they are comparable."""
+    """Return a row with the published value, and with the comparison if both are comparable."""
     if published is None:
         return row
     row |= {"published": published["value"], "published_spread": published["std"]}
@@ -577,7 +578,7 @@ def _compared(
         return row | {"objection": f"{NO_TARGET}: {published['reason']}"}
     for part, verb in (("n_train", "trained"), ("n_test", "tested")) if compare else ():
         sizes = {record.split[part] for record in cell.done}
-        # Some papers state the number of rows for one pair of classes.
+        # some papers state the number of rows of one pair of classes
         pairs = {record.split.get(f"{part}_pair") for record in cell.done}
         if published[part] not in (None, *pairs) and sizes - {published[part]}:
             ours = " or ".join(str(size) for size in sorted(sizes))
@@ -608,9 +609,9 @@ def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
     The noise level is two standard errors of the difference of the two measured means. It is used
     for published differences too, because papers seldom state the meaning of their uncertainties.
 
-    Returns three numbers: published differences above the noise level; the number of these with the
-    same sign in the measurements; the number of these with a measured difference above the noise
-    level too.
+    The first result is the number of published differences above the noise level. The second result
+    is the number of these differences that have the same sign in the measurements. The third result
+    is the number of these differences that are also above the noise level in the measurements.
     """
     counts = [0, 0, 0]
     compared = rows_of(frame[frame.in_band.notna()])

@@ -19,7 +19,7 @@ MEASURED_END = re.compile(r" / | ?[✓~✗[]|$")
 
 
 class Shown(str):
-    """Text of a table cell together with its row of the long table, for formats with details."""
+    """Text of a table cell that also carries the cell's row of the long table."""
 
     row: Row
     #: Whether the measured value is printed in bold.
@@ -42,7 +42,7 @@ class Column:
 
 
 def emphasized(cell: str) -> tuple[str, str]:
-    """Return the bold part of a table cell, empty if there is none, and the rest of the text."""
+    """Return the bold part of a table cell's text, which may be empty, and the rest of the text."""
     end = MEASURED_END.search(cell) if getattr(cell, "bold", False) else None
     return (cell[: end.start()], cell[end.start() :]) if end else ("", cell)
 
@@ -122,7 +122,7 @@ def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> st
 
 
 def published_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
-    """Return the published value with its printed uncertainty, in parentheses or (`sd`) after ±."""
+    """Return the published value with its printed uncertainty in parentheses, or (`sd`) after ±."""
     if row.published is None:
         return NOTHING
     form = "g" if decimals is None else f".{decimals}f"
@@ -150,7 +150,7 @@ def join(*parts: str) -> str:
 
 
 def small_text(value: float | None) -> str:
-    """Return a relative duality gap or a violation as text; rounding errors as an upper bound.
+    """Return a relative duality gap or a violation as text; rounding errors become ``<1e-15``.
 
     Examples
     --------

@@ -41,7 +41,7 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
 
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
-    """Describe the jobs of each data set; data sets with equal descriptions share one."""
+    """Describe the jobs of each data set; an equal description of data sets is stated once."""
     groups = grouped((job.dataset.name, job) for job in jobs)
     found = grouped((describe(group), name) for name, group in groups.items())
     if len(found) == 1:

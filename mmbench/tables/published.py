@@ -1,9 +1,9 @@
 """The published numbers, as package data in ``published/*.csv``.
 
 There is one file per table, with one row per number. `dataset` and `machine` are the names in
-mmbench, `printed_dataset` and `printed_method` are the names in the paper; `std` is the number that
-the paper prints after +/- or in parentheses, and `std_is` its more likely meaning: ``sd``, a
-standard deviation over splits, or ``se``, a standard error of the mean. If ``usable`` is "no", the
+mmbench, `printed_dataset` and `printed_method` are the names in the paper. `std` is the number that
+the paper prints after +/- or in parentheses. `std_is` is its more likely meaning: ``sd`` for a
+standard deviation over splits, or ``se`` for a standard error of the mean. If `usable` is "no", the
 number is not compared with results, for the stated `reason`.
 """
 

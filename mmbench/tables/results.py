@@ -1,4 +1,4 @@
-"""Results folders, which hold experiments or reference tables, the tables of earlier full runs."""
+"""Results folders, which contain experiments or reference tables (tables of full runs)."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ REFERENCE = "reference"
 #: Columns of the table of test rows.
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
-#: Function that plans the experiment in a folder, from the configuration in the folder or the
-#: configuration of the folder's name; None if there is no valid configuration.
+#: Function that plans the experiment in a folder. It uses the configuration in the folder, or the
+#: configuration with the folder's name, and returns None if there is no valid configuration.
 Replan = Callable[[Path], Plan | None]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """The plan and the records of one experiment, or the reference table of an earlier run.
+    """The plan and the records of one experiment, or a reference table of an earlier run.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Experiment:
 
     @property
     def text(self) -> str | None:
-        """Markdown text of a reference table, drawn from the records of the run; else None."""
+        """Markdown text of a reference table, written from the run's records; otherwise None."""
         path = self.folder / MARKDOWN
         return None if self.has_records or not path.is_file() else path.read_text("utf-8")
 
@@ -151,9 +151,9 @@ def prediction_rows(experiment: Experiment) -> Iterator[dict[str, Any]]:
 def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experiment:
     """Return the experiment in a folder.
 
-    `replan` is called if no plan is stored in the folder; if there is no plan at all, the latest
-    records are returned. With `mix`, records with any settings are returned, not only planned ones.
-    Raises UserError if the folder holds no intact record.
+    `replan` is called if no plan is stored in the folder. If `replan` returns no plan either, the
+    latest records are returned. With `mix`, all records are returned, not only planned records.
+    Raises UserError if the folder contains no intact record.
     """
     store = RecordStore(folder)
     records, damaged = store.records()
@@ -199,7 +199,7 @@ def _latest(records: list[Record]) -> list[Record]:
         chosen[key_of(record.job), record.at] = record
     current = {r.key for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]}
     old = {record.key for record in records} - current
-    # Records whose parameters come from an outdated record are outdated too.
+    # records whose parameters come from an outdated record are outdated too
     while heirs := {r.key for r in records if r.key in current and old & {*r.job.parents}}:
         old, current = old | heirs, current - heirs
     return [record for record in records if record.key in current]
@@ -232,10 +232,9 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
     """Return the rows of a CSV file, each with the key of its table cell.
 
-    The table cell of a row without a kernel has the kernel of the plan, or else the first kernel of
-    its data set.
-
-    Raises ValueError if the columns of the key, or the columns `needed`, are missing.
+    If a row has no kernel, the kernel of its table cell is taken from the plan; if the plan has
+    none, it is the first kernel of the data set. Raises ValueError if the columns of the key, or
+    the columns `needed`, are missing.
     """
     import pandas as pd
 
@@ -305,12 +304,12 @@ def each(
 
 
 def folders_in(path: Path) -> list[Path]:
-    """Return the folders of experiments below `path`, or `path` if it holds an experiment.
+    """Return the folders of experiments below `path`, or `path` if it contains an experiment.
 
     If there are no experiments, the folders of reference tables are returned. The path "reference"
     means the tables distributed with mmbench, unless a folder of this name exists.
 
-    Raises UserError if `path` is not a folder, or holds neither experiments nor reference tables.
+    Raises UserError if `path` is not a folder, or has neither experiments nor reference tables.
     """
     if path.parts[:1] == (REFERENCE,) and not path.exists():
         path = resources.REFERENCE.joinpath(*path.parts[1:])

@@ -1,7 +1,7 @@
 """The input of layouts: the long table of an experiment, its records, and footnotes.
 
-A place is the row of a drawn table with one column per machine: data set, kernel, degree and
-training size, stored as a `Key` with an empty machine.
+A place is a data set, kernel, degree and training size, stored as a `Key` with an empty machine. It
+is one row of a table with one column per machine.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Sheet:
     datasets : list of str
     kernels : list of (kernel, degree)
     places : list of Key
-        Rows of a table with one column per machine: data set, kernel, degree and training size.
+        Data sets, kernels, degrees and training sizes: the rows of a table with one column per
+        machine.
     """
 
     experiment: Experiment
@@ -160,7 +161,7 @@ class Sheet:
             if record.done:
                 parts = ("n_train", "n_test", "n_features")
                 sizes |= {part: record.split[part] for part in parts if part in record.split}
-                # A classifier of another package without one-vs-one fits may name fewer classes.
+                # the fit of a classifier of another package names only two of its classes
                 classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
                 sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
         for key, rows in self.experiment.stored_splits.items():
@@ -174,7 +175,7 @@ class Sheet:
 
     @property
     def metric(self) -> str:
-        """Metric of the comparison: error counts if only these are published, else accuracy."""
+        """Metric of the comparison: the accuracy, or the error count if only this is published."""
         published = set(self.frame.metric[self.frame.published.notna()])
         counts = "errors_count" in published and METRIC not in published
         return "errors_count" if counts else METRIC
@@ -208,7 +209,7 @@ class Sheet:
         return [text.format(c, " or ".join(map(str, sorted(set(n))))) for c, n in pairs.items()]
 
     def _code(self) -> list[str]:
-        """Return the versions of the machines' code, and the numbers of records of other code."""
+        """Return the versions of the machines' code, and the number of records of other code."""
         done = [record for cell in self.cells.values() for record in cell.done]
         known = [record for record in done if record.code]
         codes = grouped(
@@ -263,7 +264,7 @@ class Sheet:
         return (*words(*heads), *numbers(*map(self.label, names), group=group))
 
     def printed(self, dataset: str) -> str:
-        """Return the name of a data set as printed in the paper, else the name in mmbench."""
+        """Return the name of a data set in the paper, or in mmbench if the paper has no name."""
         names = (row["printed_dataset"] for row in self.published if row["dataset"] == dataset)
         return next(names, dataset)
 
@@ -289,10 +290,12 @@ class Sheet:
         return Shown(text, row) if row.metric else text
 
     def cite(self, row: Row, kernel: bool = True) -> str:
-        """Return the footnote marks of a table cell: its note, and why it is not compared.
+        """Return the footnote marks of a table cell: of its note, and of the reason why its
+        published value is not compared.
 
-        The reason is often the same for a whole column, so its footnote names no table cell. The
-        note "not run" gets no footnote. If `kernel` is true, the footnote names the kernel.
+        The footnote of the reason names no table cell, since the reason is often the same for a
+        whole column. The note "not run" has no footnote. If `kernel` is true, the footnote of the
+        note names the kernel.
         """
         if not row.metric:
             return ""
@@ -312,14 +315,14 @@ class Sheet:
 
     @property
     def footnotes(self) -> list[str]:
-        """Texts of all footnotes cited so far, each with the table cells concerned."""
+        """Texts of all footnotes cited so far, each with the names of its table cells."""
         return [
             f"{self._about(subjects)}: {text}" if subjects else text
             for text, subjects in self._notes.items()
         ]
 
     def _about(self, subjects: Sequence[Subject]) -> str:
-        """Return the names of some table cells; data sets with the same machines are joined."""
+        """Return the names of table cells; data sets with the same machines are joined."""
         machines = grouped(
             ((dataset, kernel), machine and self.label(machine))
             for machine, dataset, kernel in subjects

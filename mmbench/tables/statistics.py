@@ -1,9 +1,9 @@
 """Statistics for comparing classifiers; the functions take numbers, arrays and data frames.
 
-The module holds standard errors of the difference from a published value, the counting rules of the
-papers (best and worst, win/tie/loss by Welch's t-test), ranks and tests of several machines over
-data sets, paired tests over splits, and the regression line of the MMRM paper. The two Bayesian
-tests implement the formulas of the package baycomp.
+The module contains standard errors of the difference from a published value, the counting rules of
+the papers (best and worst, win/tie/loss by Welch's t-test), ranks and tests of several machines
+over data sets, paired tests over splits, and the regression line of the MMRM paper. The two
+Bayesian tests implement the formulas of the package baycomp.
 
 References
 ----------
@@ -68,11 +68,11 @@ def difference_se(
 
     * Random partitions: this is the whole standard error. For a single run, the binomial standard
       deviation replaces `sd`.
-    * Official test set: `sd` is the variation with the seeds of inner folds and tie-breaking, and
-      the sampling error of the test set is added. Both machines are tested on the same rows, so the
-      variance of the difference is ``2 counting^2 (1 - r)``, where r is the correlation of their
-      errors. Similar machines misclassify the same rows: r is above one half, and ``counting^2`` is
-      an upper bound on this variance.
+    * Official test set: `sd` is the variation with the seeds of inner folds and tie-breaking. The
+      sampling error of the test set is added. Both machines are tested on the same rows, so its
+      variance is ``2 counting^2 (1 - r)``, where r is the correlation of their errors. Similar
+      machines misclassify the same rows. Then r is above one half, and ``counting^2`` is an upper
+      bound on the variance.
 
     Examples
     --------
@@ -101,7 +101,8 @@ def z_value(measured: float, published: float, se: float) -> float:
 
 
 def wins_and_losses(first: NDArray, second: NDArray) -> tuple[int, int]:
-    """Return the numbers of test rows classified correctly by only the first or second machine.
+    """Return the numbers of test rows that only the first, and that only the second machine
+    classifies correctly.
 
     `first` and `second` are masks of the correctly classified test rows, shape (n_test,).
     """
@@ -163,9 +164,9 @@ def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
 def win_tie_loss(first: ArrayLike, second: ArrayLike) -> Counts:
     """Count the data sets on which the first machine is significantly better, equal, or worse.
 
-    `first` and `second` are mean, standard deviation and number of splits, shape (3, n_datasets);
-    larger means are better. A difference is significant if Welch's test has a p-value below
-    `LEVEL`.
+    `first` and `second` contain mean, standard deviation and number of splits, shape
+    (3, n_datasets); larger means are better. A difference is significant if the p-value of Welch's
+    test is below `LEVEL`.
     """
     signs = np.sign(np.subtract(first, second)[0]) * (welch_p(first, second) < LEVEL)
     return Counts(*(int(np.sum(signs == sign)) for sign in (1, 0, -1)))
@@ -175,7 +176,7 @@ def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, t
     """Count the data sets on which each machine has the largest, and the smallest mean.
 
     `means` has one row per data set and one column per machine; rows with missing means are not
-    counted. Means are rounded to `decimals` first (None: not rounded); all machines with the
+    counted. Means are first rounded to `decimals`, unless `decimals` is None. All machines with the
     largest or smallest mean are counted. The result is empty if no row is complete.
     """
     printed = means.dropna()
@@ -191,7 +192,7 @@ def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, t
 class Ranks:
     """Mean ranks of machines over data sets, with the tests of Friedman and Nemenyi."""
 
-    #: Mean rank by machine; rank 1 is best, and ties get the average of their ranks.
+    #: Mean rank by machine; rank 1 is the best rank, and tied machines have their average rank.
     means: dict[str, float]
     #: Number of data sets.
     n: int
@@ -272,8 +273,9 @@ def critical_difference(n_machines: int, n_datasets: int, level: float = LEVEL) 
 def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     """Return the p-value of a paired t-test; NaN for fewer than two differences.
 
-    `differences` has one difference between two machines per split; `test_to_train`, the ratio of
-    the numbers of test and training rows, corrects for training rows that splits share.
+    `differences` contains the differences between two machines on the splits. `test_to_train` is
+    the ratio of the numbers of test and training rows; it corrects for training rows that several
+    splits share.
 
     Notes
     -----
@@ -306,10 +308,10 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
 def detectable_difference(
     sd: float, n: int, test_to_train: float = 0.0, power: float = 0.8
 ) -> float:
-    """Return the true mean difference that `paired_p` finds significant with some probability.
+    """Return the true mean difference that `paired_p` finds significant with probability `power`.
 
-    `sd` is the standard deviation of the differences of two machines on single splits, and `n` the
-    number of splits, at least 2. The significance level is `LEVEL`, the power is `power`.
+    `sd` is the standard deviation of the differences of two machines on single splits. `n` is the
+    number of splits, at least 2. The significance level is `LEVEL`.
 
     Notes
     -----
@@ -335,7 +337,7 @@ def _resampled(differences: ArrayLike, test_to_train: float) -> tuple[float, flo
 
 
 def holm(p_values: ArrayLike) -> NDArray:
-    """Return p-values adjusted by Holm's method, in the given order; NaN is kept and not counted.
+    """Return p-values adjusted by Holm's method, in the given order; NaN values are ignored.
 
     Examples
     --------
@@ -354,8 +356,9 @@ def holm(p_values: ArrayLike) -> NDArray:
 def wilcoxon_p(differences: ArrayLike) -> float:
     """Return the p-value of Wilcoxon's signed-rank test; NaN for fewer than two differences.
 
-    `differences` has one difference between the means of two machines per data set. Differences of
-    zero are ranked too, and half of their rank sum counts for either sign.
+    `differences` contains the differences between the means of two machines on the data sets.
+    Differences of zero are ranked too; half of their rank sum counts as positive and half as
+    negative.
 
     Examples
     --------
@@ -403,10 +406,10 @@ def correlated_posterior(
 ) -> Posterior | None:
     """Return the posterior of the Bayesian correlated t-test on one data set.
 
-    `differences` has one difference between two machines per split; mean differences of at most
-    `rope` are practically equivalent; `test_to_train` is the ratio of the numbers of test and
-    training rows. The correlation of two splits is assumed to be the fraction of test rows. The
-    result is None for fewer than two differences.
+    `differences` contains the differences between two machines on the splits. Machines with a mean
+    difference of at most `rope` are practically equivalent. `test_to_train` is the ratio of the
+    numbers of test and training rows. The correlation of two splits is assumed to be the fraction
+    of test rows. The result is None for fewer than two differences.
 
     Examples
     --------
@@ -432,13 +435,14 @@ DRAWS = 20_000
 def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | None:
     """Return the posterior of the Bayesian signed-rank test over data sets.
 
-    The weights of the data sets are drawn from a Dirichlet distribution with parameter 1 per data
-    set, and parameter 1/2 for an additional data set with difference 0 (the prior). Each pair of
-    data sets is worse, equivalent or better, according to the mean of its two differences. The
-    outcome of a draw is the class of pairs with the largest total weight.
+    The weights of the data sets are drawn from a Dirichlet distribution with parameter 1 for each
+    data set, and parameter 1/2 for an additional data set with difference 0 (the prior). A pair of
+    data sets belongs to the class worse, equivalent or better, according to the mean of its two
+    differences. The outcome of a draw is the class with the largest total weight of pairs.
 
-    `differences` has one difference between the means of two machines per data set; differences of
-    at most `rope` are practically equivalent. The result is None for fewer than two differences.
+    `differences` contains the differences between the means of two machines on the data sets;
+    differences of at most `rope` are practically equivalent. The result is None for fewer than two
+    differences.
 
     Examples
     --------
@@ -479,8 +483,8 @@ def pair_points(
     The margin ratio rho of a pair is computed from the training rows; the accuracy is measured by
     the machine of the pair on the test rows of the two classes.
 
-    `per_pair` are the certificates in an MMRM's record. `arrays` are the record's arrays:
-    ``decisions`` of shape (n_test, n_pairs) and ``y_test``. Column k of ``decisions`` belongs to
+    `per_pair` contains the certificates in an MMRM's record. `arrays` contains the record's arrays
+    ``decisions``, of shape (n_test, n_pairs), and ``y_test``. Column k of ``decisions`` belongs to
     ``per_pair[k]``; decision values of at least 0 predict the second class of the pair. The columns
     of the result are pair, ratio, accuracy (%) and separable.
     """
@@ -501,8 +505,8 @@ def pair_points(
 def fit_line(points: pd.DataFrame) -> Any:
     """Return scipy's linear regression of accuracy on margin ratio over separable pairs.
 
-    The result is None if there are fewer than `MIN_POINTS` separable pairs, or if all have the same
-    margin ratio.
+    The result is None if there are fewer than `MIN_POINTS` separable pairs, or if all separable
+    pairs have the same margin ratio.
     """
     from scipy.stats import linregress
 

@@ -1,7 +1,7 @@
 """A static site of results: an overview, one page per experiment, and one page per table cell.
 
-The site works offline, from local files: pages rendered from `templates`, a style sheet and a
-script from `assets`, and the script of plotly, which draws the interactive pictures.
+The site works offline. It consists of pages rendered from `templates`, a style sheet and a script
+from `assets`, and the script of plotly, which draws the interactive pictures.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,10 +25,10 @@ def write_report(
 ) -> Path:
     """Write the site of some experiments and return the path of its first page.
 
-    Several runs of one experiment are also compared. `folder` is new, empty, or contains an earlier
-    report, whose pages are replaced. `say` is called with a message for each experiment that cannot
-    be shown. Raises UserError if the folder contains other files or cannot be written to, or if no
-    experiment can be shown.
+    Several runs of one experiment are also compared. `folder` must be new or empty, or contain an
+    earlier report, whose pages are replaced. `say` is called with a message for each experiment
+    that cannot be shown. Raises UserError if the folder contains other files or cannot be written
+    to, or if no experiment can be shown.
     """
     site = Site(folder)
     names = unique_names(run.name for run in experiments)
@@ -43,5 +43,5 @@ def write_report(
 
 
 def tables_as_html(tables: Sequence[Table]) -> str:
-    """Return tables as HTML for a notebook, without a style sheet, scripts and pages of cells."""
+    """Return tables as HTML for a notebook, without style sheet, scripts, and pages of cells."""
     return visible(environment().get_template("tables.html").render(tables=tables))

@@ -18,7 +18,7 @@ from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, details
 
-#: Maximum number of values of the longest grid axis; longer grids are not shown.
+#: Maximum number of values of the longest grid axis; grids with a longer axis are not shown.
 LONGEST = 60
 
 
@@ -59,7 +59,7 @@ def write_cells(site: Site, view: View) -> None:
 
 
 def parameters_text(parameters: Any) -> str:
-    """Return parameters as text; for a list (one choice per pair of classes), only counts.
+    """Return parameters as text; a list (one choice per pair of classes) is only counted.
 
     Examples
     --------
@@ -89,8 +89,9 @@ def limits_text(record: Record) -> str:
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     """Return mean selection scores (%) over the one or two longest axes of the grid.
 
-    Over the other axes, the best score is taken. The result also has the number of selections per
-    grid point. The result is None if there are no scores, or if the longest axis is too long.
+    A mean is over splits of the best score over all other axes. The result also contains the number
+    of selections per grid point. It is None if there are no scores, or if the longest axis is too
+    long.
     """
     records = [record for record in records if record.selection.get("scores")]
     grids = {}
@@ -135,7 +136,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
 
 
 def _hashable(value: Any) -> Any:
-    """Return a grid value in a hashable form: numbers as float, other values, None too, as text."""
+    """Return a grid value in a hashable form: numbers as float, and all other values as text."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     return str(value)

@@ -1,9 +1,9 @@
 """The page that compares two runs of one experiment and tests the changes of each table cell.
 
 Runs on the same splits are compared by a paired t-test over splits. If there is only one split, the
-predictions on its test rows are compared by McNemar's test. Runs on different splits, and tables
-without records, are compared by the standard errors of both means. All p-values are adjusted
-together by Holm's method.
+predictions on its test rows are compared by McNemar's test. If the splits differ, or if there are
+no records, the means are compared by their standard errors. All p-values are adjusted together by
+Holm's method.
 """
 
 import difflib
@@ -31,12 +31,12 @@ LEFT, ENTERED = "left its band", "entered its band"
 def changes(before: View, after: View) -> pd.DataFrame:
     """Return one row per table cell with results in both runs.
 
-    The columns are: the ``key`` of the table cell; the measured values ``before`` and ``after`` of
-    the experiment's metric; the ``gain`` in accuracy (%), its standard ``error``, the name of the
-    test (``how``) and the adjusted p-value ``p`` (NaN without a test); the ``ratio`` of CPU times
-    per split; ``same``, true if the gain is below 1e-6; ``beyond_noise``, true if the change is
-    significant; the ``verdict`` as text; and the changes of ``band`` and ``status`` as text, empty
-    if there is no change.
+    The column ``key`` is the key of the table cell, and ``before`` and ``after`` are the measured
+    values of the experiment's metric. ``gain`` is the gain in accuracy (%), with its standard
+    ``error``, the name of the test (``how``) and the adjusted p-value ``p`` (NaN without a test).
+    ``ratio`` is the ratio of CPU times per split. ``same`` is true if the gain is below 1e-6, and
+    ``beyond_noise`` is true if the change is significant. ``verdict`` is a text. ``band`` and
+    ``status`` are the changes of band and status as text, empty if there is no change.
     """
     bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
     rows = []
@@ -85,8 +85,9 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 
 
 def _gaps(before: View, after: View, key: Key) -> list[float]:
-    """Return the differences in accuracy on common splits; empty if the rows of a split differ
-    between the runs.
+    """Return the differences in accuracy on common splits.
+
+    The result is empty if the rows of a split differ between the runs.
     """
     if key not in before.cells or key not in after.cells:
         return []
@@ -100,8 +101,8 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
     """Return the pairs of runs to compare: each later run of an experiment with its first run.
 
-    If there are only two runs, they are compared even if their experiments have different names,
-    provided that they share table cells.
+    If there are only two runs, and if they share table cells, they are compared even if their
+    experiments have different names.
     """
     groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]
@@ -137,7 +138,7 @@ def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
 
 
 def _pictures(view: View, lines: Sequence[Any]) -> dict[str, Spec]:
-    """Return pictures of accuracy changes and time ratios, with links to cells of the later run."""
+    """Return pictures of accuracy changes and time ratios, linked to cells of the later run."""
     gains, times = [], []
     for change in lines:
         p = "" if math.isnan(change.p) else f" (corrected p {change.p:.2g})"

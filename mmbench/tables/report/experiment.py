@@ -56,8 +56,8 @@ def write_experiment(site: Site, view: View) -> None:
 def drawings(site: Site, view: View) -> list[dict[str, str]]:
     """Draw the figures of an experiment as SVG files, or copy the images beside a reference table.
 
-    The images are copied if no figure can be drawn without records. If a figure cannot be drawn,
-    ``file`` is empty, and ``words`` is the error message.
+    Images are copied if there are no records, and no figure can be drawn without records. If a
+    figure cannot be drawn, ``file`` is empty and ``words`` is the error message.
     """
 
     names, drawn = figures_of(view.experiment), []
@@ -66,7 +66,7 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
         file, name = f"figures/{image.name}", image.stem
         shutil.copyfile(image, site.path(f"{view.folder}/{file}"))
         drawn.append({"name": view.name if name == "figure" else name, "file": file, "words": ""})
-    # Machines are not ranked over several training sizes of one data set.
+    # machines are not ranked over several training sizes of one data set
     ranks = [RANKS] if all(key.size is None for key in view.keys) else []
     for name in () if drawn else (*names, *ranks):
         file = f"figures/{name}.svg"

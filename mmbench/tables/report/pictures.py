@@ -18,7 +18,7 @@ from mmbench.tables.frame import METRIC, Cell
 from mmbench.tables.report.view import View, data_text, details, metric_name
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
-#: Heights in pixels: of a picture, of the row of a data set, and of each machine in this row.
+#: Heights in pixels of a picture, of the row of a data set, and of each machine in this row.
 HEIGHT, LINE, STEP = 420, 24, 11
 
 #: Data and layout of a figure in the format of plotly.
@@ -77,9 +77,9 @@ def scatter(
 
     A point shows the details of its table cell on hover, and opens the page of the cell on a click.
     If `y` is None, the vertical axis has one row per data set, in which the machines are listed
-    with error bars, or one row per machine if several machines have the same marker. With `named`,
-    hollow points are labelled with the name of the machine. `root` is the relative path to the
-    folder of the pages.
+    with error bars. If several machines have the same marker, it has one row per machine instead.
+    With `named`, hollow points are labelled with the name of the machine. `root` is the relative
+    path to the folder of the pages.
     """
     several, shared = len(view.sheet.kernels) > 1, share_marks(view)
     traces = []
@@ -160,7 +160,7 @@ def against_published(view: View) -> Spec:
 
 
 def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
-    """Return a picture of accuracies minus the first machine's, with one row per data set."""
+    """Return a picture of accuracies minus the accuracy of the first machine, per data set."""
     first, *others = view.ran
     points = []
     for base in view.sheet.places:
@@ -177,9 +177,9 @@ def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
 def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
     """Return a picture of accuracy against CPU time.
 
-    If there are several data sets, both are relative to the first machine. If machines share
-    marks, the picture has one row per machine with the CPU times; for a single data set, it has
-    the name of the machine at each point.
+    If there are several data sets, accuracy and time are relative to the first machine. If machines
+    share marks, the picture shows only CPU times, with one row per machine; for a single data set,
+    it shows both, with the name of the machine at each point.
     """
     times = {key: total_with_search(view.sheet, key) for key in accuracies}
     starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]

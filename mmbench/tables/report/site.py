@@ -46,7 +46,7 @@ class Site:
         ours = index.is_file() and GENERATOR in index.read_text("utf-8", "replace")[:2000]
         if folder.exists() and not ours and any(folder.iterdir()):
             raise UserError(f"{folder}: holds other files than a report; name an empty folder")
-        # if writing the report fails, the next report recognises the folder
+        # if writing this report fails, the next report recognises the folder by this page
         self.text(INDEX, f'<!doctype html>{GENERATOR}"><title>unfinished</title>Unfinished report')
         for asset in files("mmbench.tables.report").joinpath("assets").iterdir():
             self.text(f"assets/{asset.name}", asset.read_text(encoding="utf-8"))

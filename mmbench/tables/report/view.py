@@ -1,4 +1,4 @@
-"""Values for the pages of an experiment: sheet, drawn table, summary, run facts, table cells."""
+"""Values for the pages of an experiment: sheet, table, summary, facts on the run, table cells."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ LENGTH = 80
 
 
 def unique_names(texts: Iterable[str]) -> list[str]:
-    """Return one name per text, which is valid in all file systems and in URLs.
+    """Return one name per text; the names are valid in all file systems and in URLs.
 
-    A number is appended to a name that was used before.
+    If a name was used before, a number is appended.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def parameters(view: View, key: Key) -> str:
 
 
 def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str:
-    """Return a certificate as text; `unknown` is printed for an unknown tolerance.
+    """Return a certificate as text; `unknown` replaces an unknown tolerance.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def number(value: float | None, metric: str) -> str:
 
 
 def signed(value: float, metric: str) -> str:
-    """Return a difference as text with its sign; the minus sign is as wide as the plus sign.
+    """Return a difference as text with its sign; the minus sign has the width of the plus sign.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def signed(value: float, metric: str) -> str:
     return ("" if float(text) == 0 else "+" if value > 0 else "−") + text
 
 
-#: Statuses of table cells that the summary does not count as doubtful.
+#: Statuses of table cells that are not doubtful in the summary.
 SOUND = (*FINISHED, Status.UNCERTIFIED)
 RUN_WITH = "Run with "
 
@@ -245,8 +245,8 @@ def summarize(view: View) -> dict[str, Any]:
     timed = sheet.frame[sheet.frame.metric.isin(SECONDS)]
     seconds = sum((timed.measured * timed.n).fillna(0.0))
     fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
-    # Fits that stop by a rule of the machine, not by the gap, are reported separately. Gaps without
-    # a tolerance are used only if no gap has a tolerance.
+    # Fits that stop by a rule of the machine instead of a small gap are reported separately. Gaps
+    # without a tolerance are used only if no gap has a tolerance.
     gaps = [fit for fit in fits if fit[1] is not None]
     by_rule = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
     known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
@@ -280,7 +280,7 @@ def summarize(view: View) -> dict[str, Any]:
         },
         "certificate": ", ".join(filter(None, certificate)) or NOTHING,
         "cpu": duration(seconds),
-        # The number of pairs trained in parallel is shown on the page of the experiment only.
+        # only the page of the experiment shows the number of pairs trained in parallel
         "computers": list(dict.fromkeys(text.partition(";")[0] for text in computers)),
         "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
     }
@@ -317,7 +317,7 @@ def data_facts(view: View) -> list[dict[str, Any]]:
 
 
 def run_facts(view: View) -> Facts:
-    """Return versions, computers, threads, seeds and limits, with record counts if they differ."""
+    """Return versions, computers, threads, seeds and limits; different values are counted."""
     facts: list[tuple[str, str]] = []
     for record in view.records:
         if not (run := record.environment):
