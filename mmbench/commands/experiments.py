@@ -220,6 +220,7 @@ def run_planned(
             source=RecordStore(experiment.source) if experiment.source else None,
             rerun=options.rerun,
             time_left=left if options.by_machine else None,
+            planned=experiment.plan.jobs,
         )
         if options.by_machine:
             say(_line(group, store, experiment.plan))

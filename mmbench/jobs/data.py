@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from mmbench.datasets import (
     Dataset,
     DatasetRef,
+    Split,
     load_dataset,
     make_preprocess,
     split_at,
     too_few_rows,
 )
 from mmbench.errors import UserError
-from mmbench.jobs.job import Job
+from mmbench.jobs.job import Job, SplitRef
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,8 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     dataset = _cached(ref, store, mirror)
     if dataset.content_hash != job.dataset_hash:
         raise UserError(f"{ref.path or ref.name}: the data changed since the run was planned")
-    values = asdict(job.split)
-    split = split_at(spec=values.pop("rule"), **values, dataset=dataset)
+    split, steps = _fitted(ref, dataset.content_hash, job.split, store, mirror)
     _check(job, dataset.y[split.train], len(split.rest))
-    steps = make_preprocess(ref.preprocess, dataset.n_categorical).fit(dataset.X[split.train])
     rest = split.rest if job.validates_on_rest else split.rest[:0]
     seen = np.append(split.train, split.test if job.validates_on_test else rest)
     X_pool, y_pool, n_train = steps.transform(dataset.X[seen]), dataset.y[seen], len(split.train)
@@ -98,6 +97,20 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
 @lru_cache(maxsize=1)  # jobs are ordered by data set; two large data sets may exceed the memory
 def _cached(ref: DatasetRef, store: Path, mirror: str | None) -> Dataset:
     return load_dataset(ref, store=store, mirror=mirror)
+
+
+@lru_cache(maxsize=16)  # the jobs of different machines have the same splits
+def _fitted(
+    ref: DatasetRef, content_hash: str, split: SplitRef, store: Path, mirror: str | None
+) -> tuple[Split, Any]:
+    """Return a split, and the preprocessing steps fitted on its training rows.
+
+    `content_hash` distinguishes the contents of a file that changes while the process runs.
+    """
+    dataset, values = _cached(ref, store, mirror), asdict(split)
+    found = split_at(spec=values.pop("rule"), **values, dataset=dataset)
+    steps = make_preprocess(ref.preprocess, dataset.n_categorical)
+    return found, steps.fit(dataset.X[found.train])
 
 
 def _check(job: Job, y_train: NDArray, n_rest: int) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -223,8 +223,8 @@ class Run:
     records of another experiment. `data` is the local store of data files, and `mirror` is a folder
     or URL with data files. If a limit stopped a job in an earlier run and `limits` would stop it
     again, the job is not run again. With ``rerun="changed"``, finished jobs run again if the source
-    code of their machine has changed. The outcome is added to `summary`. `time_left` may also
-    include the jobs of later runs.
+    code of their machine has changed. The outcome is added to `summary`. `time_left` and `planned`,
+    the keys of jobs, may also include the jobs of other runs.
     """
 
     def __init__(
@@ -241,6 +241,7 @@ class Run:
         progress: Callable[[int], Lines] = progress_for,
         summary: Summary | None = None,
         time_left: TimeLeft | None = None,
+        planned: Set[str] = frozenset(),
     ):
         self.store, self.executor, self.summary = store, executor, summary or Summary()
         self.context = Context(
@@ -270,7 +271,7 @@ class Run:
         stopped = {k: r for k, r in found.items() if limits.reached_before(r)}
         settled = {**self.results, **stopped}
         self.open = {key: job for key, job in unique.items() if key not in settled}
-        said += outdated(self.open.values(), store)
+        said += outdated(self.open.values(), store, planned)
         for record in [settled[key] for key in unique if key in settled]:
             self.summary.add(record, reused=True)
         self.time_left = time_left or TimeLeft(unique.values())
@@ -387,13 +388,14 @@ def has_other_sources(job: Job, code: Mapping[str, Any]) -> bool:
     return code.get("fingerprint") not in (None, "", fingerprint(job.machine))
 
 
-def outdated(jobs: Iterable[Job], store: RecordStore) -> list[str]:
+def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list[str]:
     """Return messages about records made with another machine version or other default values.
 
-    The jobs of these records run again; the records are kept.
+    The jobs of these records run again; the records are kept. Records of `planned` jobs are not
+    outdated.
     """
     waiting = {_place(job): job for job in jobs}
-    known, counts = {job.key for job in waiting.values()}, Counter[str]()
+    known, counts = {job.key for job in waiting.values()} | planned, Counter[str]()
     for key in store.keys() if waiting else ():
         record = {} if key in known else store.find(key) or {}
         if not record or not is_done(record):

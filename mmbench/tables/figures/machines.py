@@ -15,6 +15,7 @@ from mmbench.tables.blocks import dataset_gaps, ranks_of, total_with_search
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures import Figure
 from mmbench.tables.figures.style import colour, draw_panels, name_lines
+from mmbench.tables.frame import ACCURACY
 from mmbench.tables.layouts.comparison import ROPE_PCT
 from mmbench.tables.model import join, kernel_caption
 from mmbench.tables.results import Experiment
@@ -27,7 +28,9 @@ def _draw_accuracies(experiment: Experiment, output: Path) -> str:
 
     Raises UserError if no machine has a result.
     """
-    sheet, found = sheet_of(experiment, "machines"), {}
+    # other metrics of the plan take longer to compute than the figure
+    sheet = sheet_of(experiment, "machines", [ACCURACY] if experiment.has_records else ())
+    found = {}
     for place in sheet.places:
         # Sorted by mean in ascending order; equal machines are in the reverse order of the table.
         keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
