@@ -6,10 +6,10 @@ A package declares its additions as entry points in its ``pyproject.toml``::
     kernel_ridge = "mypackage.machines:KernelRidge"    # a class
 
     [project.entry-points."mmbench.layouts"]
-    mine = "mypackage.layouts.mine"    # a module like those in mmbench.tables.layouts
+    mine = "mypackage.layouts.mine"    # a module with a function `layout`
 
     [project.entry-points."mmbench.figures"]
-    dots = "mypackage.figures.dots"    # a module like those in mmbench.tables.figures
+    dots = "mypackage.figures.dots"    # a module with a function `draw`
 
     [project.entry-points."mmbench.cards"]
     mypackage = "mypackage.cards"      # a package that holds NAME.yaml
@@ -20,12 +20,13 @@ The module of an entry point is imported at its first use.
 import warnings
 from collections.abc import Mapping
 from importlib.metadata import entry_points
+from typing import Any
 
 
-def with_plugins(kind: str, own: Mapping[str, str]) -> dict[str, str]:
+def with_plugins(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of mmbench together with the entries of installed packages, by name.
 
-    `kind` is "machines", "cards", "layouts" or "figures". The values are ``module`` or
+    `kind` is "machines", "cards", "layouts" or "figures". The values of packages are ``module`` or
     ``module:attribute``. If two entries have the same name, the second entry is ignored with a
     warning.
     """

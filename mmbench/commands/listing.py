@@ -1,16 +1,21 @@
 """``mmbench list`` and ``mmbench config``: names and descriptions of machines and data sets.
 
-Descriptions are read from source files, since importing the described modules takes seconds.
+Descriptions of modules are read from source files, since importing the modules takes seconds.
 """
+
+from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import mmbench
 from mmbench.config.files import config_files
+
+if TYPE_CHECKING:
+    from mmbench.tables.catalogue import Entry
 
 Rows = list[tuple]
 
@@ -75,27 +80,15 @@ def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> lis
     ]
 
 
-def _first_line(path: str) -> str:
-    """Return the first line of the description of ``module``, ``module:Class`` or ``module:name``.
-
-    A description is a docstring. If a call is assigned to the name, it is the first argument of the
-    call.
-    """
-    name, _, attribute = path.partition(":")
-    return (_descriptions(name).get(attribute) or "").partition("\n")[0]
-
-
-@cache  # a module may describe several layouts
-def _descriptions(module: str) -> dict[str, str | None]:
-    tree = ast.parse(_source(module))
-    found: dict[str, str | None] = {"": ast.get_docstring(tree)}
-    for node in tree.body:
-        match node:
-            case ast.ClassDef(name=name):
-                found[name] = ast.get_docstring(node)
-            case ast.Assign([ast.Name(name)], ast.Call(args=[ast.Constant(str(text)), *_])):
-                found[name] = text
-    return found
+def _first_line(entry: Entry) -> str:
+    """Return the description in an entry, or the first line of a module's or class's docstring."""
+    if not isinstance(entry, str):
+        return entry["about"]
+    name, _, attribute = entry.partition(":")
+    tree = ast.parse(_source(name))
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    described = classes.get(attribute) if attribute else tree
+    return ((described and ast.get_docstring(described)) or "").partition("\n")[0]
 
 
 def _source(name: str) -> bytes:

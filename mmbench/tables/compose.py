@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from mmbench.tables.blocks import fits_grid, parameters, search_space
@@ -36,9 +36,6 @@ RUNS = {
 SHARING = (RUNS["kfold"], RUNS["holdout"])
 BINOMIAL = "sqrt(e (1 - e/N)), the binomial deviation of e errors on N test rows"
 
-STANDARD_ERROR = "In parentheses: standard error over {}."
-STANDARD_DEVIATION = "After ±: standard deviation over {}."
-
 
 def compose(
     sheet: Sheet,
@@ -46,7 +43,7 @@ def compose(
     grids: Sequence[Grid],
     *notes: str,
     metric: str = "",
-    spread: str = STANDARD_ERROR,
+    sd: bool = False,
     runs: str = "",
     choices: bool = True,
 ) -> Table:
@@ -61,31 +58,31 @@ def compose(
     grids : sequence of Grid
     *notes : str
         Notes of the layout.
-    metric, spread, runs : str
+    metric, sd, runs
         Arguments of `legend`; if `metric` is empty, there is no legend.
     choices : bool
         Whether to add a block of selected parameters.
     """
-    explained = legend(sheet, metric, spread, runs) if metric else []
+    explained = legend(sheet, metric, sd, runs) if metric else []
     texts = [*explained, *notes, *protocol(sheet.jobs, sheet.label), *sheet.remarks]
     below = [search_space(sheet), *([parameters(sheet)] if choices else []), fits_grid(sheet)]
     grids = [*grids, *below]
     return Table(title, [grid for grid in grids if grid.rows], texts, sheet.footnotes)
 
 
-def legend(sheet: Sheet, metric: str, spread: str, runs: str = "") -> list[str]:
+def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
     """Return the explanations of the marks and uncertainties in the results of a metric.
 
-    `spread` explains the number printed beside a mean, with ``{}`` for the number of runs; `runs`
-    is the word for repetitions in the legend, such as "splits"; its default depends on the rule of
-    the train/test splits.
+    `sd` is true if the number beside a mean is a standard deviation; `runs` is the word for
+    repetitions, such as "splits", which by default depends on the rule of the train/test splits.
     """
     frame = sheet.frame[sheet.frame.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
     lines = _marks(sheet, frame, runs)
     if counts := sorted(set(frame.n[frame.sd.notna()])):
-        lines.append(spread.format(f"{' or '.join(map(str, counts))} {runs}"))
-        if "error" in spread and runs in SHARING:
+        spread = "After ±: standard deviation" if sd else "In parentheses: standard error"
+        lines.append(f"{spread} over {' or '.join(map(str, counts))} {runs}.")
+        if not sd and runs in SHARING:
             lines[-1] += f" It underestimates the uncertainty, as {runs} share training rows."
     if PUBLISHED_ONLY in set(frame.status):
         lines.append(f"{NOTHING}: not run; only the published value is shown.")
@@ -126,21 +123,21 @@ def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """The arrangement of a table as data; `draw` returns the table of a sheet."""
+    """The arrangement of a table, see ``layouts/layouts.yaml``; functions are given by name."""
 
     #: Description in ``mmbench list layouts``, one line.
     about: str
+    #: Function that returns the blocks of the table, given a sheet.
+    blocks: str = ""
     title: str = ""
-    #: Functions that return one block or several blocks, given a sheet.
-    blocks: Sequence[Callable[[Sheet], Grid | Iterable[Grid]]] = ()
     #: Machines in the order of the paper; whether other machines are shown after them.
     machines: Sequence[str] = ()
     others: bool = True
     #: Notes on this table; ``{name}`` is replaced by the label of the machine `name`.
     notes: Sequence[str] = ()
-    #: Arguments of the legend, as in `compose`.
+    #: Arguments of `compose`.
     metric: str = ""
-    spread: str = STANDARD_ERROR
+    sd: bool = False
     runs: str = ""
     choices: bool = True
     #: Name of the published table to compare with; None if there is none.
@@ -148,27 +145,17 @@ class Layout:
     #: Whether several training sizes can be shown, and metrics other than the accuracy.
     sized: bool = False
     any_metric: bool = False
-    #: Function `layout` of a layout that is a module; None for a layout as data.
-    function: Callable[[Sheet], Table] | None = None
-
-    @classmethod
-    def of_module(cls, module: ModuleType) -> Layout:
-        """Return the layout of a module with a function `layout`."""
-        names = [n for n in ("PUBLISHED", "SIZED", "ANY_METRIC") if hasattr(module, n)]
-        options = {name.lower(): getattr(module, name) for name in names}
-        return cls(str(module.__doc__).partition("\n")[0], function=module.layout, **options)
+    #: Function that returns the whole table, in place of its blocks.
+    layout: str = ""
 
     def draw(self, sheet: Sheet) -> Table:
         """Return the table of a sheet."""
-        if self.function:
-            return self.function(sheet)
+        if self.layout:
+            return resolve_name(self.layout)(sheet)
         first = [machine for machine in self.machines if machine in sheet.machines]
         rest = [machine for machine in sheet.machines if machine not in first]
         sheet.machines = first + (rest if self.others else [])
-        grids: list[Grid] = []
-        for block in self.blocks:
-            made = block(sheet)
-            grids += [made] if isinstance(made, Grid) else made
+        grids = list(resolve_name(self.blocks)(sheet))
         notes = (re.sub(r"\{(\w+)\}", lambda m: sheet.label(m[1]), note) for note in self.notes)
-        options = {name: getattr(self, name) for name in ("metric", "spread", "runs", "choices")}
+        options = {name: getattr(self, name) for name in ("metric", "sd", "runs", "choices")}
         return compose(sheet, self.title, grids, *notes, **options)

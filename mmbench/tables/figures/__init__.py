@@ -1,49 +1,38 @@
-"""Registry of figures by name.
+"""Figures by name.
 
-An entry of `FIGURES` is ``module:attribute`` for a `Figure` as data, or a module. The module of a
-figure defines the function `draw`, and `MACHINE`, the machine whose records the figure needs (None
-for any machine); optional attributes are `EXPERIMENTS` and `FROM_TABLE`. See `Figure`.
+The figures of mmbench are data, the entries of ``figures.yaml``. The figure of a plug-in is a
+module with the function `draw`, which writes a figure to a file and returns its numbers as text.
+Optional constants of the module are `MACHINE`, the machine whose records the figure needs (None for
+any machine), `EXPERIMENTS` and `FROM_TABLE`, see `Figure`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, converted, did_you_mean
-from mmbench.plugins import with_plugins
+from mmbench.tables.catalogue import catalogue, entry_as
 
 if TYPE_CHECKING:  # keeps `mmbench list figures` fast
     from mmbench.tables.results import Experiment
 
-FIGURES = {
-    "lfw_roc": "mmbench.tables.figures.lfw_roc",
-    "mmrm_fig2": "mmbench.tables.figures.mmrm_fig2",
-    "rmm_fig2": "mmbench.tables.figures.rmm_fig2",
-    "m4_fig5": "mmbench.tables.figures.m4_boundaries:m4_fig5",
-    "m4_fig6": "mmbench.tables.figures.m4_boundaries:m4_fig6",
-    "m4_fig7": "mmbench.tables.figures.curves:m4_fig7",
-    "fsvm_components": "mmbench.tables.figures.curves:fsvm_components",
-    "machines": "mmbench.tables.figures.machines:machines",
-    "critical_difference": "mmbench.tables.figures.machines:critical_difference",
-    "time_and_accuracy": "mmbench.tables.figures.machines:time_and_accuracy",
-}
-# Figures of installed plug-ins are added.
-FIGURES = with_plugins("figures", FIGURES)
+FIGURES = catalogue("figures")
 SUFFIXES = (".pdf", ".png", ".svg")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure as data."""
+    """A figure as data, see ``figures.yaml``."""
 
     #: Title, one line.
     about: str
-    #: Function that writes the figure of an experiment to a file and returns its numbers as text.
-    draw: Callable[[Experiment, Path], str]
+    #: Function that draws the figure, as ``module:function``, and its further arguments.
+    draw: str
+    options: Mapping[str, Any] = field(default_factory=dict)
     #: Machine whose results the figure needs; None for any machine.
     machine: str | None = None
     #: Experiments with the figure in their reports, besides those with the layout of this name.
@@ -58,12 +47,7 @@ class Figure:
 
 def find_figure(name: str) -> Figure:
     """Return a figure by its name."""
-    found: Any = resolve_name(FIGURES[name])
-    if isinstance(found, Figure):
-        return found
-    names = [n for n in ("MACHINE", "EXPERIMENTS", "FROM_TABLE") if hasattr(found, n)]
-    options = {name.lower(): getattr(found, name) for name in names}
-    return Figure(str(found.__doc__).partition("\n")[0], found.draw, **options)
+    return entry_as(Figure, FIGURES[name], "draw")
 
 
 def check_figure(name: str, output: Path | None) -> None:
@@ -125,4 +109,5 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
     missing, or if the output cannot be written.
     """
     with converted(f"{output}: cannot write the figure", OSError):
-        return find_figure(name).draw(experiment, output)
+        figure = find_figure(name)
+        return resolve_name(figure.draw)(experiment, output, **figure.options)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import UserError
 from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
-from mmbench.tables.figures import Figure
 from mmbench.tables.figures.style import PAGE, annotate, colour, drawing, mark
 from mmbench.tables.frame import METRIC
 from mmbench.tables.results import Experiment
@@ -35,7 +33,7 @@ LABELS = {
 }
 
 
-def _draw(
+def draw(
     experiment: Experiment,
     output: Path,
     rival: str,
@@ -134,32 +132,3 @@ def _label_line(axes: Axes, dataset: str) -> None:
             at, text = (0.05, line.get_ydata()[0]), label.removeprefix(prefix)  # type: ignore[index]
             where = {"xycoords": axes.get_yaxis_transform(), "va": "top"}
             annotate(axes, text, at, (0, -4), line.get_color(), **where)
-
-
-# At ν = 1 the M4 is equivalent to the MPM.
-m4_fig7 = Figure(
-    "Figure 7 of the M4 paper: accuracy and training time on Heart against the threshold ν.",
-    partial(
-        _draw,
-        rival="mpm",
-        title="The reduced M4 against its threshold",
-        axis="threshold ν of the reduction",
-        values={"m4": 0.0},
-    ),
-    machine="m4_nu100",
-    experiments=("m4_fig7",),
-    from_table=True,
-)
-fsvm_components = Figure(
-    "Accuracy and training time of the F-SVM against the components of kernel PCA.",
-    partial(
-        _draw,
-        rival="svm",
-        title="The F-SVM against the number of components",
-        axis="components d of kernel PCA",
-        scale="log",
-    ),
-    machine="fsvm_d10",
-    experiments=("fsvm_components",),
-    from_table=True,
-)

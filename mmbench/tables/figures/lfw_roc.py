@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: The figure can be drawn for any machines.
-MACHINE = None
-EXPERIMENTS = ("lfw",)
-
 #: False positive rates at which the curves of the folds are averaged, shape (201,).
 GRID = np.linspace(0.0, 1.0, 201)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.jobs.record import Record
-from mmbench.tables.figures import Figure
 from mmbench.tables.figures.style import PAGE, annotate, colour, drawing
 from mmbench.tables.results import Experiment
 
@@ -45,27 +43,27 @@ TOLERANCE = 1e-3
 Decision = Callable[[NDArray], NDArray]
 
 
-def _draw(sets: Mapping[str, str], experiment: Experiment, output: Path) -> str:
+def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str:
     """Write the figure and return the accuracies on the random data sets that its panels show.
 
-    `sets` are the titles of the panels by name of the toy set. Raises UserError if a toy set has no
-    record of the M4, or if a machine does not reproduce the decision values of its record.
+    `panels` are the titles of the panels, by name of the toy set. Raises UserError if a toy set has
+    no record of the M4, or if a machine does not reproduce the decision values of its record.
     """
     from mmbench.jobs.data import prepare
 
-    panels = {name: _first_draw(experiment, name) for name in sets}
+    draws = {name: _first_draw(experiment, name) for name in panels}
     lines, label = [], experiment.plan.label
     with drawing(output, PAGE, 3.9) as canvas:
-        grid = canvas.subplots(1, len(panels))
-        for axes, (name, records) in zip(grid, panels.items(), strict=True):
+        grid = canvas.subplots(1, len(draws))
+        for axes, (name, records) in zip(grid, draws.items(), strict=True):
             job = next(iter(records.values())).job
             data = prepare(job, Path("datasets"), None)  # toy sets are generated, not read
             decisions = {label(m): _decision(experiment, r, data) for m, r in records.items()}
-            axes.set_title(sets[name])
+            axes.set_title(panels[name])
             _panel(axes, name, data, decisions, [*records, "bayes"])
             values = {label(m): r.metrics["accuracy_pct"] for m, r in records.items()}
             texts = (f"{name} {value:.1f} %" for name, value in values.items())
-            lines.append(f"{sets[name]}: draw {job.split.repeat + 1}, {', '.join(texts)}")
+            lines.append(f"{panels[name]}: draw {job.split.repeat + 1}, {', '.join(texts)}")
         handles, labels = canvas.axes[0].get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside lower center", ncols=4)
     return "\n".join(lines)
@@ -139,20 +137,3 @@ def _panel(
             annotate(axes, label, at, offset, ink, ha=align, va="center", arrowprops=arrow)
     axes.set(aspect="equal", xlim=(left, right), ylim=(low, high))
     axes.set(xlabel="feature 1", ylabel="feature 2")
-
-
-#: Titles of the panels of each figure, by toy set.
-FIGURE_5 = {"toy_1": "Set I: unequal spreads", "toy_2": "Set II: unequal orientations"}
-FIGURE_6 = {"toy_3": "Set III: a mixture", "toy_4": "Set IV: 20 training points per class"}
-m4_fig5 = Figure(
-    "Figure 5 of the M4 paper: toy sets I and II, and the boundaries of M4, SVM, MPM and Bayes.",
-    partial(_draw, FIGURE_5),
-    machine="m4",
-    experiments=("m4_table1",),
-)
-m4_fig6 = Figure(
-    "Figure 6 of the M4 paper: toy sets III and IV, and the boundaries of M4, SVM, MPM and Bayes.",
-    partial(_draw, FIGURE_6),
-    machine="m4",
-    experiments=("m4_table1",),
-)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError, converted
 from mmbench.tables.blocks import dataset_gaps, ranks_of, total_with_search
 from mmbench.tables.build import sheet_of
-from mmbench.tables.figures import Figure
 from mmbench.tables.figures.style import colour, draw_panels, name_lines
 from mmbench.tables.frame import ACCURACY
 from mmbench.tables.layouts.comparison import ROPE_PCT
@@ -23,7 +22,7 @@ from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import LEVEL, Ranks
 
 
-def _draw_accuracies(experiment: Experiment, output: Path) -> str:
+def draw_accuracies(experiment: Experiment, output: Path) -> str:
     """Write the figure and return the mean accuracies as text; one panel per data set and kernel.
 
     Raises UserError if no machine has a result.
@@ -56,13 +55,7 @@ def _draw_accuracies(experiment: Experiment, output: Path) -> str:
     return draw_panels(output, found, panel, line=0.27, frame=0.9)
 
 
-machines = Figure(
-    "The metric of each machine on every split, and its mean, with the best machine on top.",
-    _draw_accuracies,
-)
-
-
-def _draw_ranks(experiment: Experiment, output: Path) -> str:
+def draw_ranks(experiment: Experiment, output: Path) -> str:
     """Write the diagram of an experiment and return its numbers as text.
 
     Machines connected by a vertical bar do not differ significantly in Nemenyi's test at the level
@@ -102,14 +95,7 @@ def _draw_ranks(experiment: Experiment, output: Path) -> str:
     return draw_panels(output, found, panel, line=0.19, frame=0.75)
 
 
-critical_difference = Figure(
-    "Critical-difference diagram (Demsar 2006): mean ranks of the machines over data sets.",
-    _draw_ranks,
-    from_table=True,
-)
-
-
-def _draw_times(experiment: Experiment, output: Path) -> str:
+def draw_times(experiment: Experiment, output: Path) -> str:
     """Write the figure and return its numbers as text, with the fastest machine on top.
 
     The left panel shows mean differences in accuracy over data sets, the right panel quartiles of
@@ -182,11 +168,3 @@ def time_ratios(sheet: Sheet, kernel: KernelKey, machine: str, reference: str) -
         for key in sheet.places_of(kernel)
     ]
     return np.array([ours / theirs for ours, theirs in times if ours and theirs])
-
-
-time_and_accuracy = Figure(
-    "Accuracy and CPU time of each machine relative to the first machine.",
-    _draw_times,
-    experiments=("verdict", "verdict_large"),
-    from_table=True,
-)

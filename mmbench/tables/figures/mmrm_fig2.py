@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MACHINE = "mmrm"
-EXPERIMENTS = ("mmrm_fig2", "usps_rbf")
 PUBLISHED = "mmrm_fig2"
 #: Number of labelled points, which are the pairs with the lowest accuracies.
 N_LABELLED = 4

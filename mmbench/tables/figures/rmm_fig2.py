@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: Machine whose results the figure needs.
-MACHINE = "rmm_b1"
-
 
 def draw(experiment: Experiment, output: Path) -> str:
     """Write the figure of an experiment and return its numbers as text.

@@ -1,50 +1,26 @@
-"""Registry of table layouts by name.
+"""Table layouts by name.
 
-An entry of `LAYOUTS` is a module, or ``module:attribute`` for a `Layout` as data. The module of a
-layout defines the function `layout`, which returns the table of a `Sheet`, usually composed of
-shared blocks (`mmbench.tables.blocks`). Optional attributes of the module are `PUBLISHED`, the name
-of the published table to compare with, `SIZED`, true if several training sizes can be shown, and
+The layouts of mmbench are data, the entries of ``layouts.yaml``. The layout of a plug-in is a
+module with the function `layout`, which returns the table of a `Sheet`, usually composed of shared
+blocks (`mmbench.tables.blocks`). Optional constants of the module are `PUBLISHED`, the name of the
+published table to compare with, `SIZED`, true if several training sizes can be shown, and
 `ANY_METRIC`, true if metrics other than the accuracy can be shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError, did_you_mean
-from mmbench.plugins import with_plugins
+from mmbench.tables.catalogue import catalogue, entry_as
 
 if TYPE_CHECKING:
     from mmbench.tables.compose import Layout
 
 #: Default layout.
 GENERIC = "generic"
-
-LAYOUTS = {
-    "generic": "mmbench.tables.layouts.generic:generic",
-    "lfw": "mmbench.tables.layouts.papers:lfw",
-    "comparison": "mmbench.tables.layouts.comparison",
-    "machines": "mmbench.tables.layouts.generic:machines",
-    "fsvm_table1": "mmbench.tables.layouts.papers:fsvm_table1",
-    "fsvm_table2": "mmbench.tables.layouts.papers:fsvm_table2",
-    "fsvm_table3": "mmbench.tables.layouts.papers:fsvm_table3",
-    "fsvm_table5": "mmbench.tables.layouts.papers:fsvm_table5",
-    "fsvm_rounds": "mmbench.tables.layouts.papers:fsvm_rounds",
-    "mamc_table2": "mmbench.tables.layouts.papers:mamc_table2",
-    "mamc_table3": "mmbench.tables.layouts.papers:mamc_table3",
-    "m4_table1": "mmbench.tables.layouts.papers:m4_table1",
-    "m4_table2": "mmbench.tables.layouts.papers:m4_table2",
-    "mmrm_table1": "mmbench.tables.layouts.papers:mmrm_table1",
-    "mmrm_table2": "mmbench.tables.layouts.papers:mmrm_table2",
-    "rmm_fig2": "mmbench.tables.layouts.rmm:rmm_fig2",
-    "rmm_table1": "mmbench.tables.layouts.rmm:rmm_table1",
-    "rmm_journal_table4": "mmbench.tables.layouts.papers:rmm_journal_table4",
-    "solvers": "mmbench.tables.layouts.solvers:solvers",
-}
-# Layouts of installed plug-ins are added.
-LAYOUTS = with_plugins("layouts", LAYOUTS)
+LAYOUTS = catalogue("layouts")
 
 
 def find_layout(name: str) -> Layout:
@@ -56,9 +32,7 @@ def find_layout(name: str) -> Layout:
 
     if name not in LAYOUTS:
         raise UserError(f"unknown layout {name!r}{did_you_mean(name, LAYOUTS)}")
-    path, _, attribute = LAYOUTS[name].partition(":")
-    module = import_module(path)
-    return getattr(module, attribute) if attribute else Layout.of_module(module)
+    return entry_as(Layout, LAYOUTS[name], "layout")
 
 
 def check_sized(name: str) -> None:

@@ -46,7 +46,6 @@ from mmbench.tables.statistics import (
     wilcoxon_p,
 )
 
-ANY_METRIC = True
 #: Half width of the region of practical equivalence (1 %), in per cent and as a fraction.
 ROPE_PCT, ROPE = 1.0, 0.01
 
@@ -61,7 +60,7 @@ def decimals_of(metric: str) -> int:
     return 2 if metric == METRIC else 3
 
 
-def layout(sheet: Sheet) -> Table:
+def comparison(sheet: Sheet) -> Table:
     """Return ranks, tests over data sets and paired tests over splits for the first metric.
 
     All machines with results are compared with the first of these machines.

@@ -20,7 +20,7 @@ from mmbench.tables.blocks import (
     total_with_search,
     with_search_text,
 )
-from mmbench.tables.compose import Layout, compose
+from mmbench.tables.compose import compose
 from mmbench.tables.frame import CONFUSION, METRIC, Row
 from mmbench.tables.model import (
     Grid,
@@ -37,7 +37,7 @@ from mmbench.tables.model import (
 from mmbench.tables.sheet import Sheet
 
 
-def _generic(sheet: Sheet) -> Table:
+def generic(sheet: Sheet) -> Table:
     """Return accuracies, or error counts if only these are published, and CPU seconds."""
     if sheet.metrics:
         title, blocks = ", ".join(map(label, sheet.metrics)), [*grids(sheet), by_stage(sheet)]
@@ -55,15 +55,7 @@ def _accuracy_or_errors(row: Row) -> str:
     return text if row.published is None else f"{text} / {published_text(row)}"
 
 
-generic = Layout(
-    "Any experiment: one row per data set, kernel and training size, one column per machine.",
-    function=_generic,
-    sized=True,
-    any_metric=True,
-)
-
-
-def _by_machine(sheet: Sheet) -> Table:
+def machines(sheet: Sheet) -> Table:
     """Return one block per place, with the machines sorted by the first metric."""
     shown = [name for name in sheet.metrics if name != CONFUSION] or [METRIC]
     grids = [_ranked(sheet, place, shown) for place in sheet.places]
@@ -97,11 +89,3 @@ def _ranked(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
     size = "" if place.size is None else f", {place.size} rows"
     caption = f"{sheet.head(place, name=place.dataset)}: {kernel}{size}"
     return Grid((*words("machine"), *heads, *words("selected")), rows, caption)
-
-
-machines = Layout(
-    "Any experiment: one row per machine, the best first, with metrics, CPU time and parameters.",
-    function=_by_machine,
-    sized=True,
-    any_metric=True,
-)

@@ -1,13 +1,11 @@
-"""The papers' tables as data: machines in order, published table, blocks, and notes.
+"""Blocks of the papers' tables, which ``layouts.yaml`` describes.
 
-A block function returns the blocks of a table, given a sheet; functions for one paper are defined
-above its layouts. Most tables have a row of measured values and, below it, a row of published
-values.
+Most tables have a row of measured values and, below it, a row of published values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from statistics import fmean
@@ -18,8 +16,6 @@ import pandas as pd
 
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import (
-    BETTER,
-    WORSE,
     Side,
     by_machine,
     by_stage,
@@ -33,7 +29,6 @@ from mmbench.tables.blocks import (
     stacked,
     total,
 )
-from mmbench.tables.compose import STANDARD_DEVIATION, Layout
 from mmbench.tables.frame import METRIC, STAGES, Row
 from mmbench.tables.model import (
     NOTHING,
@@ -56,27 +51,19 @@ from mmbench.tables.statistics import LEVEL, best_and_worst, paired_p, win_tie_l
 # -- MMRM --------------------------------------------------------------------------------------
 
 
-def _kernels_in_order(sheet: Sheet) -> list[Grid]:
+def mmrm_accuracies(sheet: Sheet) -> list[Grid]:
+    """Return the accuracies, with the kernels in the order of the paper."""
     sheet.kernels.sort(key=lambda kernel: ("linear", "poly", "rbf").index(kernel[0]))
     return paired(sheet, caption="{}")
 
-
-mmrm_table1 = Layout(
-    "Table 1 of the MMRM paper: accuracy in per cent, linear and RBF kernel, over random "
-    "partitions.",
-    title="Classification accuracies (%), measured and published (MMRM paper, table 1)",
-    published="mmrm_table1",
-    machines=("mmrm", "svm", "rmm", "m4", "mpm"),
-    blocks=[_kernels_in_order],
-    notes=["The standard deviations in the paper have the size of standard errors."],
-    metric=METRIC,
-)
 
 #: Data sizes in table 2 of the MMRM paper.
 MMRM_SIZES = ("train", "test", "features", "classes")
 
 
-def _errors(sheet: Sheet) -> Grid:
+def mmrm_errors(sheet: Sheet) -> list[Grid]:
+    """Return the errors with the sizes of the data, and ties and CPU seconds."""
+
     def write(row: Row) -> str:
         return f"{measured_text(row)} / {published_text(row)}"
 
@@ -86,7 +73,8 @@ def _errors(sheet: Sheet) -> Grid:
     sizes = {Column(f"#{name}", group="Data info"): size(name) for name in MMRM_SIZES}
     heads = {**data_heads(sheet.head, "data set"), **sizes}
     caption = "Errors: measured / published"
-    return results(sheet, "errors_count", write, caption, heads, group=caption)
+    errors = results(sheet, "errors_count", write, caption, heads, group=caption)
+    return [errors, _ties_and_seconds(sheet)]
 
 
 def _ties_and_seconds(sheet: Sheet) -> Grid:
@@ -108,34 +96,19 @@ def _ties_and_seconds(sheet: Sheet) -> Grid:
     return Grid(columns, once(rows), caption)
 
 
-mmrm_table2 = Layout(
-    "Table 2 of the MMRM paper: test errors on large data sets, with sizes, ties and CPU seconds.",
-    title="Classification errors on the test part (MMRM paper, table 2)",
-    published="mmrm_table2",
-    machines=("mmrm", "rmm", "svm"),
-    blocks=[_errors, _ties_and_seconds],
-    notes=["{mmrm} and {rmm} reuse the SVM's C and gamma; this search is in the time of {svm}."],
-    metric="errors_count",
-)
-
 # -- RMM, journal version ----------------------------------------------------------------------
 
 
-def _rates(row: Row) -> Row:
-    values = (row.measured, row.published)
-    measured, published = (None if value is None else 100 - value for value in values)
-    return row._replace(measured=measured, published=published)
+def rmm_rates(sheet: Sheet) -> list[Grid]:
+    """Return error rates in place of accuracies."""
 
+    def rates(row: Row) -> Row:
+        values = (row.measured, row.published)
+        measured, published = (None if value is None else 100 - value for value in values)
+        return row._replace(measured=measured, published=published)
 
-rmm_journal_table4 = Layout(
-    "Table 4 of the RMM journal paper: error rates (%) on thirteen two-class sets.",
-    title="Errors (%) on the two-class sets, measured and published (RMM journal, table 4)",
-    published="rmm_2010_table4",
-    machines=("svm", "klda", "sigma_svm", "rmm_c_equals_d", "rmm"),
-    blocks=[partial(paired, sd=True, change=_rates)],
-    metric=METRIC,
-    spread=STANDARD_DEVIATION,
-)
+    return paired(sheet, sd=True, change=rates)
+
 
 # -- M4 ----------------------------------------------------------------------------------------
 
@@ -143,7 +116,7 @@ rmm_journal_table4 = Layout(
 RANGE = (0.05, 0.95)
 
 
-def _draws(sheet: Sheet) -> Grid:
+def m4_draws(sheet: Sheet) -> list[Grid]:
     """Return four rows per toy set: mean, range of 90 % of the draws, published, percentile."""
 
     def mean(row: Row) -> str:
@@ -161,7 +134,7 @@ def _draws(sheet: Sheet) -> Grid:
         return published_text(row, 1)
 
     texts = {"measured": mean, "90 % of the draws": ends, "published": published}
-    return stacked(sheet, sheet.places, {**texts, "its percentile": rank})
+    return [stacked(sheet, sheet.places, {**texts, "its percentile": rank})]
 
 
 def percentile(draws: Sequence[float], value: float) -> float:
@@ -176,18 +149,6 @@ def percentile(draws: Sequence[float], value: float) -> float:
     return float(100 * ((printed < value).mean() + 0.5 * np.isclose(printed, value).mean()))
 
 
-m4_table1 = Layout(
-    "Table I of the M4 paper: accuracy on four toy sets, one published draw among many.",
-    title="Accuracy (%) on the toy sets over draws, and the published draw (M4 paper, table I)",
-    published="m4_table1",
-    machines=("m4", "svm", "mpm"),
-    blocks=[_draws],
-    notes=["Percentile: percentage of draws below the published value; ties count half."],
-    metric=METRIC,
-    spread=STANDARD_DEVIATION,
-    runs="draws",
-)
-
 #: Data sets on which the M4 paper's text calls the M4 significantly better than SVM and MPM.
 SIGNIFICANT = {
     "linear": ("breast_wisconsin", "ionosphere", "sonar", "vote", "heart"),
@@ -200,7 +161,7 @@ def _best(sheet: Sheet, side: Side) -> dict[str, list[str]]:
     return {"Best": [str(counts[m][0]) if m in counts else NOTHING for m in sheet.machines]}
 
 
-def _accuracies_and_tests(sheet: Sheet) -> Iterator[Grid]:
+def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
     """Yield two blocks per kernel: accuracies with the count of best results, and tests."""
     grids = paired(sheet, caption="{}", count=_best)
     for grid, kernel in zip(grids, sheet.kernels, strict=True):
@@ -235,25 +196,12 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
     return Grid((*words("data"), *numbers(*heads), *last), rows, caption)
 
 
-m4_table2 = Layout(
-    "Table II of the M4 paper: accuracy on seven sets, linear and Gaussian, with tests of the M4.",
-    title="Accuracy (%) on the benchmark sets, measured and published (M4 paper, table II)",
-    published="m4_table2",
-    machines=("m4", "svm", "mpm"),
-    blocks=[_accuracies_and_tests],
-    notes=[
-        "The paper does not define its ±, which have the size of standard errors over 50 "
-        "partitions.",
-        "Best: number of data sets on which the printed mean is the largest; ties all count.",
-        f"{BETTER} M4 better, {WORSE} M4 worse at {LEVEL:g}. p: paired t-test over splits; "
-        "corrected p: corrected for shared training rows (Nadeau and Bengio 2003).",
-    ],
-    metric=METRIC,
-)
-
 # -- MAMC --------------------------------------------------------------------------------------
 
-MAMC_MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")
+
+def mamc_accuracies(sheet: Sheet) -> list[Grid]:
+    """Return accuracies with counts, and the sizes of the data sets."""
+    return [*paired(sheet, decimals=2, sd=True, count=_mamc_counts), _mamc_sizes(sheet)]
 
 
 def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
@@ -297,27 +245,7 @@ def _mamc_sizes(sheet: Sheet) -> Grid:
     return Grid((*words("data"), *numbers(*heads)), rows, "The data sets (table 1)")
 
 
-mamc_table2 = Layout(
-    "Tables 1 and 2 of the MAMC paper: accuracy on thirteen two-class sets, averages and counts.",
-    title="Accuracy (%) on the two-class sets, measured and published (MAMC paper, table 2)",
-    published="mamc_table2",
-    machines=MAMC_MACHINES,
-    blocks=[partial(paired, decimals=2, sd=True, count=_mamc_counts), _mamc_sizes],
-    notes=[
-        "Average: mean over data sets.",
-        "Best/worst: numbers of data sets with the largest and smallest printed mean; ties all "
-        "count.",
-        "W/T/L: numbers of data sets on which {mamc_bs} is better than, equal to, and worse than "
-        "the machine (Welch's t-test at 95 %).",
-        "Published counts are computed from the published means; the paper prints best/worst 2/0 "
-        "for MAMC_bsg and 0/11 for MAMC.",
-    ],
-    metric=METRIC,
-    spread=STANDARD_DEVIATION,
-)
-
-
-def _times(sheet: Sheet) -> list[Grid]:
+def mamc_times(sheet: Sheet) -> list[Grid]:
     """Return CPU seconds and, in a second block, their ratios to the MAMC's.
 
     The paper used another computer and program, so that only the ratios can be compared.
@@ -355,21 +283,12 @@ def _ratio_text(ratio: float) -> str:
     return NOTHING if np.isnan(ratio) else f"{ratio:.{1 if ratio < 100 else 0}f}"
 
 
-mamc_table3 = Layout(
-    "Table 3 of the MAMC paper: CPU seconds per split, and ratios to the MAMC.",
-    title="CPU seconds per split, and ratios to the MAMC (MAMC paper, table 3)",
-    published="mamc_table3",
-    machines=MAMC_MACHINES,
-    blocks=[_times],
-    notes=[
-        "Selection, training and test on one thread; mean over splits.",
-        "Published seconds are times of another computer and program: only ratios are comparable.",
-        f"{NOTHING}: lost in the text of the paper, or not run.",
-        "Shortest/longest: numbers of data sets on which the machine is fastest and slowest.",
-    ],
-)
-
 # -- F-SVM -------------------------------------------------------------------------------------
+
+
+def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
+    """Return accuracies with the number of wins of the F-SVM, and training times."""
+    return [*paired(sheet, caption="Accuracy. {}", decimals=2, count=_wins), *fsvm_times(sheet)]
 
 
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
@@ -382,7 +301,7 @@ def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
     return {f"{sheet.label('fsvm')} better on": texts}
 
 
-def _milliseconds(sheet: Sheet) -> Iterable[Grid]:
+def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
     """Return the training time in ms with the selected parameters, one block per kernel.
 
     Cells of the published table whose time is lost are marked.
@@ -404,41 +323,8 @@ def _milliseconds(sheet: Sheet) -> Iterable[Grid]:
         yield by_machine(sheet, text, name, heads=heads, places=places, machines=timed)
 
 
-fsvm_table2 = Layout(
-    "Tables II to V of the F-SVM paper: accuracy on eleven sets, and training time.",
-    title="Accuracy (%) and training time, measured and published (F-SVM paper)",
-    machines=("svm", "rmm", "rsvm_plus", "rsvm_mu_plus", "fsvm"),
-    blocks=[partial(paired, caption="Accuracy. {}", decimals=2, count=_wins), _milliseconds],
-    notes=[
-        "The paper prints means over 100 runs, without a spread.",
-        "{fsvm} better on: number of data sets on which its printed mean is larger, out of the "
-        "data sets with both means.",
-        "The superscripts of the two headings R-SVM are lost in the text of the paper; their order "
-        "is taken from its public abstract.",
-    ],
-    metric=METRIC,
-)
-
-fsvm_table3 = Layout(
-    "Table III of the F-SVM paper: training time with the linear kernel.",
-    title="Training time with the linear kernel, measured / published (F-SVM paper, table III)",
-    published="fsvm_table3",
-    machines=fsvm_table2.machines,
-    blocks=[_milliseconds],
-    notes=["Lost: the cell is in the paper's table, but its value is lost in the surviving text."],
-)
-
-fsvm_table5 = Layout(
-    "Table V of the F-SVM paper: training time with the RBF kernel.",
-    title="Training time with the RBF kernel, measured / published (F-SVM paper, table V)",
-    published="fsvm_table5",
-    machines=fsvm_table2.machines,
-    blocks=[_milliseconds],
-    notes=[*fsvm_table3.notes, "The surviving text ends after Ringnorm."],
-)
-
-
-def _fsvm_sizes(sheet: Sheet) -> Grid:
+def fsvm_sizes(sheet: Sheet) -> list[Grid]:
+    """Return rows, classes and features of the data sets, of the cards and as published."""
     from mmbench.datasets import card_names, load_card
 
     printed = {(row["dataset"], row["metric"]): row["value"] for row in sheet.published}
@@ -451,22 +337,11 @@ def _fsvm_sizes(sheet: Sheet) -> Grid:
         rows.append([sheet.printed(name), *map(str, ours), *texts])
     heads = ("rows", "classes", "features")
     columns = (*words("data"), *numbers(*heads), *numbers(*(f"{head}, paper" for head in heads)))
-    return Grid(columns, rows)
+    return [Grid(columns, rows)]
 
 
-fsvm_table1 = Layout(
-    "Table I of the F-SVM paper: rows, classes and inputs of the data sets.",
-    title="The data sets (F-SVM paper, table I)",
-    published="fsvm_table1",
-    blocks=[_fsvm_sizes],
-    notes=[
-        "The paper's table describes the UCI sets with all classes; its results come from the "
-        "two-class sets of Raetsch.",
-    ],
-)
-
-
-def _objectives(sheet: Sheet) -> Grid:
+def fsvm_rounds(sheet: Sheet) -> list[Grid]:
+    """Return the distances from the optimal objective, and accuracies."""
     rows = []
     for place in sheet.places:
         texts = [_objective_text(sheet, place, machine) for machine in sheet.machines]
@@ -475,8 +350,10 @@ def _objectives(sheet: Sheet) -> Grid:
         rounds = f"{min(counts)} to {max(counts)}" if counts else NOTHING
         rows.append([sheet.name(place), *texts, rounds])
     columns = (*sheet.columns("data"), *numbers("rounds by the paper's rule"))
-    caption = "(F - F*) / F* in per cent: mean over splits (maximum)"
-    return Grid(columns, rows, caption)
+    objectives = Grid(columns, rows, "(F - F*) / F* in per cent: mean over splits (maximum)")
+    write = partial(measured_text, decimals=2)
+    accuracies = results(sheet, METRIC, write, "Accuracy (%)", data_heads(sheet.head))
+    return [objectives, accuracies]
 
 
 def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
@@ -496,46 +373,17 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     return f"{fmean(values):{form}} ({max(values):{form}})" if values else NOTHING
 
 
-def _accuracies(sheet: Sheet) -> Grid:
-    write = partial(measured_text, decimals=2)
-    return results(sheet, METRIC, write, "Accuracy (%)", data_heads(sheet.head))
-
-
-fsvm_rounds = Layout(
-    "How far the F-SVM's alternation stops from its own optimum: gap and accuracy after some "
-    "rounds.",
-    title="The F-SVM after some rounds of its alternation, and at its optimum",
-    # From the semi-whitening start to the optimum; `fsvm` uses the paper's stopping rule. All
-    # machines use the C and rho that `fsvm` selects on the split, so they share the objective F.
-    machines=("fsvm_semi", "fsvm_1", "fsvm_2", "fsvm_5", "fsvm_15", "fsvm", "fsvm_opt"),
-    others=False,
-    blocks=[_objectives, _accuracies],
-    notes=[
-        "{fsvm}: the paper's stopping rule (15 rounds, or a decrease of F by less than 0.1 %).",
-        "All columns use the C and rho that {fsvm} selects.",
-        "F*: objective of {fsvm_opt}, whose column shows the relative distance to a lower bound.",
-    ],
-    metric=METRIC,
-)
-
 #: Image descriptor of each data set.
 DESCRIPTORS = {"lfw_pairs": "pixels", "lfw_pairs_hog": "HOG", "lfw_pairs_lbp": "LBP"}
 
 
-def _descriptors(sheet: Sheet) -> Grid:
+def lfw(sheet: Sheet) -> list[Grid]:
+    """Return accuracies with one row per image descriptor and kernel, and CPU seconds."""
+
     def name(place: Key) -> str:
         return sheet.head(place, name=DESCRIPTORS.get(place.dataset, place.dataset))
 
     kernel = data_heads(lambda place: kernel_text(place.kernel, place.degree), "kernel")
     heads = {**data_heads(name, "descriptor"), **kernel}
-    return results(sheet, METRIC, partial(measured_text, decimals=2), heads=heads)
-
-
-lfw = Layout(
-    "Verification on LFW: mean accuracy and standard error over the ten folds of view 2.",
-    title="Verification accuracy (%) on LFW, view 2, image-restricted (an extension)",
-    blocks=[_descriptors, by_stage],
-    notes=["No published values: the section on LFW of the F-SVM paper is lost."],
-    metric=METRIC,
-    runs="folds",
-)
+    accuracies = results(sheet, METRIC, partial(measured_text, decimals=2), heads=heads)
+    return [accuracies, by_stage(sheet)]

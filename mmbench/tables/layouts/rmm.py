@@ -11,7 +11,6 @@ training rows n, fitted by least squares to the logarithms.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ import numpy as np
 
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import FIRST, total
-from mmbench.tables.compose import STANDARD_DEVIATION, Layout
 from mmbench.tables.model import (
     NOTHING,
     Column,
@@ -40,20 +38,28 @@ if TYPE_CHECKING:
     import pandas as pd
 
 METRIC = "errors_count"
-#: Captions of two blocks.
-EXPECTED = "Errors expected under random tie-breaking, mean over seeds"
-SECONDS = "CPU seconds of selection and training of all pairs, mean over seeds"
 
 # -- table 1 -----------------------------------------------------------------------------------
 
 
-def _expected(sheet: Sheet, key: Key) -> str:
-    value = sheet.value(key, "errors_expected")
-    return NOTHING if value is None else f"{value:.1f}"
+def digits(sheet: Sheet) -> list[Grid]:
+    """Return errors, expected errors, McNemar's tests and CPU seconds, one column per kernel."""
 
+    def expected(key: Key) -> str:
+        value = sheet.value(key, "errors_expected")
+        return NOTHING if value is None else f"{value:.1f}"
 
-def _seconds(sheet: Sheet, key: Key) -> str:
-    return seconds_text(total(sheet, key, ("selection", "training")))
+    def seconds(key: Key) -> str:
+        return seconds_text(total(sheet, key, ("selection", "training")))
+
+    of_expected = "Errors expected under random tie-breaking, mean over seeds"
+    of_seconds = "CPU seconds of selection and training of all pairs, mean over seeds"
+    return [
+        _errors(sheet),
+        _grid(sheet, expected, of_expected),
+        _mcnemar(sheet),
+        _grid(sheet, seconds, of_seconds),
+    ]
 
 
 def _errors(sheet: Sheet) -> Grid:
@@ -98,11 +104,11 @@ def _mcnemar(sheet: Sheet) -> Grid:
     return Grid(_columns(sheet), rows, caption)
 
 
-def _grid(sheet: Sheet, show: Callable[[Sheet, Key], str], caption: str) -> Grid:
+def _grid(sheet: Sheet, show: Callable[[Key], str], caption: str) -> Grid:
     """Return a block with one row per data set and machine."""
     rows = []
     for dataset, machine in product(sheet.datasets, sheet.machines):
-        texts = [show(sheet, key) for key in _keys(sheet, dataset, machine)]
+        texts = [show(key) for key in _keys(sheet, dataset, machine)]
         if set(texts) != {NOTHING}:
             rows.append([sheet.printed(dataset), sheet.label(machine), *texts])
     return Grid(_columns(sheet, "machine"), once(rows), caption)
@@ -116,22 +122,6 @@ def _columns(sheet: Sheet, *heads: str) -> tuple[Column, ...]:
 def _keys(sheet: Sheet, dataset: str, machine: str) -> list[Key]:
     return [Key(dataset, kernel, degree, machine) for kernel, degree in sheet.kernels]
 
-
-rmm_table1 = Layout(
-    "Table 1 of the RMM paper: errors on digits, one column per degree; McNemar's test of RMM and "
-    "SVM.",
-    title="Classification errors on digits (RMM paper, table 1)",
-    published="rmm_table1",
-    machines=("svm", "sigma_svm", "klda", "rmm"),
-    blocks=[
-        _errors,
-        partial(_grid, show=_expected, caption=EXPECTED),
-        _mcnemar,
-        partial(_grid, show=_seconds, caption=SECONDS),
-    ],
-    metric=METRIC,
-    spread=STANDARD_DEVIATION,
-)
 
 # -- figure 2 ----------------------------------------------------------------------------------
 
@@ -198,7 +188,7 @@ def exponent(curve: pd.Series) -> str:
     return f"{fit.slope:.2f}" + (f" ± {fit.stderr:.2f}" if len(times) > 2 else "")
 
 
-def _times(sheet: Sheet) -> Iterator[Grid]:
+def times(sheet: Sheet) -> Iterator[Grid]:
     """Yield blocks of CPU seconds with errors, of ratios to the SVM, and of whole trainings."""
     for base in dict.fromkeys(place._replace(size=None) for place in sheet.places):
         yield from _times_of(sheet, base)
@@ -243,20 +233,3 @@ def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
 def _seconds_text(value: float, text: str = "") -> str:
     """Return `text`, by default three significant digits, as some trainings take milliseconds."""
     return NOTHING if np.isnan(value) else text or f"{value:.3g}"
-
-
-rmm_fig2 = Layout(
-    "Figure 2 of the RMM paper as a table: training time of SVM and RMM by the number of rows.",
-    title="Training time by the number of training rows (RMM paper, figure 2)",
-    blocks=[_times],
-    notes=[
-        "CPU seconds of one thread. SVM and Gram matrix: mean over the RMMs on the same rows, each "
-        "of which computes both. RMM: without the SVM that determines theta.",
-        "Whole trainings: Gram matrix, SVM and RMM. The paper does not state whether its training "
-        "times include kernel values.",
-        "B₁, B₂, B₃ = 1 + (theta - 1) / {2, 4, 10}, theta = max |f(x)| of the SVM.",
-        "Starting point: solution of the SVM; cold: zero.",
-        "Exponent: slope of log seconds against log rows ± standard error.",
-    ],
-    sized=True,
-)

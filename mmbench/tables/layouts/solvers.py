@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmbench.jobs.store import Key
-from mmbench.tables.compose import Layout
 from mmbench.tables.frame import METRIC
 from mmbench.tables.model import NOTHING, Grid, join, kernel_caption, numbers, words
 from mmbench.tables.sheet import KernelKey, Sheet
@@ -53,7 +52,7 @@ def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
     return found.assign(excess=(value - lowest) / np.maximum(value.abs(), 1e-12))
 
 
-def _blocks(sheet: Sheet) -> list[Grid]:
+def solvers(sheet: Sheet) -> list[Grid]:
     """Return a block of certificates and a block of CPU times for each kernel."""
     return [grid for kernel in sheet.kernels for grid in _grids(sheet, kernel)]
 
@@ -91,21 +90,3 @@ def _grids(sheet: Sheet, kernel: KernelKey) -> list[Grid]:
 def _counts(statuses: Iterable[str]) -> str:
     counts = Counter(statuses).most_common()
     return ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts)
-
-
-solvers = Layout(
-    "Solvers of the same problems: objectives, certificates, CPU time and status of each solver.",
-    title="Solvers of the same problems",
-    blocks=[_blocks],
-    notes=[
-        "Excess: relative difference between the objective and the lowest objective of all solvers "
-        "of the same machine on the same split.",
-        "Gap: relative duality gap. Violation: largest violation of a constraint. Both are "
-        "recomputed from the solution, and determine the recomputed status.",
-        "Status of the solver: the worst status that the package returned in a training. libsvm "
-        "reports no failure; the trainings of F-SVM and routes without a package have none.",
-        "Support vectors: rows with a multiplier that is not zero; an interior point returns none "
-        "that is exactly zero.",
-    ],
-    choices=False,
-)

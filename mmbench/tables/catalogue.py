@@ -1,0 +1,41 @@
+"""Layouts and figures by name: entries of a YAML file, and modules of installed plug-ins.
+
+An entry has the fields of `Layout` or `Figure`; functions are named as ``module:function``. The
+module of a plug-in has a function, a docstring, whose first line is the description, and constants
+with the names of the fields in upper case.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib import import_module
+from importlib.resources import files
+from typing import Any, TypeVar
+
+import yaml
+
+from mmbench.datasets.card_files import LOADER
+from mmbench.plugins import with_plugins
+
+Made = TypeVar("Made")
+
+#: An entry of a YAML file, or the name of a plug-in's module.
+Entry = Mapping[str, Any] | str
+
+
+def catalogue(kind: str) -> Mapping[str, Entry]:
+    """Return the entries of "layouts" or "figures" by name, without importing their functions."""
+    file = files(f"mmbench.tables.{kind}") / f"{kind}.yaml"
+    return with_plugins(kind, yaml.load(file.read_text("utf-8"), LOADER))
+
+
+def entry_as(made: type[Made], entry: Entry, function: str) -> Made:
+    """Return an entry as a layout or figure; `function` is the name of a plug-in's function.
+
+    The field of this function has the same name.
+    """
+    if isinstance(entry, str):
+        module = import_module(entry)
+        known = {f.name: getattr(module, f.name.upper(), None) for f in fields(made)}  # type: ignore[arg-type]
+        known |= {"about": str(module.__doc__).partition("\n")[0], function: f"{entry}:{function}"}
+        entry = {name: value for name, value in known.items() if value is not None}
+    return made(**entry)
