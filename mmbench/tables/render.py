@@ -1,15 +1,16 @@
-r"""Tables as Markdown and LaTeX, and the long tidy table as CSV.
+"""Tables as Markdown and LaTeX, and the long tidy table as CSV.
 
-LaTeX output fits the page of an article: each block is a float with a caption and a label
-(``tab:NAME``, ``tab:NAME-2``, ...); wide blocks are shrunk, and long blocks continue on the next
-page. Notes are set as text below the blocks, so that they can break across pages: the legend
-follows the first block, and footnotes follow each block that cites them.
+LaTeX text, rendered from the template ``table.tex``, fits the page of an article: each block is a
+float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...); wide blocks are shrunk, and
+long blocks continue on the next page. Notes are set as text below the blocks, so that they can
+break across pages.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import visible
@@ -20,6 +21,7 @@ from mmbench.tables.sheet import Sheet
 
 if TYPE_CHECKING:
     import pandas as pd
+    from jinja2 import Environment
 
 #: Column of the CSV after the degree if there are several training sizes.
 SIZE = "size"
@@ -127,13 +129,8 @@ def _escape(text: str) -> str:
     return MARKDOWN.sub(r"\\\g<0>", visible(text).replace("\n", " "))
 
 
-PACKAGES = r"% needs \usepackage{amssymb,booktabs,graphicx,longtable}"
-
-#: Maximum number of rows of a float; a block with more rows is a longtable.
+#: Maximum number of rows of a float; a block with more rows continues on the next page.
 MAX_ROWS = 40
-#: LaTeX command that shrinks a table to the text width if the table is wider.
-FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-
 #: LaTeX replacements of single characters, made in one pass, so that no output is escaped again.
 ESCAPES = str.maketrans(
     {
@@ -170,18 +167,26 @@ ESCAPES = str.maketrans(
 def to_latex(table: Table) -> str:
     """Return a table as LaTeX, with one float or longtable per block."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
-    lines = [PACKAGES]
-    for k, grid in enumerate(table.grids):
-        label = f"tab:{name}" + (f"-{k + 1}" if k else "")
-        caption = ". ".join(filter(None, [table.title, grid.caption]))
-        head = [rf"\caption{{{escape(caption)}}}", rf"\label{{{label}}}"]
-        cells = "".join(cell for row in grid.rows for cell in row) + grid.caption
-        footnotes = (f"[{n}] {text}" for n, text in enumerate(table.footnotes, 1))
-        cited = [note for note in footnotes if note.partition(" ")[0] in cells]
-        notes = [*(table.notes if k == 0 else []), *cited]
-        lines += _longtable(grid, head) if len(grid.rows) > MAX_ROWS else _float(grid, head)
-        lines += _notes(label, notes)
-    return "\n".join(lines) + "\n"
+    footnotes = [(f"[{k}]", text) for k, text in enumerate(table.footnotes, 1)]
+    template = _environment().get_template("table.tex")
+    return template.render(table=table, name=name, footnotes=footnotes, max_rows=MAX_ROWS)
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates, whose tags differ from the braces of LaTeX."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        *("<%", "%>", "<<", ">>", "<#", "#>"),
+        loader=PackageLoader("mmbench.tables"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"escape": escape, "groups": _groups, "row": _row}
+    return environment
 
 
 def escape(text: str) -> str:
@@ -193,54 +198,6 @@ def escape(text: str) -> str:
     50\% of a\_b
     """
     return visible(text).translate(ESCAPES)
-
-
-def _float(grid: Grid, head: list[str]) -> list[str]:
-    return [
-        r"\begin{table}[tbp]",
-        r"\centering",
-        *head,
-        FIT,
-        rf"\begin{{tabular}}{{{_sides(grid)}}}",
-        *_head(grid),
-        *map(_row, grid.rows),
-        r"\bottomrule",
-        r"\end{tabular}}",
-        r"\end{table}",
-    ]
-
-
-def _longtable(grid: Grid, head: list[str]) -> list[str]:
-    size = r"\scriptsize" if len(grid.columns) > 6 else r"\small"
-    return [
-        rf"\begingroup{size}",
-        rf"\begin{{longtable}}{{{_sides(grid)}}}",
-        *head,
-        r"\\",
-        *_head(grid),
-        r"\endhead",
-        r"\bottomrule",
-        r"\endfoot",
-        *map(_row, grid.rows),
-        r"\end{longtable}",
-        r"\endgroup",
-    ]
-
-
-def _notes(label: str, notes: list[str]) -> list[str]:
-    if not notes:
-        return []
-    texts = (rf"{escape(note)}\par" for note in notes)
-    return [rf"{{\footnotesize\sloppy\noindent Notes to Table~\ref{{{label}}}.\par", *texts, "}"]
-
-
-def _sides(grid: Grid) -> str:
-    return "".join(column.align[0] for column in grid.columns)
-
-
-def _head(grid: Grid) -> list[str]:
-    names = _row([column.name for column in grid.columns])
-    return [r"\toprule", *_groups(grid.columns), names, r"\midrule"]
 
 
 def _groups(columns: tuple[Column, ...]) -> list[str]:
@@ -258,7 +215,7 @@ def _groups(columns: tuple[Column, ...]) -> list[str]:
     return [" & ".join(cells) + r" \\", " ".join(rules)]
 
 
-def _row(cells: list[str]) -> str:
+def _row(cells: Iterable[str]) -> str:
     texts = (
         (rf"\textbf{{{escape(bold)}}}" if bold else "") + escape(rest)
         for bold, rest in map(emphasized, cells)
