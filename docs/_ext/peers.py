@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 from docutils import nodes
 from docutils.statemachine import StringList
-from matplotlib import rc_context
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from mmbench.machines import MACHINES, alias_of
-from mmbench.tables.figures.style import COLOURS, DASHES, SETTINGS
+from mmbench.tables.figures.style import COLOURS, DASHES, STYLE
 
 FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "peers.csv"
 NAMES = {
@@ -278,7 +278,7 @@ def draw_all(app: Sphinx) -> None:
     """Write the pictures into ``docs/pictures``."""
     folder = Path(app.srcdir) / "pictures"
     folder.mkdir(exist_ok=True)
-    with rc_context({**SETTINGS, "font.size": 9}):
+    with style.context([STYLE, {"font.size": 9}]):
         for width, suffix in ((7.0, ""), (4.0, "_narrow")):
             for task in ("kernel", "linear"):
                 canvas = Figure(figsize=(width, 3), layout="constrained")

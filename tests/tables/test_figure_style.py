@@ -9,7 +9,7 @@ import pytest
 from helpers.drawn import figure
 
 from mmbench.errors import UserError
-from mmbench.tables.figures.style import COLOURS, COLUMN, DASHES, MARKS, PAGE, SETTINGS, drawing
+from mmbench.tables.figures.style import COLOURS, COLUMN, DASHES, MARKS, PAGE, STYLE, drawing
 
 
 @pytest.mark.parametrize("width", [COLUMN, PAGE])
@@ -31,8 +31,10 @@ def test_the_same_results_give_the_same_vector_file(margin_ratios, tmp_path, suf
 
 
 def test_letters_are_those_of_a_paper_and_colours_are_not_alone() -> None:
-    sizes = {value for name, value in SETTINGS.items() if name.endswith("size") and "font" in name}
-    assert {*sizes, SETTINGS["axes.titlesize"]} <= {8, 9}
+    from matplotlib import rcParams, style
+
+    with style.context(STYLE):
+        assert (rcParams["font.size"], rcParams["axes.titlesize"]) == (8, 9)
     assert len(set(MARKS)) == len(MARKS) == len(COLOURS) == len(set(COLOURS))
     assert len(set(DASHES)) == len(DASHES) >= 6
 

@@ -27,27 +27,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b97900", "#6b7785", "#7
 MARKS = ("o", "s", "D", "^", "P", "*", "X", "h")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)))
 
-#: Settings of matplotlib; all other text sizes follow ``font.size``.
-SETTINGS: Any = {
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "figure.titlesize": 9,
-    "legend.frameon": False,
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "0.88",
-    "grid.linewidth": 0.5,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 4,
-    "savefig.dpi": 300,
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "mmbench",
-}
+#: Name of the style, the file ``paper.mplstyle``.
+STYLE = "mmbench.tables.figures.paper"
 #: File metadata without a date, by file suffix.
 METADATA = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
@@ -70,10 +51,10 @@ def drawing(output: Path, width: float, height: float) -> Iterator[Figure]:
     `height` are in inches.
     """
     with extra("report", "a figure"):
-        from matplotlib import rc_context
+        from matplotlib import style
         from matplotlib.figure import Figure
 
-    with rc_context(SETTINGS):
+    with style.context(STYLE):
         canvas = Figure(figsize=(width, height), layout="constrained")
         yield canvas
         canvas.savefig(output, metadata=METADATA.get(output.suffix.lower()))
