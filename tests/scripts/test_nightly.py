@@ -75,6 +75,13 @@ def test_the_matrix_has_a_part_for_each_experiment(tmp_path):
     assert max(minutes) < JOBS["reproduce"]["timeout-minutes"]  # the summary is still written
 
 
+def test_an_unknown_set_is_one_line():
+    command = [ROOT / "scripts/reproduce", "--list", "--daily"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("unknown option --daily; ") and done.stderr.count("\n") == 1
+
+
 @pytest.fixture
 def checkout(tmp_path):
     """A folder with the scripts, the references, and a stub of mmbench that copies a table."""
