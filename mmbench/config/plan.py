@@ -91,6 +91,12 @@ def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int |
     return used
 
 
+def version_of(machine: str, kernel: str) -> int:
+    """Return the version of the installed code of a machine with a kernel."""
+    cls = machine_class(machine)
+    return cls.version + alias_of(machine).version + cls.kernel_versions.get(kernel, 0)
+
+
 def _draft(
     config: Config,
     entry: DatasetEntry,
@@ -102,7 +108,6 @@ def _draft(
     """Return the job of a column without its split and parent."""
     machine = config.machine_of(column)
     cls = machine_class(machine)
-    version = cls.version + alias_of(machine).version + cls.kernel_versions.get(kernel, 0)
     params, grid = settings(config, column, kernel, degree, entry)
     known = parameters_of(make_machine(machine, **params))
     defaults = {n: v for n, v in known.items() if n not in {"kernel", *params, *grid}}
@@ -118,7 +123,7 @@ def _draft(
         use=config.machines[column].use,
         select=config.select.ref,
         ties=config.ties,
-        machine_version=version,
+        machine_version=version_of(machine, kernel),
         variant="" if column == machine else column,
         defaults=tuple(sorted(defaults.items())),
         calibrate=config.machines[column].calibrate,

@@ -24,7 +24,10 @@ from typing import NamedTuple
 import jinja2
 import pandas as pd
 
-from mmbench.config.plan import replan
+from mmbench.config.files import find_config
+from mmbench.config.plan import replan, version_of
+from mmbench.config.read import load_config
+from mmbench.machines import alias_of
 from mmbench.tables.blocks import both, ranks_of
 from mmbench.tables.build import sheet_of
 from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
@@ -497,6 +500,36 @@ def leak_worth(
     return list(both.measured_x - both.measured_y)
 
 
+#: States of a table in the section on versions.
+TODAY, OLDER = "today's", "older"
+
+
+def versions() -> str:
+    """Return which tables state the versions of the machines, beside the versions of today."""
+    lines, unstated, counts = [], [], {TODAY: 0, OLDER: 0}
+    for path in sorted(REFERENCE.glob("*/table.csv")):
+        name, cells = path.parent.name, pd.read_csv(path, dtype=str)
+        if "version" not in cells:
+            unstated.append(f"`{name}`")
+            continue
+        config, texts, state = load_config(find_config(name)), [], TODAY
+        codes = cells[["machine", "kernel", "version", "fingerprint"]].dropna(subset="version")
+        for column, kernel, version, fingerprint in codes.fillna("").drop_duplicates().values:
+            machine = config.machine_of(column)
+            today = str(version_of(machine, kernel))
+            state = state if version == today else OLDER
+            label = alias_of(alias_of(machine).machine).label
+            now = "" if version == today else f", today {today}"
+            more = f"{fingerprint}{now}".removeprefix(", ")
+            texts.append(f"{label} {version}" + f" ({more})" * bool(more))
+        counts[state] += 1
+        lines.append(f"| `{name}` | {'; '.join(dict.fromkeys(texts))} | {state} |")
+    said = f"by today's versions: {counts[TODAY]}; by older versions: {counts[OLDER]}"
+    missing = f"; without versions: {len(unstated)} ({listing(unstated)})" if unstated else ""
+    head = ["| Table | Versions (fingerprints) | State |", "| --- | --- | --- |"]
+    return "\n".join([f"Number of tables {said}{missing}.\n", *head, *lines])
+
+
 def check(holds: object, said: str) -> str:
     """Return a mark that leaves no trace; raise if the tables do not say so."""
     if not holds:
@@ -525,6 +558,7 @@ PARAGRAPHS = (
     saved_by_warm_start,
     errors_at,
     leak_worth,
+    versions,
 )
 
 

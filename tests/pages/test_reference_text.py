@@ -47,6 +47,24 @@ def test_a_table_that_says_otherwise_stops_the_page(monkeypatch: pytest.MonkeyPa
         page()
 
 
+def test_a_raised_version_makes_the_tables_of_a_machine_older(monkeypatch: pytest.MonkeyPatch):
+    read = reference_text.version_of
+    monkeypatch.setattr(reference_text, "version_of", lambda m, k: read(m, k) + (m == "m4"))
+    (row,) = [line for line in reference_text.versions().splitlines() if "`m4_fig7`" in line]
+    assert row.endswith("| older |")
+    assert re.search(r"M4 (\d+) \([0-9a-f]{12}, today \d+\)", row)
+
+
+def test_every_table_has_a_state_or_states_no_version() -> None:
+    counted, _, rows = reference_text.versions().partition("\n\n")
+    tables = {path.parent.name for path in REFERENCE.glob("*/table.csv")}
+    listed = re.findall(r"`(\w+)`", counted) + re.findall(r"^\| `(\w+)`", rows, re.M)
+    assert sorted(listed) == sorted(tables)
+    numbers = list(map(int, re.findall(r"\d+", re.sub("`.*?`", "", counted))))
+    assert sum(numbers) == len(tables)
+    assert rows.count("| today's |") == numbers[0]
+
+
 def test_the_mark_of_the_rmm_with_rbf_on_optical_digits_is_that_of_the_mean() -> None:
     (row,) = Table("rmm_table1_opt").rows("rmm", kernel="rbf").itertuples()
     counting = counting_sd(row.measured, 1797)
