@@ -81,7 +81,10 @@ def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> lis
 
 
 def _first_line(entry: Entry) -> str:
-    """Return the description in an entry, or the first line of a module's or class's docstring."""
+    """Return the description of an entry: its text, or the first line of a docstring.
+
+    An entry that is a string names a module or, as ``module:class``, a class.
+    """
     if not isinstance(entry, str):
         return entry["about"]
     name, _, attribute = entry.partition(":")

@@ -93,7 +93,7 @@ class Options:
         import joblib
         import psutil
 
-        usable = joblib.cpu_count()  # by affinity and by the quota of a container
+        usable = joblib.cpu_count()  # number of cores that affinity and container allow
         return self.jobs or min(psutil.cpu_count(logical=False) or usable, usable)
 
 

@@ -144,8 +144,8 @@ GENERATORS: dict[str, Callable[..., Parsed]] = {
     **{name: partial(toy, name) for name in CLASSES},
 }
 
-#: Version of the generators, part of the content hash of generated data. It must be increased if a
-#: generator returns other values than before.
+#: Version of the generators, part of the content hash of generated data. The version must be
+#: increased if a generator returns other values than before.
 VERSION = 1
 
 

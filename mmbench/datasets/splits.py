@@ -40,7 +40,7 @@ MaxTrain = int | tuple[str, int] | None
 SUBSET_STREAM = 1
 
 
-#: Type of the argument of each rule: "none", "count" (integer) or "share" (fraction of 1).
+#: Argument of each rule: "none", "count" (an integer), or "share" (a fraction of the rows).
 RULES = {
     "official": "none",
     "predefined": "none",

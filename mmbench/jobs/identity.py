@@ -108,7 +108,7 @@ def _is_module(name: str) -> bool:
 def commit() -> str | None:
     """Return the Git commit of the checkout that mmbench runs from; None without a checkout."""
     root = Path(mmbench.__file__).resolve().parents[1]
-    if not (root / ".git").exists():  # an installed package may lie in the checkout of other code
+    if not (root / ".git").exists():  # an installed package may be in the repository of other code
         return None
     try:
         call = ["git", "-c", "safe.directory=*", "-C", str(root), "rev-parse", "HEAD"]

@@ -130,10 +130,10 @@ class DaskExecutor:
 
     @property
     def slots(self) -> int:
-        """Number of threads of all workers; with a batch system, of all workers it may start.
+        """Number of threads of all workers that exist or that the batch system may start.
 
-        The number of workers follows the number of waiting tasks. Differences in versions are
-        reported.
+        The number is updated every `POLL_SECONDS`, since workers may start and stop at any time.
+        `say` is called with the differences in versions of new workers.
         """
         if time.monotonic() - self._looked >= POLL_SECONDS and self.client.status == "running":
             with self._reached():

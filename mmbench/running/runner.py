@@ -223,8 +223,8 @@ class Run:
     records of another experiment. `data` is the local store of data files, and `mirror` is a folder
     or URL with data files. If a limit stopped a job in an earlier run and `limits` would stop it
     again, the job is not run again. With ``rerun="changed"``, finished jobs run again if the source
-    code of their machine has changed. The outcome is added to `summary`. `time_left` and `planned`,
-    the keys of jobs, may also include the jobs of other runs.
+    code of their machine has changed. The outcome is added to `summary`. `planned` contains keys of
+    jobs. `planned` and `time_left` may include the jobs of other runs.
     """
 
     def __init__(
@@ -391,8 +391,8 @@ def has_other_sources(job: Job, code: Mapping[str, Any]) -> bool:
 def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list[str]:
     """Return messages about records made with another machine version or other default values.
 
-    The jobs of these records run again; the records are kept. Records of `planned` jobs are not
-    outdated.
+    The jobs of these records run again; the records are kept. `planned` contains keys of jobs,
+    whose records are not outdated.
     """
     waiting = {_place(job): job for job in jobs}
     known, counts = {job.key for job in waiting.values()} | planned, Counter[str]()

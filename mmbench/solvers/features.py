@@ -59,7 +59,7 @@ ROUNDING_SHARE = 2e-6
 #: values and the slopes of the cost.
 SLOPE_TOLERANCE = 1e-10
 
-#: Maximum number of solutions of one linear system, including iterative refinements.
+#: Maximum number of iterations of the refinement of one linear system; the first is the solution.
 MAX_REFINEMENTS = 5
 
 #: Relative threshold of singular values for the numerical rank.

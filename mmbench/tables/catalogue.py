@@ -1,8 +1,8 @@
 """Layouts and figures by name: entries of a YAML file, and modules of installed plug-ins.
 
 An entry has the fields of `Layout` or `Figure`; functions are named as ``module:function``. The
-module of a plug-in has a function, a docstring, whose first line is the description, and constants
-with the names of the fields in upper case.
+module of a plug-in has a function, and constants with the names of the fields in upper case. The
+first line of the module's docstring is the description.
 """
 
 from collections.abc import Mapping
@@ -29,9 +29,10 @@ def catalogue(kind: str) -> Mapping[str, Entry]:
 
 
 def entry_as(made: type[Made], entry: Entry, function: str) -> Made:
-    """Return an entry as a layout or figure; `function` is the name of a plug-in's function.
+    """Return an entry as an object of the class `made`, a layout or a figure.
 
-    The field of this function has the same name.
+    `function` is the name of the function in the module of a plug-in, and the name of the field
+    that holds the function.
     """
     if isinstance(entry, str):
         module = import_module(entry)

@@ -1,4 +1,4 @@
-"""Composition of a table: blocks, details below them, legend, notes, protocol and remarks."""
+"""Composition of a table: blocks, selected parameters, certificates, legend and notes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mmbench.tables.sheet import Sheet
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Names of the runs of a table cell in the legend, by the rule of the train/test splits.
+#: Word for the runs of a table cell in the legend, by the rule of the train/test splits.
 RUNS = {
     "official": "seeds of the selection",
     "predefined": "splits",
@@ -47,9 +47,9 @@ def compose(
     runs: str = "",
     choices: bool = True,
 ) -> Table:
-    """Return the table of some blocks, with parameters and certificates below.
+    """Return the table of the given blocks, followed by blocks of parameters and certificates.
 
-    Blocks without rows are left out.
+    Blocks without rows are omitted.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def compose(
 def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
     """Return the explanations of the marks and uncertainties in the results of a metric.
 
-    `sd` is true if the number beside a mean is a standard deviation; `runs` is the word for
-    repetitions, such as "splits", which by default depends on the rule of the train/test splits.
+    `sd` is true if the number beside a mean is a standard deviation. `runs` is the word for
+    repetitions, by default the entry of `RUNS` for the rule of the train/test splits.
     """
     frame = sheet.frame[sheet.frame.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
@@ -123,14 +123,17 @@ def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """The arrangement of a table, see ``layouts/layouts.yaml``; functions are given by name."""
+    """The arrangement of a table, an entry of ``layouts/layouts.yaml``.
+
+    Functions are given by name, as ``module:function``.
+    """
 
     #: Description in ``mmbench list layouts``, one line.
     about: str
     #: Function that returns the blocks of the table, given a sheet.
     blocks: str = ""
     title: str = ""
-    #: Machines in the order of the paper; whether other machines are shown after them.
+    #: Machines in the order of the paper, and whether other machines are shown after these.
     machines: Sequence[str] = ()
     others: bool = True
     #: Notes on this table; ``{name}`` is replaced by the label of the machine `name`.
@@ -140,12 +143,12 @@ class Layout:
     sd: bool = False
     runs: str = ""
     choices: bool = True
-    #: Name of the published table to compare with; None if there is none.
+    #: Name of the published table to compare with.
     published: str | None = None
-    #: Whether several training sizes can be shown, and metrics other than the accuracy.
+    #: Whether several training sizes, and metrics other than the accuracy, can be shown.
     sized: bool = False
     any_metric: bool = False
-    #: Function that returns the whole table, in place of its blocks.
+    #: Function that returns the whole table of a sheet; `blocks` is not called then.
     layout: str = ""
 
     def draw(self, sheet: Sheet) -> Table:

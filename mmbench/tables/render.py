@@ -1,9 +1,9 @@
 """Tables as Markdown and LaTeX, and the long tidy table as CSV.
 
-LaTeX text, rendered from the template ``table.tex``, fits the page of an article: each block is a
-float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...); wide blocks are shrunk, and
-long blocks continue on the next page. Notes are set as text below the blocks, so that they can
-break across pages.
+LaTeX text is rendered from the template ``table.tex`` and fits the page of an article. Each block
+is a float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...). Wide blocks are shrunk,
+and long blocks continue on the next page. Notes are ordinary text below the blocks, which can
+continue on the next page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIZE = "size"
 
 
 def to_csv(sheets: Sequence[Sheet]) -> str:
-    """Return the long tables of some experiments as one CSV.
+    """Return the tidy tables of several experiments as one CSV.
 
     Differences from the paper's data, which are footnotes in other formats, are added to the column
     ``note``.
@@ -55,10 +55,11 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
 
 
 def csv_text(frame: pd.DataFrame, **options: Any) -> str:
-    """Return a data frame as CSV in which a spreadsheet program finds no formula.
+    """Return a data frame as CSV, without text that a spreadsheet program evaluates as a formula.
 
-    Text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return gets an apostrophe
-    in front, as OWASP recommends, unless it is a number. Control characters become escapes.
+    If a text begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, and is not a
+    number, an apostrophe is written before the text, as OWASP recommends. Control characters are
+    escaped.
     """
     import pandas as pd
 
@@ -107,8 +108,8 @@ def _markdown_cell(cell: str) -> str:
 
 
 def _column(cells: Sequence[str], align: str) -> list[str]:
-    """Return the texts of a column padded to equal width, with the rule below the heading."""
-    # A rule has at least three characters; a final colon aligns the column to the right.
+    """Return the texts of a column padded to equal width, with dashes below the heading."""
+    # There are at least three dashes; a colon at the end aligns the column to the right.
     width = max(3, *map(len, cells))
     rule = "-" * (width - 1) + (":" if align == "right" else "-")
     pad = str.rjust if align == "right" else str.ljust
@@ -117,7 +118,7 @@ def _column(cells: Sequence[str], align: str) -> list[str]:
 
 #: Beginning of a text that a spreadsheet program evaluates.
 FORMULA = re.compile(r"[=+\-@\t\r]")
-#: Characters with a meaning in Markdown: ``a_b``, ``<0.1`` and ``[1]`` have none.
+#: Characters with a meaning in Markdown; the characters in ``a_b``, ``<0.1`` and ``[1]`` have none.
 MARKDOWN = re.compile(
     r"[\\`*|$]|<(?=[A-Za-z/!?])|\](?=\()|^\[(?=[^\]]*\]:)|&(?=#?\w+;)|~(?=~)|(?<=~)~"
     r"|(?<![^\W_])_|_(?![^\W_])|^(?:>|#+(?=\s)|[+-](?=\s))"
@@ -131,7 +132,8 @@ def _escape(text: str) -> str:
 
 #: Maximum number of rows of a float; a block with more rows continues on the next page.
 MAX_ROWS = 40
-#: LaTeX replacements of single characters, made in one pass, so that no output is escaped again.
+#: LaTeX replacements of single characters. All characters are replaced in one pass, so that the
+#: replacements are not escaped again.
 ESCAPES = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -165,7 +167,7 @@ ESCAPES = str.maketrans(
 
 
 def to_latex(table: Table) -> str:
-    """Return a table as LaTeX, with one float or longtable per block."""
+    """Return a table as LaTeX, with one float or ``longtable`` per block."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
     footnotes = [(f"[{k}]", text) for k, text in enumerate(table.footnotes, 1)]
     template = _environment().get_template("table.tex")
@@ -174,7 +176,7 @@ def to_latex(table: Table) -> str:
 
 @cache
 def _environment() -> Environment:
-    """Return the templates, whose tags differ from the braces of LaTeX."""
+    """Return the environment of the templates; tags have no braces, since LaTeX uses braces."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -201,7 +203,7 @@ def escape(text: str) -> str:
 
 
 def _groups(columns: tuple[Column, ...]) -> list[str]:
-    """Return the line with the headings of column groups, and the line with the rules below it."""
+    """Return two lines of LaTeX: the headings of the column groups, and the rules below them."""
     if not any(column.group for column in columns):
         return []
     cells, rules, start = [], [], 1

@@ -109,7 +109,7 @@ def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
             except (OSError, ValueError):
                 # a control group of the other version, or "max" for no limit
                 continue
-            # the kernel can free the memory of cached files
+            # the operating system frees the memory of cached files if a process needs it
             yield max(0, top - used + int(stat.get(cache, 0)))
 
 

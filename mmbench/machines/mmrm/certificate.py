@@ -126,8 +126,8 @@ def best(program: Program, solutions: Sequence[CertifiedSolution], tol: float) -
 def constant_bias(program: Program) -> float:
     """Return the optimal b for w = 0: the sign of the class with the larger sum of costs.
 
-    Without class weights, this is the larger class. If the sums are equal, the result is the sign
-    of the larger class.
+    Without class weights, the class with the larger sum is the larger class. If the sums are equal,
+    the result is the sign of the larger class.
     """
     negative, positive = zip(program.class_cost.round(9), program.class_sizes, strict=True)
     return 1.0 if positive >= negative else -1.0

@@ -1,9 +1,9 @@
 """Figures by name.
 
-The figures of mmbench are data, the entries of ``figures.yaml``. The figure of a plug-in is a
-module with the function `draw`, which writes a figure to a file and returns its numbers as text.
-Optional constants of the module are `MACHINE`, the machine whose records the figure needs (None for
-any machine), `EXPERIMENTS` and `FROM_TABLE`, see `Figure`.
+The figures of mmbench are the entries of ``figures.yaml``. The figure of a plug-in is a module with
+the function `draw`, which writes a figure to a file and returns the numbers of the figure as text.
+Optional constants of the module are `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`; see the fields of
+`Figure`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ SUFFIXES = (".pdf", ".png", ".svg")
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure as data, see ``figures.yaml``."""
+    """An entry of ``figures.yaml``, or the module of a plug-in."""
 
     #: Title, one line.
     about: str
     #: Function that draws the figure, as ``module:function``, and its further arguments.
     draw: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    #: Machine whose results the figure needs; None for any machine.
+    #: Machine whose results the figure needs; None if the results may be of any machine.
     machine: str | None = None
-    #: Experiments with the figure in their reports, besides those with the layout of this name.
+    #: Experiments whose reports show the figure, in addition to experiments whose layout has the
+    #: name of the figure.
     experiments: Sequence[str] = ()
-    #: Whether the CSV of a reference table suffices.
+    #: Whether the figure can be drawn from the CSV of a reference table, without records.
     from_table: bool = False
 
     def suffices(self, results: Experiment) -> bool:
@@ -61,8 +62,9 @@ def check_figure(name: str, output: Path | None) -> None:
 def choose(name: str, results: Sequence[Experiment]) -> Experiment:
     """Return the experiment or reference table from which a figure is drawn.
 
-    The results with the name of the figure are returned or, if there are none, the only results of
-    the figure's machine. Raises UserError if no results or several results are suitable.
+    If an experiment has the name of the figure, this experiment is returned, otherwise the only
+    experiment with results of the figure's machine. Raises UserError if no experiment or several
+    experiments are suitable.
     """
     figure = find_figure(name)
     machine = figure.machine
@@ -103,7 +105,7 @@ def _machines(results: Experiment) -> set[str]:
 
 
 def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
-    """Write a figure to a file and return its numbers as text.
+    """Write a figure to a file and return the numbers of the figure as text.
 
     The suffix of `output` (png, pdf, svg) determines the format. Raises UserError if records are
     missing, or if the output cannot be written.

@@ -1,8 +1,9 @@
 """Accuracy and CPU time of one training against a parameter of a machine, one curve per data set.
 
-Columns of an experiment have the machine at different values of the parameter; the value of a
-column is the number at the end of its label, as in "M4, ν = 0.7". Accuracies are means over splits
-with standard errors. Another machine, which does not have the parameter, is a dashed line.
+Each column of the experiment has the machine at another value of the parameter. The value is the
+number at the end of the column's label, as in "M4, ν = 0.7". Accuracies are means over splits with
+standard errors. The results of another machine, which does not have the parameter, are dashed
+lines.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ def draw(
     scale: str = "linear",
     values: Mapping[str, float] | None = None,
 ) -> str:
-    """Write the figure of an experiment and return its numbers as text.
+    """Write the figure of an experiment and return the numbers of the figure as text.
 
-    `rival` is the column of the machine without the parameter; `values` are the parameters of
-    columns whose label has no number. Raises UserError if there are no results, or results of
-    several kernels.
+    `rival` is the column of the machine without the parameter. `values` contains the parameter
+    values of columns whose label has no number. Raises UserError if there are no results, or if
+    there are results of several kernels.
     """
     import pandas as pd
 
@@ -88,10 +89,11 @@ def draw(
 
 
 def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any]:
-    """Return a point of a curve; ``at`` is the value of the parameter, NaN for the rival.
+    """Return a point of a curve.
 
-    ``kept`` is the percentage of training rows with a constraint in the reduced problem of the M4,
-    NaN without records or without a reduction.
+    ``at`` is the value of the parameter, NaN for the rival. ``kept`` is the percentage of training
+    rows that have a constraint in the reduced problem of the M4; it is NaN if there are no records
+    or if the problem was not reduced.
     """
     label, cell = sheet.label(key.machine), sheet.cells.get(key)
     found, row = re.search(r"= *([\d.]+)$", label), sheet.row(key, METRIC)
@@ -115,7 +117,7 @@ def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any
 def _draw_curve(
     axes: Axes, points: pd.DataFrame, column: str, rival: str, style: dict[str, Any]
 ) -> None:
-    """Draw the curve of a data set, and the rival's value across the axes."""
+    """Draw the curve of a data set, and the rival's value as a horizontal line."""
     own, dataset = points[points["at"].notna()], points.dataset.iloc[0]
     errors = own.error if column == "accuracy" else None
     axes.errorbar(own["at"], own[column], errors, label=dataset, capsize=2, **style)

@@ -1,9 +1,9 @@
-"""ROC curves of verification: one panel per data set, one curve per machine.
+"""ROC curves of face verification: one panel per data set, one curve per machine.
 
-A curve shows the true positive rate (on pairs of images of one person) against the false positive
-rate (on pairs of two persons), averaged over folds at equal false positive rates. The areas under
-the curves of the folds are reported as mean and standard error. If a machine has fewer folds than
-the other machines, its label states the number of folds.
+Positive rows are pairs of images of one person; negative rows are pairs of images of two persons.
+The true positive rates of the folds are averaged at equal false positive rates. The areas under the
+curves of the folds are reported as mean and standard error. If a machine has fewer folds than
+another machine, the label of its curve states the number of folds.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     from sklearn.metrics import roc_auc_score, roc_curve
 
     false, true, _ = roc_curve(positive, decisions, drop_intermediate=False)
-    # At a vertical part of the curve, np.interp takes the upper end.
+    # If the curve has a vertical part at this rate, np.interp returns the upper end of the part.
     return np.interp(GRID, false, true), float(roc_auc_score(positive, decisions))
 
 
@@ -104,6 +104,6 @@ def _draw_curves(axes: Axes, folds: pd.DataFrame, machines: Sequence[str]) -> li
     axes.plot([0, 1], [0, 1], color="0.7", lw=0.8, ls=":")
     axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal", anchor="N")
     axes.set(xlabel="false acceptances", ylabel="true acceptances")
-    # The legend is below the axes, because curves of weak descriptors fill the whole panel.
+    # The legend is below the axes, since the curves of some descriptors cross the whole panel.
     axes.legend(title="area under the curve", loc="upper left", bbox_to_anchor=(0, -0.22))
     return lines

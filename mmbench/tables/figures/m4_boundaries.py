@@ -1,9 +1,9 @@
 """Figures 5 and 6 of the M4 paper: toy sets in the plane, and the boundary of each machine.
 
-Each panel shows one draw of a toy set, which is the first draw with finished records of all
-machines. Records do not contain decision boundaries; each machine is trained again with the
-parameters of its record, and its decision values on the test rows must agree with the record. The
-boundary of the Bayes classifier of the true distributions is drawn too.
+Each panel shows the first draw of a toy set with finished records of all machines. Records do not
+contain decision boundaries, so each machine is trained again with the parameters of its record. The
+decision values on the test rows must agree with the record. The boundary of the Bayes classifier of
+the true distributions is also drawn.
 """
 
 from __future__ import annotations
@@ -37,17 +37,19 @@ STYLES: dict[str, tuple[str, Any, float]] = {
 POINTS = (("X", colour(5), "o", "x"), ("Y", colour(4), "s", "+"))
 #: Number of grid points per axis at which decision functions are evaluated.
 RESOLUTION = 300
-#: Relative tolerance for equal decision values, which records store in single precision.
+#: Relative tolerance for the comparison with the decision values of the record, which are stored in
+#: single precision.
 TOLERANCE = 1e-3
 
 Decision = Callable[[NDArray], NDArray]
 
 
 def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str:
-    """Write the figure and return the accuracies on the random data sets that its panels show.
+    """Write the figure and return the accuracies on the draws in the panels, as text.
 
-    `panels` are the titles of the panels, by name of the toy set. Raises UserError if a toy set has
-    no record of the M4, or if a machine does not reproduce the decision values of its record.
+    `panels` contains the titles of the panels by name of the toy set. Raises UserError if there is
+    no record of the M4 for a toy set, or if the decision values of a machine that is trained again
+    differ from its record.
     """
     from mmbench.jobs.data import prepare
 
@@ -101,10 +103,10 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
 def _panel(
     axes: Axes, name: str, data: Prepared, decisions: Mapping[str, Decision], machines: list[str]
 ) -> None:
-    """Draw test points, hollow training points, and the labelled boundary of each machine.
+    """Draw crosses for test points, hollow training points, and the boundary of each machine.
 
-    `decisions` contains decision functions by label; `machines` contains the corresponding keys of
-    `STYLES`, followed by "bayes".
+    `decisions` contains the decision functions by label. `machines` contains the names of the
+    machines in the same order, followed by "bayes".
     """
     from mmbench.datasets.generators import bayes
 
@@ -126,7 +128,7 @@ def _panel(
         values = decide(grid).reshape(RESOLUTION, RESOLUTION)
         style = {"colors": ink, "linestyles": [dashes], "linewidths": width}
         boundary = axes.contour(across, up, values, [0.0], **style)
-        # Labels differ in height, as boundaries may coincide.
+        # Each label has its own height, since boundaries may coincide.
         height = low + (high - low) * k / (len(drawn) + 1)
         path = np.vstack(boundary.allsegs[0] or [np.empty((0, 2))])
         if len(path):

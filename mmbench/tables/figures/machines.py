@@ -23,15 +23,16 @@ from mmbench.tables.statistics import LEVEL, Ranks
 
 
 def draw_accuracies(experiment: Experiment, output: Path) -> str:
-    """Write the figure and return the mean accuracies as text; one panel per data set and kernel.
+    """Write the figure and return the mean accuracies as text.
 
+    The figure has one panel per data set, kernel and training size.
     Raises UserError if no machine has a result.
     """
-    # other metrics of the plan take longer to compute than the figure
+    # some metrics of the plan take longer to compute than the figure
     sheet = sheet_of(experiment, "machines", [ACCURACY] if experiment.has_records else ())
     found = {}
     for place in sheet.places:
-        # Sorted by mean in ascending order; equal machines are in the reverse order of the table.
+        # Machines with equal means are in the reverse order of the table.
         keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
         values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
         if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
@@ -56,9 +57,9 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
 
 
 def draw_ranks(experiment: Experiment, output: Path) -> str:
-    """Write the diagram of an experiment and return its numbers as text.
+    """Write the diagram of mean ranks and return the numbers of the diagram as text.
 
-    Machines connected by a vertical bar do not differ significantly in Nemenyi's test at the level
+    Vertical bars connect machines that do not differ significantly in Nemenyi's test at the level
     0.05. Raises UserError if too few machines or data sets have results.
     """
     sheet = sheet_of(experiment)
@@ -96,12 +97,13 @@ def draw_ranks(experiment: Experiment, output: Path) -> str:
 
 
 def draw_times(experiment: Experiment, output: Path) -> str:
-    """Write the figure and return its numbers as text, with the fastest machine on top.
+    """Write the figure of accuracy and CPU time, and return the numbers of the figure as text.
 
-    The left panel shows mean differences in accuracy over data sets, the right panel quartiles of
-    the CPU time ratios. The time of a split includes selection, training and test; if a machine
-    reuses the parameters of another machine, the selection time of the other machine is included.
-    Raises UserError if no machine shares two data sets with the first machine.
+    Every machine is compared with the first machine of the experiment; the fastest machine is on
+    top. The left panel shows mean differences in accuracy over data sets, and the right panel shows
+    quartiles of the CPU time ratios. The time of a split includes selection, training and test. If
+    a machine uses the parameters selected for another machine, its time includes the time of this
+    selection. Raises UserError if no machine has results on two data sets of the first machine.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 

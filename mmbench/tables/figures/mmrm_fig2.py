@@ -1,9 +1,8 @@
 """Figure 2 of the MMRM paper: margin ratio of each pair of classes against its test accuracy.
 
-The margin ratio rho is computed from the training rows of a pair; the accuracy of the pair's
-machine is measured on the test rows of the two classes. The paper prints the least-squares line
-through the 45 pairs of USPS, ``accuracy = 0.20354 rho + 98.182``. The published and the measured
-line are drawn.
+The margin ratio rho is computed from the training rows of a pair. The accuracy is measured on the
+test rows of the two classes. The paper states the least-squares line for the 45 pairs of USPS,
+``accuracy = 0.20354 rho + 98.182``. The figure shows this line and the measured line.
 """
 
 from __future__ import annotations
@@ -32,10 +31,11 @@ OURS, THEIRS = colour(0), colour(1)
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the figure of an experiment's MMRM record and return its numbers as text.
+    """Write the figure of an experiment's MMRM record and return the numbers of the figure as text.
 
-    Raises UserError if no pair has a margin ratio, or if there are records of several data sets or
-    kernels, but none of the paper's data set and kernel.
+    Raises UserError if no pair of classes has a margin ratio. If there are records of several data
+    sets or kernels, the paper's data set and kernel are used; Raises UserError if they have no
+    record.
     """
     cell = _choose_cell(experiment)
     record, dataset = min(cell.done, key=lambda record: record.at), cell.key.dataset
@@ -60,7 +60,7 @@ def draw(experiment: Experiment, output: Path) -> str:
         axes.set_xlabel("margin ratio ρ on the training rows of the pair")
         axes.set_ylabel("accuracy on its test rows (%)")
         axes.set_title(f"Margin ratio and accuracy of {len(points)} pairs of {dataset}")
-        # The legend is outside the axes, because points may lie in any corner.
+        # The legend is outside the axes, since points may be in any corner.
         canvas.legend(loc="outside lower center")
     counts = [f"{len(record.per_pair)} pairs of {dataset}"]
     if hollow := len(points) - n:
@@ -93,7 +93,10 @@ def equation(slope: float, intercept: float) -> str:
 
 
 def _scatter(axes: Any, points: pd.DataFrame) -> None:
-    """Draw separable pairs as filled and others as hollow points; label the worst pairs."""
+    """Draw separable pairs as filled points and other pairs as hollow points.
+
+    The pairs with the lowest accuracies are labelled.
+    """
     style = {"s": 12, "lw": 0.8, "edgecolors": OURS, "alpha": 0.75, "zorder": 3}
     kinds = ((True, OURS, "separable pair"), (False, "none", "pair with slack"))
     for separable, face, label in kinds:

@@ -1,9 +1,10 @@
 """Figure 2 of the RMM paper: training time of SVM and RMM against the number of training rows.
 
-Both panels show CPU seconds of one thread on logarithmic axes. The left panel excludes the Gram
-matrix and, for the RMM, the SVM that determines theta; the right panel shows whole trainings. The
-paper does not state which of these times its figure shows. The legends state the exponents of n,
-fitted by least squares to the logarithms.
+Both panels show CPU seconds of one thread on logarithmic axes. The left panel excludes the time of
+the Gram matrix and, for the RMM, the time of the SVM that determines theta. The right panel shows
+the time of whole trainings. The paper does not state which of these times its figure shows. The
+time is assumed to be proportional to a power of the number n of training rows; the legends state
+the exponents, fitted by least squares to the logarithms.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the figure of an experiment and return its numbers as text.
+    """Write the figure of an experiment and return the numbers of the figure as text.
 
     Raises UserError if there are several data sets or kernels, or fewer than two training sizes.
     """
@@ -54,7 +55,7 @@ def draw(experiment: Experiment, output: Path) -> str:
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.set(xlabel="training rows n", title=name)
-            # The legend is below the axes, because the curves cross the panel diagonally.
+            # The legend is below the axes, since the curves reach both ends of the panel.
             axes.legend(loc="upper left", bbox_to_anchor=(0, -0.25), ncols=2)
         panels[0].set_ylabel("CPU seconds")
         kernel = kernel_caption(base.kernel, base.degree)
@@ -63,7 +64,7 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _draw_curves(axes: Axes, times: Any, labels: Mapping[str, str]) -> None:
-    """Draw one curve per machine; the same RMM with and without a warm start shares a colour."""
+    """Draw one curve per machine; an RMM has one colour, with or without an initial solution."""
     names = list(dict.fromkeys(labels[machine].removesuffix(COLD) for machine in times))
     for machine, curve in times.items():
         label = labels[machine]
@@ -79,7 +80,7 @@ def _power(curve: pd.Series) -> str:
 
 
 def _describe(times: Any, labels: Mapping[str, str]) -> str:
-    """Return one text line per machine: exponent, and time and ratio at the largest size."""
+    """Return one line of text per machine: exponent, and time and ratio at the largest size."""
     lines = []
     for machine, curve in times.items():
         size = curve.last_valid_index()

@@ -1,8 +1,8 @@
 """Style of all figures, and shared drawing functions.
 
-Figures fit a column or a page of a two-column paper; the font size is 8 points, and 9 points for
-titles. Machines are distinguished by markers or dashes in addition to colours. Text in a PDF is
-stored as text, and equal results give identical files.
+The width of a figure is the width of a column or a page of a two-column paper. The font size is 8
+points, and 9 points for titles. Machines are distinguished by markers or dashes in addition to
+colours. Text in a PDF file is stored as text, and equal results give identical files.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 #: Widths of one column and of a page in inches.
 COLUMN, PAGE = 3.4, 7.0
 
-#: Colours of the machines: the colour-blind safe palette of Okabe and Ito, with light colours
-#: darkened to a contrast ratio of 3 on white and on near-black backgrounds.
+#: Colours of the machines: the colour-blind safe palette of Okabe and Ito. Light colours are
+#: darkened, so that the contrast ratio is at least 3 on white and on almost black backgrounds.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b97900", "#6b7785", "#7a5fb5", "#4c8c2b")
 MARKS = ("o", "s", "D", "^", "P", "*", "X", "h")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)))
 
-#: Name of the style, the file ``paper.mplstyle``.
+#: Name of the style for matplotlib; the style is the file ``paper.mplstyle``.
 STYLE = "mmbench.tables.figures.paper"
-#: File metadata without a date, by file suffix.
+#: Metadata that remove the date from a file, by suffix.
 METADATA = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
@@ -45,9 +45,9 @@ def mark(k: int) -> str:
 
 @contextmanager
 def drawing(output: Path, width: float, height: float) -> Iterator[Figure]:
-    """Provide a figure in the common style, and write it to a file when the context ends.
+    """Provide an empty figure in the common style, and write the figure to a file at the end.
 
-    The suffix of `output` (pdf, png, svg) determines the format; `width` (`COLUMN` or `PAGE`) and
+    The suffix of `output` (pdf, png, svg) determines the format. `width` (`COLUMN` or `PAGE`) and
     `height` are in inches.
     """
     with extra("report", "a figure"):
@@ -70,9 +70,9 @@ def draw_panels(
 ) -> str:
     """Write a figure with one panel per entry of `found`, and return the texts of `panel`.
 
-    `panel` draws a panel, given its axes and the name and the rows of the entry. The height of a
-    panel in inches is `frame`, and `line` for each row. `ratios` are the relative widths if a panel
-    has several axes.
+    `panel` draws one panel, given the axes and the key and the value of the entry. The height of a
+    panel in inches is `frame` plus `line` times the number of rows of the value. `ratios` are the
+    relative widths of the axes of a panel.
     """
     heights = [frame + line * len(rows) for rows in found.values()]
     with drawing(output, PAGE, sum(heights)) as canvas:
@@ -86,7 +86,7 @@ def draw_panels(
 def annotate(
     axes: Axes, text: str, at: Any, offset: tuple[float, float], ink: Any, **more: Any
 ) -> None:
-    """Write a text in a white box beside the point `at` of a line; `offset` is in points."""
+    """Write a text in a white box beside the position `at` of a line; the offset is in points."""
     box = {"fc": "white", "ec": "none", "alpha": 0.85, "pad": 1}
     more |= {"textcoords": "offset points", "color": ink, "zorder": 5, "bbox": box}
     axes.annotate(text, at, offset, **more)

@@ -1,10 +1,12 @@
 """Table layouts by name.
 
-The layouts of mmbench are data, the entries of ``layouts.yaml``. The layout of a plug-in is a
-module with the function `layout`, which returns the table of a `Sheet`, usually composed of shared
-blocks (`mmbench.tables.blocks`). Optional constants of the module are `PUBLISHED`, the name of the
-published table to compare with, `SIZED`, true if several training sizes can be shown, and
-`ANY_METRIC`, true if metrics other than the accuracy can be shown.
+The layouts of mmbench are the entries of ``layouts.yaml``. The layout of a plug-in is a module with
+the function `layout`, which returns the table of a `Sheet`. Most layouts combine the blocks of
+`mmbench.tables.blocks`. Optional constants of the module are
+
+- `PUBLISHED`, the name of the published table to compare with,
+- `SIZED`, true if several training sizes can be shown,
+- `ANY_METRIC`, true if metrics other than the accuracy can be shown.
 """
 
 from __future__ import annotations

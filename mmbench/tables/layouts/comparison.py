@@ -1,4 +1,4 @@
-"""Any experiment: ranks and tests over data sets, paired and Bayesian tests over splits.
+"""Layout for any experiment: ranks and tests over data sets, and tests over splits.
 
 Over data sets, mean ranks are shown with the critical difference of Nemenyi, and every machine is
 compared with the first machine by Wilcoxon's and the Bayesian signed-rank test. On each data set,
@@ -61,9 +61,9 @@ def decimals_of(metric: str) -> int:
 
 
 def comparison(sheet: Sheet) -> Table:
-    """Return ranks, tests over data sets and paired tests over splits for the first metric.
+    """Return ranks, tests over data sets, and tests over splits, for the first metric.
 
-    All machines with results are compared with the first of these machines.
+    The first machine with results is compared with the other machines with results.
     """
     metric = next((name for name in sheet.metrics if name != CONFUSION), METRIC)
     every, sheet.machines = sheet.machines, with_results(sheet, metric)
@@ -154,7 +154,7 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
 def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
     """Return two tests of every machine against the first machine over the splits of a data set.
 
-    The corrected resampled t-test, and the Bayesian correlated t-test.
+    The tests are the corrected resampled t-test and the Bayesian correlated t-test.
     """
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]

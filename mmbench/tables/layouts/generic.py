@@ -1,9 +1,9 @@
 """Layouts for any experiment: one row per data set, or one row per machine.
 
 The generic layout has one row per data set, kernel and training size, and one column per machine.
-The values are accuracies, beside published values if a published table belongs to the experiment,
-or the requested metrics. The layout `machines` has one block per data set, kernel and training
-size; it is for experiments with many machines on few data sets.
+The values are the requested metrics, by default accuracies with the published values of the
+experiment, if there are any. The layout `machines` has one block per data set, kernel and training
+size. The layout is for experiments with many machines on few data sets.
 """
 
 from mmbench.jobs.store import Key
@@ -38,7 +38,10 @@ from mmbench.tables.sheet import Sheet
 
 
 def generic(sheet: Sheet) -> Table:
-    """Return accuracies, or error counts if only these are published, and CPU seconds."""
+    """Return the requested metrics and CPU seconds.
+
+    By default, accuracies are shown, or error counts if only error counts are published.
+    """
     if sheet.metrics:
         title, blocks = ", ".join(map(label, sheet.metrics)), [*grids(sheet), by_stage(sheet)]
         return compose(sheet, title, blocks, *definitions(sheet), metric=sheet.metrics[0])

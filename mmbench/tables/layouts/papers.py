@@ -62,7 +62,7 @@ MMRM_SIZES = ("train", "test", "features", "classes")
 
 
 def mmrm_errors(sheet: Sheet) -> list[Grid]:
-    """Return the errors with the sizes of the data, and ties and CPU seconds."""
+    """Return a block of errors and data sizes, and a block of ties and CPU seconds."""
 
     def write(row: Row) -> str:
         return f"{measured_text(row)} / {published_text(row)}"
@@ -100,7 +100,7 @@ def _ties_and_seconds(sheet: Sheet) -> Grid:
 
 
 def rmm_rates(sheet: Sheet) -> list[Grid]:
-    """Return error rates in place of accuracies."""
+    """Return error rates (%), which are 100 minus the accuracies."""
 
     def rates(row: Row) -> Row:
         values = (row.measured, row.published)
@@ -112,12 +112,16 @@ def rmm_rates(sheet: Sheet) -> list[Grid]:
 
 # -- M4 ----------------------------------------------------------------------------------------
 
-#: Quantiles of the draws at the two ends of the range in table I.
+#: Quantiles of the accuracies of the draws, the two ends of the range in table I.
 RANGE = (0.05, 0.95)
 
 
 def m4_draws(sheet: Sheet) -> list[Grid]:
-    """Return four rows per toy set: mean, range of 90 % of the draws, published, percentile."""
+    """Return four rows per toy set.
+
+    The rows are the mean accuracy, the range of 90 % of the draws, the published accuracy, and the
+    percentile of the published accuracy among the draws.
+    """
 
     def mean(row: Row) -> str:
         return sheet.marked(measured_text(row, 1, sd=True), row)
@@ -149,7 +153,7 @@ def percentile(draws: Sequence[float], value: float) -> float:
     return float(100 * ((printed < value).mean() + 0.5 * np.isclose(printed, value).mean()))
 
 
-#: Data sets on which the M4 paper's text calls the M4 significantly better than SVM and MPM.
+#: Data sets on which the M4 is significantly better than SVM and MPM, according to the M4 paper.
 SIGNIFICANT = {
     "linear": ("breast_wisconsin", "ionosphere", "sonar", "vote", "heart"),
     "rbf": ("breast_wisconsin", "ionosphere", "vote", "heart"),
@@ -162,7 +166,7 @@ def _best(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
 
 def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
-    """Yield two blocks per kernel: accuracies with the count of best results, and tests."""
+    """Yield two blocks per kernel: accuracies with the number of best results, and tests."""
     grids = paired(sheet, caption="{}", count=_best)
     for grid, kernel in zip(grids, sheet.kernels, strict=True):
         yield grid
@@ -173,8 +177,8 @@ def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
 def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
     """Return mean differences over splits, and p-values of two paired t-tests.
 
-    The paper's test is taken to be the plain t-test; the second test is corrected for training rows
-    that splits share (Nadeau and Bengio 2003).
+    The first test is the uncorrected t-test, which the paper seems to use. The second test is
+    corrected for training rows that splits share (Nadeau and Bengio 2003).
     """
     others = [machine for machine in sheet.machines if machine != "m4"]
     m4 = sheet.label("m4")
@@ -205,9 +209,9 @@ def mamc_accuracies(sheet: Sheet) -> list[Grid]:
 
 
 def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """Return three rows of counts: average, best/worst, and win/tie/loss of MAMC_bs.
+    """Return three rows: average, numbers of best and worst results, and comparisons with MAMC_bs.
 
-    Measured and published results are counted by the rules of the paper, with Welch's t-test at
+    Wins, ties and losses of MAMC_bs are counted by the rules of the paper, with Welch's t-test at
     the 95 % level.
     """
     means = side["mean"].dropna(how="all")
@@ -232,7 +236,7 @@ def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
 
 def _mamc_sizes(sheet: Sheet) -> Grid:
-    """Return table 1 of the paper: features, rows per split, and measured and published splits."""
+    """Return table 1 of the paper: numbers of features, of rows per split, and of splits."""
     ours = {key.dataset: len(cell.counted) for key, cell in sheet.cells.items() if cell.counted}
     theirs = {row["dataset"]: row["n_splits"] for row in published_rows("mamc_table1")}
     rows = []
@@ -246,11 +250,11 @@ def _mamc_sizes(sheet: Sheet) -> Grid:
 
 
 def mamc_times(sheet: Sheet) -> list[Grid]:
-    """Return CPU seconds and, in a second block, their ratios to the MAMC's.
+    """Return a block of CPU seconds, and a block of their ratios to the CPU seconds of the MAMC.
 
-    The paper used another computer and program, so that only the ratios can be compared.
+    Only the ratios can be compared with the paper, which used another computer and program.
     """
-    # Published ratios are shown if the MAMC itself was not run.
+    # The MAMC is included even if it was not run, since published ratios need its published times.
     names = list(dict.fromkeys((*sheet.machines, "mamc")))
     known = (p for p in sheet.published if p["metric"] == "seconds" and p["value"] is not None)
     printed = {(p["dataset"], p["machine"]): p["value"] for p in known}
@@ -268,7 +272,7 @@ def mamc_times(sheet: Sheet) -> list[Grid]:
         return Grid(sheet.columns("data", group=caption), rows, caption)
 
     grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
-    # The published counts are shown as printed, because some published times are lost.
+    # Some published times are lost, so the published counts are not computed from times.
     values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
     counts, texts = best_and_worst(-seconds[0][sheet.machines], decimals=None), []
     for m in sheet.machines:
@@ -287,12 +291,15 @@ def _ratio_text(ratio: float) -> str:
 
 
 def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
-    """Return accuracies with the number of wins of the F-SVM, and training times."""
+    """Return blocks of accuracies with the number of wins of the F-SVM, and of training times."""
     return [*paired(sheet, caption="Accuracy. {}", decimals=2, count=_wins), *fsvm_times(sheet)]
 
 
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """Return the number of data sets on which the rounded mean of the F-SVM is larger."""
+    """Return, per machine, the number of data sets on which the F-SVM has the larger rounded mean.
+
+    The texts also state the number of data sets with results of both machines.
+    """
     means = side["mean"].map(lambda mean: round(mean, 2))
     ours = means["fsvm"] if "fsvm" in means else pd.Series(np.nan, means.index)
     better, known = means.lt(ours, axis=0).sum(), means.notna()[ours.notna()].sum()
@@ -302,9 +309,9 @@ def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
 
 def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
-    """Return the training time in ms with the selected parameters, one block per kernel.
+    """Yield one block per kernel with the training times in ms, with the selected parameters.
 
-    Cells of the published table whose time is lost are marked.
+    A cell is marked if the published time is lost.
     """
     times = (row for row in sheet.published if row["metric"] == "seconds")
     lost = {(row["dataset"], row["machine"]) for row in times if row["value"] is None}
@@ -324,7 +331,7 @@ def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
 
 
 def fsvm_sizes(sheet: Sheet) -> list[Grid]:
-    """Return rows, classes and features of the data sets, of the cards and as published."""
+    """Return the numbers of rows, classes and features, from the cards and as published."""
     from mmbench.datasets import card_names, load_card
 
     printed = {(row["dataset"], row["metric"]): row["value"] for row in sheet.published}
@@ -341,7 +348,7 @@ def fsvm_sizes(sheet: Sheet) -> list[Grid]:
 
 
 def fsvm_rounds(sheet: Sheet) -> list[Grid]:
-    """Return the distances from the optimal objective, and accuracies."""
+    """Return blocks of accuracies and of relative distances from the optimal objective."""
     rows = []
     for place in sheet.places:
         texts = [_objective_text(sheet, place, machine) for machine in sheet.machines]
@@ -359,12 +366,13 @@ def fsvm_rounds(sheet: Sheet) -> list[Grid]:
 def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     """Return mean and maximum of ``(F - F*) / F*`` in per cent over the common splits.
 
-    F* is the objective of `fsvm_opt`. For `fsvm_opt`, the gap to its lower bound is returned.
+    F is the objective of the machine, and F* the objective of `fsvm_opt`. For `fsvm_opt`, F* is its
+    lower bound.
     """
     ours, optima = (sheet.per_pair(place._replace(machine=m)) for m in (machine, "fsvm_opt"))
     values = []
     for split in sorted(ours.keys() & optima.keys()):
-        # All pairs of classes share one matrix M and one objective, stored in each certificate.
+        # All pairs of classes share the matrix M and the objective, stored in each certificate.
         at, optimum = ours[split][0]["objective"], optima[split][0]["objective"]
         low = optima[split][0]["bound"] if machine == "fsvm_opt" else optimum
         if None not in (at, low) and optimum:

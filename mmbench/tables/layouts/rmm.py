@@ -1,11 +1,12 @@
 """Tables of the RMM paper: errors on digits, and figure 2 as a table of training times.
 
-The paper reports single runs on digits. If an experiment repeats the selection with other seeds,
-the run with the first seed is shown as the single run, and the mean over seeds in the next row.
+The paper reports single runs on digits. If an experiment repeats the selection with several seeds,
+the run with the first seed is shown as the single run, followed by the mean over seeds.
 
-The certificate of an RMM holds separate CPU times for the Gram matrix, for the SVM that determines
-theta, and for the RMM itself. The last row of a block of times shows the exponent of the number of
-training rows n, fitted by least squares to the logarithms.
+The certificate of an RMM contains separate CPU times for the Gram matrix, for the SVM that
+determines theta, and for the RMM itself. The time is assumed to be proportional to a power of the
+number n of training rows. The last row of a block of times shows the exponent, fitted by least
+squares to the logarithms.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ def digits(sheet: Sheet) -> list[Grid]:
 
 
 def _errors(sheet: Sheet) -> Grid:
-    """Return the rows of each machine: measured, or single run and mean; and published."""
+    """Return the measured and the published errors of each machine.
+
+    With several seeds, the measured errors are a row for the single run and a row for the mean.
+    """
     rows = []
     for dataset, machine in product(sheet.datasets, sheet.machines):
         keys = _keys(sheet, dataset, machine)
@@ -86,7 +90,7 @@ def _errors(sheet: Sheet) -> Grid:
 
 
 def _mcnemar(sheet: Sheet) -> Grid:
-    """Return McNemar's test of RMM and SVM in the single run, per data set and kernel."""
+    """Return McNemar's test of RMM against SVM in the single run, per data set and kernel."""
 
     def text(key: Key) -> str:
         ours, theirs = (sheet.hits(key._replace(machine=m), FIRST) for m in ("rmm", "svm"))
@@ -126,17 +130,17 @@ def _keys(sheet: Sheet, dataset: str, machine: str) -> list[Key]:
 # -- figure 2 ----------------------------------------------------------------------------------
 
 SVM, GRAM = "svm", "Gram matrix"
-#: Suffix of the label of an RMM without a warm start at the SVM's solution.
+#: Suffix of the label of an RMM that does not start at the SVM's solution.
 COLD = ", cold"
 
 
 def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
     """Return two data frames of CPU seconds: without the Gram matrix, and of whole trainings.
 
-    Both data frames have one row per training size and one column per machine; the second frame
-    starts with the column `GRAM`. Each RMM computes the Gram matrix and trains the SVM on the same
-    rows; the times of the Gram matrix and of the SVM are means over the RMMs. The time of an RMM
-    includes its SVM in the second frame only.
+    Both data frames have one row per training size and one column per machine; the first column of
+    the second frame is `GRAM`. Each RMM computes the Gram matrix and trains the SVM on the same
+    rows, so the times of the Gram matrix and of the SVM are means over the RMMs. The time of an RMM
+    includes the time of its SVM only in the second frame.
     """
     import pandas as pd
 
@@ -166,10 +170,11 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
 
 
 def exponent(curve: pd.Series) -> str:
-    """Return the exponent of n in the CPU seconds with its standard error; empty for one size.
+    """Return the exponent of n in the CPU seconds with its standard error, as text.
 
-    `curve` are the CPU seconds by training size. The exponent is the slope of the least-squares
-    line through (log n, log seconds); two sizes have no standard error.
+    `curve` contains the CPU seconds by training size n. The exponent is the slope of the
+    least-squares line through the points (log n, log seconds). With two sizes there is no standard
+    error; with one size, the text is empty.
 
     Examples
     --------
@@ -189,7 +194,10 @@ def exponent(curve: pd.Series) -> str:
 
 
 def times(sheet: Sheet) -> Iterator[Grid]:
-    """Yield blocks of CPU seconds with errors, of ratios to the SVM, and of whole trainings."""
+    """Yield three blocks per data set and kernel.
+
+    The blocks show CPU seconds with errors, ratios to the SVM, and CPU seconds of whole trainings.
+    """
     for base in dict.fromkeys(place._replace(size=None) for place in sheet.places):
         yield from _times_of(sheet, base)
 
@@ -231,5 +239,5 @@ def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
 
 
 def _seconds_text(value: float, text: str = "") -> str:
-    """Return `text`, by default three significant digits, as some trainings take milliseconds."""
+    """Return `text` or, by default, the seconds with three significant digits."""
     return NOTHING if np.isnan(value) else text or f"{value:.3g}"

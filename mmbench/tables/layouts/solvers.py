@@ -1,7 +1,7 @@
 """Solvers of the same problems: objectives, certificates, CPU time and status of each solver.
 
-Columns with the same machine and the same parameters except `solver` solve the same problem on each
-split. An objective is compared with the lowest objective of these columns.
+Columns whose machine and parameters differ only in `solver` solve the same problem on each split.
+An objective is compared with the lowest objective of these columns.
 """
 
 from __future__ import annotations
