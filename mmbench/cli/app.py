@@ -1,9 +1,9 @@
 """The commands of the command line: their options, calls and printed output.
 
-The exit code is 0 if all jobs are done. It is 1 if a job failed (the results of the other jobs are
-stored), 2 if the input was not valid (one line gives the reason), and 130 if the run was
-interrupted. Each command imports the modules that it needs when it is called, so that ``mmbench
---help`` does not wait for the import of scikit-learn.
+The exit code is 0 if all jobs are done. The exit code is 1 if a job failed; the results of the
+other jobs are stored. The exit code is 2 if the input was not valid; one line gives the reason.
+After an interruption it is 130. Each command imports the modules that it needs when it is called,
+so that ``mmbench --help`` does not wait for the import of scikit-learn.
 """
 
 import errno

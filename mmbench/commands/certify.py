@@ -217,7 +217,7 @@ def _validated(
 
 
 def _check_objectives(fits: Sequence[Any], objectives: Iterable[float]) -> None:
-    """Raise UserError unless a machine of mmbench has the objectives of its training."""
+    """Raise UserError if a machine of mmbench does not have the objectives of its training."""
     for fit, objective in zip(fits, objectives, strict=True):
         if not np.isclose(objective, fit.objective, rtol=OBJECTIVE_TOLERANCE, atol=1e-12):
             raise UserError(

@@ -60,8 +60,8 @@ def refit(
     Notes
     -----
     The expected accuracy was measured on splits whose training parts had fewer rows and separately
-    selected parameters. It is slightly too high for the best column, since this column was selected
-    by its accuracy.
+    selected parameters. The expected accuracy of the best column is slightly too high, since the
+    column was selected by its accuracy.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The schema of an experiment's YAML file: keys, types and ranges.
 
 This module checks each value by itself; the module `checks` compares the values with the
-declarations of machines, data sets and layouts. Neither module reads data.
+declarations of machines, data sets and layouts. These two modules do not read data.
 """
 
 from __future__ import annotations
@@ -161,8 +161,9 @@ class Select(Strict):
     """Inner model selection: by folds, by random splits, or by the rows that max_train leaves out.
 
     The grid point with the best ``metric`` is selected. ``validation: test`` selects by the
-    accuracy on the test part. This leaks test data, which every table states; it measures the
-    optimistic bias of published results with the same leak.
+    accuracy on the test part. A selection by test data makes results optimistic, and every table
+    states that test data were used. The option serves to measure the bias of published results that
+    were selected in this way.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -346,7 +347,8 @@ class Config(Strict):
     def kernels_of(self, column: str) -> list[str]:
         """Return the kernels that the machine of a column runs with.
 
-        An estimator of another package has no kernel. It is run once, under the first kernel.
+        An estimator of another package has no kernel. Such an estimator is run once, with the first
+        kernel in its key.
         """
         entry = self.machines[column]
         kernels = entry.kernel or self.kernel

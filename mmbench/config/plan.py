@@ -39,8 +39,8 @@ def plan(
     """Return the jobs, ordered by data set, kernel, degree, training size, split and machine.
 
     A parent comes before its children, or is a job of the experiment that ``parameters_from``
-    names. The keys of the jobs are unique. If a card lacks the hash of the data, the data are
-    downloaded to compute the hash, unless `allow_network` is false.
+    names. The keys of the jobs are unique. If a card lacks the hash of the data and `allow_network`
+    is true, the data are downloaded to compute the hash.
     """
     places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []

@@ -28,9 +28,9 @@ MAX_VALUES = 2
 def smoke(config: Config) -> Config:
     """Return the smoke version of an experiment.
 
-    It has at most 2 splits, 2 inner folds and 2 values per axis, only the first degree, and a
-    stratified subset of 500 training rows, or of 250 and 500 if there are several training sizes.
-    All test rows are kept.
+    The smoke version has at most 2 splits, 2 inner folds, 2 values per axis and 1 degree. The
+    training rows are a stratified subset of 500 rows, or of 250 and of 500 rows if the experiment
+    has several training sizes. All test rows are kept.
     """
     select, given = config.select, config.parameters_from
     folds = None if select.ref.folds is None else min(select.ref.folds, MAX_FOLDS)

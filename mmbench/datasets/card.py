@@ -136,7 +136,8 @@ class Source(_Strict):
 
     #: Kind of source. Files of the kind ``files`` have known hashes and may be in the store or in a
     #: mirror. Downloads of the kinds ``url``, ``openml`` and ``sklearn`` have no known hash, since
-    #: servers re-encode files. They are parsed, compared with the card and stored as arrays.
+    #: servers re-encode files. Such downloads are parsed, compared with the card and stored as
+    #: arrays.
     kind: Literal["files", "url", "openml", "sklearn", "keel", "generator"]
     files: list[CardFile] = []
     urls: list[str] = []

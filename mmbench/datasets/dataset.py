@@ -71,8 +71,8 @@ class DatasetRef:
 #: Row numbers of a split: (training rows, test rows).
 Rows = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: Number of rows that are converted to float64 and hashed at a time. This bounds the memory for
-#: images, which are stored as bytes.
+#: Number of rows that are converted to float64 and hashed at a time. Images are stored as bytes,
+#: and a conversion of all rows would need eight times their memory.
 HASH_ROWS = 4096
 
 

@@ -65,7 +65,7 @@ def evaluate(
 
 
 def rounded(decisions: NDArray) -> NDArray:
-    """Return decision values as float32, unless rounding changes a sign or makes values equal.
+    """Return decision values as float32 if rounding changes no sign and makes no values equal.
 
     Examples
     --------

@@ -23,8 +23,8 @@ from mmbench import machines
 #: Parameters of the execution of a fit; the runner or the job's seed sets them.
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
-#: Parameters of `predict` and `decision_function`. They do not change a record, which contains the
-#: decision values of all pairs.
+#: Parameters of `predict` and `decision_function`. Records do not depend on these parameters, since
+#: a record contains the decision values of all pairs.
 PREDICTION = {"break_ties", "decision_function_shape"}
 
 #: Parameters that were added after the first records, with the values that do not change a fit.

@@ -147,8 +147,8 @@ class Kernel:
 def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray:
     """Replace inner products by squared distances, in place, in chunks that fit in the cache.
 
-    Distances of close rows are computed again from differences of the rows, unless `gamma` is so
-    small that their rounding errors do not matter.
+    Distances of close rows are computed again from differences of the rows. This step is omitted if
+    `gamma` is so small that the rounding errors of distances do not matter.
     """
     squares, others = row_squares(X), row_squares(Z)
     largest = float(squares.max(initial=0)) + float(others.max(initial=0))

@@ -56,7 +56,7 @@ PRECOMPUTED = "precomputed"
 #: tolerance exceeds float32 rounding errors.
 SYMMETRY = 1e-6
 
-#: Tolerance for negative eigenvalues, relative to the trace. It exceeds float32 rounding errors.
+#: Tolerance for negative eigenvalues, relative to the trace; larger than float32 rounding errors.
 ROUNDING_SHARE = 1e-6
 
 

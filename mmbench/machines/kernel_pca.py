@@ -37,8 +37,8 @@ ROWS_PER_FEATURE = 2
 PARTIAL_SHARE = 0.25
 
 #: The Lanczos method is used if the number of rows is at least LANCZOS_ROWS, and if the number of
-#: requested components is at most LANCZOS_SHARE times the number of rows. It is then 2 to 40 times
-#: as fast as a reduction of the whole matrix (`benchmarks/routes.py`).
+#: requested components is at most LANCZOS_SHARE times the number of rows. In this range it is 2 to
+#: 40 times as fast as a reduction of the whole matrix (`benchmarks/routes.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 

@@ -35,9 +35,9 @@ the coordinates of the decomposition Sigma is diagonal, and so is ``((1-D) I + D
 
 With many rows the inverse takes most of the time: 86 % at 3000 rows (50 normal features, rbf,
 gamma = 0.02, D = 0.9). A working set of m rows would need a Cholesky factor (n^3/3 operations) and
-m columns of the matrix (``n^2 m + n m^2`` operations). This is half of the n^3 operations of the
-inverse only if m is below 15 % of n. In this example 75 % of the rows are support vectors, so no
-working set is used.
+m columns of the matrix (``n^2 m + n m^2`` operations). If m is above 15 % of n, these operations
+are more than half of the n^3 operations of the inverse. In this example 75 % of the rows are
+support vectors, so no working set is used.
 
 References
 ----------

@@ -253,7 +253,7 @@ def _silence() -> None:
 
 
 def _check_greeting(address: str) -> None:
-    """Raise UserError unless the server at a TCP address sends the greeting of a Dask scheduler.
+    """Raise UserError if the server at a TCP address is not a Dask scheduler, by its first message.
 
     A scheduler sends its first message without a request. If another server sends a part of a
     message, Dask waits for the rest without a time limit.

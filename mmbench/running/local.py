@@ -216,9 +216,9 @@ def _search_path() -> tuple[list[str], list[str]]:
     """Return PYTHONPATH of a worker, and the folders that it appends to its search path.
 
     The current folder is appended, since a file ``random.py`` in a folder that comes first would
-    replace the module of the standard library. It is not added to PYTHONPATH, since a file
-    ``sitecustomize.py`` would then run at the start. The current folder keeps its position if it is
-    in PYTHONPATH or contains the package mmbench.
+    replace the module of the standard library. The current folder is not added to PYTHONPATH, since
+    a file ``sitecustomize.py`` in this folder would run at the start of the worker. The current
+    folder keeps its position if it is in PYTHONPATH or contains the package mmbench.
     """
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]

@@ -131,6 +131,7 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
 def budget_bytes(share: float = 1.0) -> float:
     """Return the memory that this process may use, in bytes.
 
-    This is the memory in use by the process plus a fraction `share` of the usable free memory.
+    The memory is the sum of the memory in use by the process and a fraction `share` of the usable
+    free memory.
     """
     return private_bytes() + USABLE_SHARE * share * available_bytes()

@@ -111,8 +111,8 @@ def inner_splits(
 ) -> Splits:
     """Return (training rows, validation rows) of each stratified split; see `SearchRows`.
 
-    Raises ValueError unless exactly one of `folds` and `split` is given, or if the smallest class
-    has fewer rows than there are folds.
+    Raises ValueError if none or both of `folds` and `split` are given, or if the smallest class has
+    fewer rows than there are folds.
     """
     if (folds is None) == (split is None):
         raise ValueError("selection needs either folds or split")

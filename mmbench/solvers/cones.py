@@ -6,8 +6,8 @@ Q^m is the second-order cone: the first entry is at least the norm of the other 
 the cone of positive semidefinite k x k matrices. A matrix is stored as the columns of its upper
 triangle, with off-diagonal entries multiplied by sqrt(2).
 
-ECOS checks solutions of Clarabel. It is licensed under the GPL and has no wheels for Python 3.13
-and later, and is therefore an optional dependency.
+ECOS checks solutions of Clarabel. ECOS is an optional dependency, since it is licensed under the
+GPL and has no wheels for Python 3.13 and later.
 """
 
 from dataclasses import dataclass

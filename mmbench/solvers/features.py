@@ -172,8 +172,8 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     """Return feasible multipliers with ``Z'u`` close to w.
 
     Multipliers near a knot are set to the knot. The other multipliers are then changed by a least
-    squares problem, so that ``Z'u`` remains close to w. This is necessary if the multipliers are
-    large and w is short: rounding alone would then change w.
+    squares problem, so that ``Z'u`` remains close to w. Without these changes, the rounding of
+    large multipliers would change a short w.
     """
     rows, u, w = dual.gram, end.u, end.w
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
@@ -268,8 +268,8 @@ def _on_slopes(
 
     `part` contains the free rows, `w` is the contribution of the other rows to the weights, and
     `total` is the sum of the returned u. Iterative refinement continues while the residual exceeds
-    SLOPE_TOLERANCE and decreases. It is needed for long rows and large multipliers; w is then more
-    accurate than u.
+    SLOPE_TOLERANCE and decreases. Refinement is necessary for long rows and large multipliers; w is
+    then more accurate than u.
     """
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf
     for refinements in range(MAX_REFINEMENTS):

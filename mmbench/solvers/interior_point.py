@@ -146,7 +146,7 @@ class HingeInteriorPoint:
         self.margin_cost = 1.0 - y * offset
         n_positive, s = int((y > 0).sum()), C / np.max(C) * np.ones(len(y))
         # The initial w is a multiple of the difference of the class means. The decisions at the
-        # means are 1 and -1, unless w must be shorter to keep all multipliers below C / 2.
+        # means are 1 and -1; w is shortened if a multiplier exceeds C / 2.
         if a is None:
             a = s / np.where(y > 0, s[y > 0].sum(), s[y < 0].sum())
             norm = max(self._norm(rows.T @ (y * a)), 1e-300)

@@ -167,7 +167,8 @@ def paired(
     If `caption` is given, there is one block per kernel, and the name of the kernel replaces
     ``{}``. `change` is applied to the rows of the long table, and the results are formatted by
     `measured_text` with the arguments `decimals` and `sd`. `count` returns texts by heading for
-    measured or published results. They are added below, in two rows per heading.
+    measured or published results. These texts are added at the end of the block, in two rows per
+    heading.
     """
 
     def measured(row: Row) -> str:

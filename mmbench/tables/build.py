@@ -34,13 +34,13 @@ def draw_tables(
 ) -> str:
     """Return the tables of some experiments, with measured values beside published values.
 
-    The stored Markdown text of a reference table is returned unchanged, unless another format,
-    layout or metric is requested. The format ``csv`` is the long table and does not depend on the
-    layout. `layout` and `metrics` replace the values in the configurations. If the layout of an
-    experiment shows only accuracies, the generic layout is used for other `metrics`. If `bold` is
-    true, the best machines are printed in bold, see `embolden`. `say` is called with a message for
-    each experiment that the layout cannot show. Raises UserError if the layout is unknown, or if
-    the layout cannot show any of the experiments.
+    If no other format, layout or metric is requested, the stored Markdown text of a reference table
+    is returned unchanged. The format ``csv`` is the long table and does not depend on the layout.
+    `layout` and `metrics` replace the values in the configurations. If the layout of an experiment
+    shows only accuracies, the generic layout is used for other `metrics`. If `bold` is true, the
+    best machines are printed in bold, see `embolden`. `say` is called with a message for each
+    experiment that the layout cannot show. Raises UserError if the layout is unknown, or if the
+    layout cannot show any of the experiments.
     """
     if fmt == "csv":
         return to_csv(each(lambda item: sheet_of(item, layout, metrics), experiments, say))

@@ -450,9 +450,9 @@ def long_table(
 def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Return rows as a long table with the marks of the comparison with published values.
 
-    The mark is `OUT_OF_BAND` if the published value lies outside the band. It is `ALL_IN_BAND` if
-    the published values of all machines for the data set, kernel and metric lie in the band; the
-    comparison then does not distinguish the machines. Otherwise the mark is `IN_BAND`.
+    The mark is `OUT_OF_BAND` if the published value lies outside the band. If the published values
+    of all machines for the data set, kernel and metric lie in the band, the mark is `ALL_IN_BAND`,
+    since the comparison does not distinguish the machines. Otherwise the mark is `IN_BAND`.
     """
     import pandas as pd
 
@@ -606,8 +606,9 @@ def _place(row: Row) -> tuple[Key, str]:
 def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
     """Count the published differences between two machines, and the reproduced differences.
 
-    The noise level is two standard errors of the difference of the two measured means. It is used
-    for published differences too, because papers seldom state the meaning of their uncertainties.
+    The noise level is two standard errors of the difference of the two measured means. The same
+    noise level is used for published differences, since papers seldom state the meaning of their
+    uncertainties.
 
     The first result is the number of published differences above the noise level. The second result
     is the number of these differences that have the same sign in the measurements. The third result

@@ -36,8 +36,9 @@ REFERENCE = "reference"
 #: Columns of the table of test rows.
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
-#: Function that plans the experiment in a folder. It uses the configuration in the folder, or the
-#: configuration with the folder's name, and returns None if there is no valid configuration.
+#: Function that plans the experiment in a folder. The function uses the configuration in the
+#: folder, or the configuration with the folder's name, and returns None if there is no valid
+#: configuration.
 Replan = Callable[[Path], Plan | None]
 
 
@@ -306,8 +307,8 @@ def each(
 def folders_in(path: Path) -> list[Path]:
     """Return the folders of experiments below `path`, or `path` if it contains an experiment.
 
-    If there are no experiments, the folders of reference tables are returned. The path "reference"
-    means the tables distributed with mmbench, unless a folder of this name exists.
+    If there are no experiments, the folders of reference tables are returned. If there is no folder
+    "reference", this path means the tables distributed with mmbench.
 
     Raises UserError if `path` is not a folder, or has neither experiments nor reference tables.
     """

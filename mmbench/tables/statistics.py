@@ -176,8 +176,9 @@ def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, t
     """Count the data sets on which each machine has the largest, and the smallest mean.
 
     `means` has one row per data set and one column per machine; rows with missing means are not
-    counted. Means are first rounded to `decimals`, unless `decimals` is None. All machines with the
-    largest or smallest mean are counted. The result is empty if no row is complete.
+    counted. If `decimals` is not None, means are first rounded to this number of decimals. All
+    machines with the largest or smallest mean are counted. The result is empty if no row is
+    complete.
     """
     printed = means.dropna()
     if decimals is not None:

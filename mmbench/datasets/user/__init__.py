@@ -23,8 +23,8 @@ from mmbench.datasets.user.options import FileOptions as FileOptions
 from mmbench.datasets.user.options import UserTable as UserTable
 from mmbench.errors import UserError, converted
 
-#: Version of the functions that read tables, part of the hash of a user's data. It must be
-#: increased if a table is read as other values than before.
+#: Version of the functions that read tables, part of the hash of a user's data. The version must be
+#: increased if the functions read other values from a table than before.
 READER = 2
 
 
@@ -39,7 +39,7 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
             digest = hashlib.sha256(content.encode())
         else:
             path, _, ignored = _file(ref, places)
-            first_bytes(path)  # raises ValueError unless the path is a readable regular file
+            first_bytes(path)  # raises ValueError if the path is not a readable regular file
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256")
             digest.update(f"\nignored {ignored}".encode())

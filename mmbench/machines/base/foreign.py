@@ -147,7 +147,7 @@ class ForeignClassifier:
                 return signs[:, None]
             magnitude = np.abs(scores[:, 1] - scores[:, 0]) / 2
             return (signs * np.maximum(magnitude, np.finfo(np.float32).tiny))[:, None]
-        # the second class of a pair gets the vote unless the first class is predicted
+        # if the first class of a pair is not predicted, the second class gets the vote
         pairs = class_pairs(len(self.classes_))
         return np.column_stack([np.where(predicted == low, -1.0, 1.0) for low, _ in pairs])
 

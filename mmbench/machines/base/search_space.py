@@ -126,8 +126,8 @@ def _own_groups(root: Path) -> Iterator[Path]:
             yield from (base / group for group in (relative, *relative.parents))
 
 
-#: Memory footprint of the reference linear program, in units of one Gram matrix. It consists of two
-#: copies of the dense matrix in sparse format (12 bytes per number) and the solver's factors.
+#: Memory footprint of the reference linear program, in units of one Gram matrix. The program needs
+#: two copies of the dense matrix in sparse format (12 bytes per number), and the solver's factors.
 REFERENCE_GRAMS = 8
 
 #: Solvers of other packages that need the whole Gram matrix, even if the machine can train in

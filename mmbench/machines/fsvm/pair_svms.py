@@ -43,9 +43,9 @@ SEARCH_TOL = 1e-4
 #: Ringnorm). The last constant is the minimum number of rows per component for the interior point.
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
 
-#: The interior point replaces pairwise steps that do not converge. It replaces them after
-#: STEPS_PER_ROW steps per row if the tolerance is below `SEARCH_TOL` and the pair has at least
-#: FEWER_INTERIOR_ROWS rows, otherwise after STEPS_BEFORE_INTERIOR steps.
+#: The interior point replaces pairwise steps that do not converge within a number of steps. If the
+#: tolerance is below `SEARCH_TOL` and the pair has at least FEWER_INTERIOR_ROWS rows, this number
+#: is STEPS_PER_ROW per row, otherwise STEPS_BEFORE_INTERIOR.
 FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
 
 
@@ -212,9 +212,9 @@ def _attempts(
 ) -> Iterator[PiecewiseSolution]:
     """Yield the solutions of several algorithms in turn.
 
-    The first algorithm is an active-set method, if there is a warm start. The next algorithms are
-    pairwise steps, unless the pair has many rows, and the interior point. The last algorithm takes
-    pairwise steps until the gap is small enough.
+    The algorithms are an active-set method (if there is a warm start), pairwise steps (if the pair
+    has few rows), and the interior point. The last algorithm takes pairwise steps until the gap is
+    small enough.
     """
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
@@ -257,9 +257,9 @@ def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
         max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
 
     The norm is the spectral norm, and Q has one column ``q = sum_i a_i t_i z_i`` per pair. The
-    multipliers of SVMs with penalty C satisfy the first two constraints. They are multiplied by a
-    factor of at most 1 so that they satisfy the last constraint too. `total` is their sum before
-    scaling.
+    multipliers of SVMs with penalty C satisfy the first two constraints. The multipliers are
+    multiplied by a factor of at most 1, so that they also satisfy the last constraint. `total` is
+    the sum of the multipliers before this scaling.
     """
     scaled = Q / np.sqrt(s)[:, None]
     size = np.linalg.norm(scaled, 2 if scaled.shape[1] > 1 else None)  # no SVD for one column

@@ -3,8 +3,8 @@
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),
     sx = ||Sx^{1/2} w||,  sy = ||Sy^{1/2} w||
 
-This program is the normalization "margin". Its constraints are (2), (3) of the paper with another
-b: for ``rho = 2/(sx + sy)``, ``rho sx = 1 + (sx - sy)/(sx + sy)``.
+This is the problem with the normalization "margin". Its constraints are (2), (3) of the paper with
+another b: for ``rho = 2/(sx + sy)``, ``rho sx = 1 + (sx - sy)/(sx + sy)``.
 
 With a reduction, one constraint on the class means with slack xi_m replaces the constraints of the
 removed points: ``w'(xm - ym) >= 2 - xi_m``.
@@ -111,12 +111,12 @@ class MarginProblem:
     def bound(self, a: NDArray, share: float = 0.0) -> float:
         """Return the largest dual value over all feasible multiples of the multipliers.
 
-        `a` contains the multipliers of the points. They are clipped to [0, C s_i], with the weights
-        s, and scaled so that both classes have the same sum. `share` is the multiplier of the
-        constraint on the class means, between 0 and ``removed * C``. Let ``v = sum a_i y_i z_i +
-        share delta``. If ``v = Dx p + Dy q`` with ``||p||, ||q|| <= 1``, then ``sum a + 2 share``
-        is a lower bound on the optimum. The condition is equivalent to ``v'w <= sx + sy`` for all
-        w.
+        `a` contains the multipliers of the points. These multipliers are clipped to [0, C s_i],
+        with the weights s, and scaled so that both classes have the same sum. `share` is the
+        multiplier of the constraint on the class means, between 0 and ``removed * C``. Let ``v =
+        sum a_i y_i z_i + share delta``. If ``v = Dx p + Dy q`` with ``||p||, ||q|| <= 1``, then
+        ``sum a + 2 share`` is a lower bound on the optimum. The condition is equivalent to ``v'w <=
+        sx + sy`` for all w.
         """
         a = balanced(a, self.y, self.C * self.weights)
         share = float(np.clip(share, 0.0, self.removed * self.C)) if self.removed else 0.0

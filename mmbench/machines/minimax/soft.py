@@ -91,9 +91,9 @@ def solve_hard(
 def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
     """Return the direction of the widest margin relative to the distance of the means.
 
-    The direction w is scaled to ``w'(xm - ym) = 1``. It is the solution of a linear program, since
-    the program "step" has no cones at rho = 0. The other results are the margin of w at the best b,
-    and whether a dual solution proves that the classes are not separable.
+    The direction w solves the program "step" at rho = 0, which is a linear program, since its cones
+    vanish. The scale of w is ``w'(xm - ym) = 1``. The other results are the margin of w at the best
+    b, and whether a dual solution proves that the classes are not separable.
     """
     program = step_program(problem, 0.0)
     used = np.setdiff1d(np.arange(len(program.cost)), program.scales)

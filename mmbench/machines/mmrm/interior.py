@@ -28,7 +28,7 @@ and their matrix is positive definite. The terms in theta cancel because of ``y'
 Without these terms, the matrix would be nearly singular along one direction, since b is free.
 Conjugate gradients remove the rounding errors of the Cholesky factor.
 
-`whole` factorises the Newton equations without elimination. This takes several times as long, but
+`whole` factorises the Newton equations without elimination, which takes several times as long, but
 does not square the condition number of A. For a smooth kernel and few features, the Gram matrix is
 nearly singular, and solutions of the reduced equations have no correct digits.
 
@@ -38,8 +38,8 @@ the unknowns are ``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du``:
 
     p + R S'q + g db = U'D^{-1/2} r,    S R'p - q = V'Theta^{1/2} r_u,    g'p = r_b.
 
-No n x n matrix is formed. Products like ``P'D^{-1}P`` are avoided: they would lose digits, since
-the entries of D and of Theta differ by many powers of ten.
+No n x n matrix is formed. The entries of D and of Theta differ by many powers of ten, so that
+products like ``P'D^{-1}P`` would lose digits; such products are avoided.
 
 References
 ----------

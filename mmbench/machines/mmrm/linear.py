@@ -83,9 +83,10 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
 def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
     """Solve a bounded program in orthonormal coordinates of its rows.
 
-    This is necessary if two columns differ by less than the tolerance of HiGHS. The machine is
-    affine invariant, so the optimum is the same in all coordinates. The coefficient limit applies
-    to the orthonormal coordinates; the value is recomputed in the coordinates of the features.
+    These coordinates are necessary if two columns differ by less than the tolerance of HiGHS. The
+    machine is affine invariant, so the optimum is the same in all coordinates. The coefficient
+    limit applies to the orthonormal coordinates; the value is recomputed in the coordinates of the
+    features.
     """
     Z = np.asarray(program.Z)
     _, spread, directions = svd(qr(Z, mode="r")[0], full_matrices=False)

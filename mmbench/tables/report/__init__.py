@@ -1,7 +1,7 @@
 """A static site of results: an overview, one page per experiment, and one page per table cell.
 
-The site works offline. It consists of pages rendered from `templates`, a style sheet and a script
-from `assets`, and the script of plotly, which draws the interactive pictures.
+The pages are rendered from `templates`; the style sheet and a script are in `assets`. The script of
+plotly draws the interactive pictures. The site can be read offline.
 """
 
 from collections.abc import Callable, Sequence

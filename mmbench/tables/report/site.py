@@ -97,7 +97,7 @@ def environment() -> Environment:
 
 
 def optional(value: float | None, form: str = "", nothing: str = "") -> Any:
-    """Format a number, unless `form` is empty; return `nothing` for None and NaN.
+    """Format a number, if `form` is not empty; return `nothing` for None and NaN.
 
     Examples
     --------
