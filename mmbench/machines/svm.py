@@ -57,6 +57,7 @@ from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import STORED_ROWS, BinaryModel, BinaryProblem, Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_size
 from mmbench.solvers.features import solve_in_features
+from mmbench.solvers.result import relative_gap
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.coordinates import solve_by_coordinates
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
@@ -419,11 +420,14 @@ def certified(
     """
     gap_tolerance = GAP_TOLERANCE_FACTOR * tol
     found = dual.constant_if_unresolved(state, tol, gap_tolerance)
-    unproven = found.gap > gap_tolerance and found.rounding > gap_tolerance * abs(found.bound)
+    # 1/2 u'Ku may be zero by rounding errors alone
+    objective = -found.bound or (found.rounding if found.u.any() else 0.0)
+    open_gap = relative_gap(objective, -found.value) > gap_tolerance
+    unproven = open_gap and found.rounding > gap_tolerance * objective
     reason = f"rounding errors of the dual value are up to {found.rounding:.0e}; scale the data"
     fit = Fit(
         status=found.status,
-        objective=-found.bound,
+        objective=objective,
         bound=0.0 - found.value,
         max_violation=found.violation,
         iterations=found.iterations,

@@ -78,6 +78,17 @@ def test_the_svm_of_long_separable_rows_has_a_hard_margin(scale):
         assert fit.objective * scale**2 == pytest.approx(hard, rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("power", [100, 120, 130, 140, 150])
+def test_an_optimal_svm_of_very_long_rows_has_the_objective_of_scaled_rows(power):
+    X, y = load_iris(return_X_y=True)
+    for own in (y < 2, y != 1):
+        hard = SVM(kernel="linear", C=math.inf).fit(X[own], y[own]).fits_[0].objective
+        (fit,) = SVM(kernel="linear").fit(10.0**power * X[own], y[own]).fits_
+        optimal = fit.objective * 10.0**power * 10.0**power == pytest.approx(hard, rel=1e-3)
+        assert optimal or fit.status is Status.INACCURATE
+
+
 @pytest.mark.parametrize("scale", [1e15, 1e20])
 def test_an_svm_whose_bound_is_lost_by_rounding_asks_to_scale_the_data(scale):
     """At the bound C the multipliers of overlapping classes must cancel to 30 digits and more."""
