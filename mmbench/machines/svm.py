@@ -151,8 +151,9 @@ class SVM(WeightedClassifier):
     )
     sparse_input = translation_invariant = True
     #: Version 2: pairwise steps use all rows; rows are no longer removed by shrinking. Version 3:
-    #: w = 0 is returned if its objective is not larger, which may occur with C below 1e-5.
-    version: ClassVar[int] = 3
+    #: w = 0 is returned if its objective is not larger, which may occur with C below 1e-5. Version
+    #: 4: smaller tolerances are tried before.
+    version: ClassVar[int] = 4
     #: Version 1 of ``linear``: exact solutions for many rows, which may change ties in a grid
     #: search. Version 2: exact solutions for few rows and for degenerate problems. Version 3:
     #: coordinate descent. Version 4: coordinate descent on many dense features, too. Version 5: the
@@ -266,9 +267,36 @@ def solve_dual(
 ) -> PiecewiseSolution:
     """Solve the dual of an SVM or an RMM by coordinate descent, in the feature space or by SMO.
 
-    `dual` contains the rows or the Gram matrix that `rows_or_gram` returns. If the first route ends
-    without an optimal solution, the next route continues, and the better solution is returned.
-    `start` is the solution, or its u, at a neighbouring grid point.
+    `dual` contains the rows or the Gram matrix that `rows_or_gram` returns. `start` is the
+    solution, or its u, at a neighbouring grid point. With a small C the gap may be small although
+    the objective at w is not smaller than at w = 0; smaller tolerances are then tried.
+    """
+    iterations = 0
+    for factor in TOLERANCE_FACTORS[::3]:
+        found = _solve(problem, dual, C, solver, factor * tol, gap_tolerance, start, B, cache_size)
+        iterations += found.iterations
+        closed = found.gap <= gap_tolerance and not time_is_up()
+        if not (closed and dual.no_better_than_zero(found)):
+            break
+        start = found
+    return replace(found, iterations=iterations)
+
+
+def _solve(
+    problem: BinaryProblem,
+    dual: PiecewiseQP,
+    C: float | NDArray,
+    solver: str,
+    tol: float,
+    gap_tolerance: float,
+    start: PiecewiseSolution | NDArray | None,
+    B: float | None,
+    cache_size: float | None,
+) -> PiecewiseSolution:
+    """Solve the dual by one route.
+
+    If this route ends without an optimal solution, the next route continues, and the better
+    solution is returned.
     """
     y, n = problem.y, len(problem.y)
     if by_coordinates(problem, solver):

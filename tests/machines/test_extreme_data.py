@@ -219,6 +219,20 @@ def test_with_a_tiny_C_no_solution_is_worse_than_a_constant_decision(machine, C)
     assert len(set(machine.set_params(kernel="linear").fit(X, y).decision_function(X))) == 1
 
 
+@pytest.mark.parametrize("machine", [SVM(), RMM(B=2), SigmaSVM()], ids=repr)
+@pytest.mark.parametrize("kernel", ["poly", "rbf"])
+def test_a_tiny_C_ranks_rows_if_w_is_better_than_zero(machine, kernel):
+    rng = np.random.default_rng(3)
+    y = rng.uniform(size=160) < 0.2
+    X = rng.normal(size=(160, 6)) + 0.3 * y[:, None]
+    for C in (1e-9, 1e-8):
+        machine.set_params(C=C, kernel=kernel, tol=1e-5).fit(X, y)
+        (fit,), decisions = machine.fits_, machine.decision_function(X)
+        assert fit.objective < 2 * C * y.sum()
+        exact = machine.set_params(tol=1e-12).fit(X, y).decision_function(X)
+        assert roc_auc_score(y, decisions) == pytest.approx(roc_auc_score(y, exact), abs=0.05)
+
+
 @pytest.mark.parametrize("solver", ["auto", "smo", "reference"])
 def test_with_a_small_C_and_equal_classes_decisions_rank_by_the_class_means(solver):
     rng = np.random.default_rng(0)

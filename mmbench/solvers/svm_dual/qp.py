@@ -191,32 +191,37 @@ class PiecewiseQP:
     def constant_if_unresolved(
         self, solution: PiecewiseSolution, tol: float, gap_tolerance: float
     ) -> PiecewiseSolution:
-        """Return w = 0 if w = 0 has no larger objective, or if the tolerance resolves no decision.
+        """Return w = 0 if the objective at w is not smaller, or decisions vary by less than `tol`.
 
         If multipliers cancel, the norm of w is of the size of the tolerance and its direction is
         arbitrary. A short w without cancellation, for example with a small C, remains unchanged.
         """
-        n, w = len(solution.u), solution.weights
-        least, b = self.constant_decision
-        of_bias = float(np.clip(solution.scale * solution.bias, -1, 1))
-        if (loss := self.loss(np.full(n, of_bias))) <= least:
-            least, b = loss, of_bias
-        zero = replace(
-            solution,
-            u=np.zeros(n),
-            decision=np.zeros(n),
-            bias=b,
-            scale=1.0,
-            bound=self.constant - least,
-            weights=None if w is None else np.zeros(len(w)),
-        )
-        if zero.bound >= solution.bound:
-            return zero
         root = np.sqrt(self.diagonal())
         # bound on decisions without cancellation
         size = float(np.abs(solution.u) @ root * root.max())
         unresolved = np.ptp(solution.f) <= UNRESOLVED_TOLERANCES * tol * min(1.0, size)
-        return zero if unresolved and zero.gap <= max(solution.gap, gap_tolerance) else solution
+        if not (unresolved or self.no_better_than_zero(solution)):
+            return solution
+        none, w = np.zeros(len(solution.u)), solution.weights
+        of_bias = float(np.clip(solution.scale * solution.bias, -1, 1))
+        decisions = (self.loss(none + of_bias), of_bias), self.constant_decision
+        loss, b = min(decisions, key=lambda each: each[0])
+        zero = replace(
+            solution,
+            u=none,
+            decision=none,
+            bias=b,
+            scale=1.0,
+            bound=self.constant - loss,
+            weights=None if w is None else np.zeros(len(w)),
+        )
+        return zero if zero.gap <= max(solution.gap, gap_tolerance) else solution
+
+    def no_better_than_zero(self, solution: PiecewiseSolution) -> bool:
+        """Whether the gap is open and the objective at w is not smaller than at w = 0."""
+        rounding = ROUNDING_FACTOR * np.sqrt(len(solution.u)) * np.finfo(float).eps
+        bound = self.constant - self.constant_decision[0]
+        return solution.gap > rounding and solution.bound <= bound + rounding * abs(bound)
 
     def inward(self, share: float) -> PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
