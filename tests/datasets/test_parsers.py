@@ -14,9 +14,10 @@ from mmbench.datasets.card import Expected
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch import Places, find
 from mmbench.datasets.fetch.locate import disagreement
-from mmbench.datasets.parsers import parse
+from mmbench.datasets.parsers import PARSERS
 from mmbench.datasets.parsers.images import describe
 from mmbench.datasets.parsers.text import read_bytes, to_labels
+from mmbench.errors import UserError
 
 #: What Unix's compress makes of `ROWS`.
 Z_FILE = bytes.fromhex("1f9d903158c8601146c10c16345888318850a18280030b1e4cb870a24388041952d4e810")
@@ -48,6 +49,14 @@ def test_a_damaged_z_file_is_refused(tmp_path: Path, data: bytes):
     path = tmp_path / "rows.data.Z"
     path.write_bytes(data)
     with pytest.raises(ValueError, match=r"rows\.data\.Z: damaged or cut short"):
+        read_bytes(path)
+
+
+def test_without_gzip_a_z_file_names_the_program(tmp_path: Path, monkeypatch):
+    path = tmp_path / "rows.data.Z"
+    path.write_bytes(Z_FILE)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match=r"rows\.data\.Z: .* needs the program gzip"):
         read_bytes(path)
 
 
@@ -94,7 +103,7 @@ def test_usps_in_libsvms_format_is_the_same_data(mirror: Path, tmp_path: Path):
         paths.append(path)
     source = next(s for s in card.sources if s.kind == "url")
     parser = card.parser_of(source)
-    data = parse(parser.name, paths, parser.options)
+    data = PARSERS[parser.name](paths, **parser.options)
     assert data.content_hash() == card.expect.content
 
 
@@ -107,14 +116,14 @@ def test_the_full_raetsch_collection_is_read(mirror: Path, tmp_path: Path):
     path = tmp_path / "benchmarks.mat"
     savemat(path, {"heart": {**entry, "train": order[:, :170], "test": order[:, 170:]}})
     card = load_card("ida_heart")
-    data = parse("ida_mat", [path], {"key": "heart"})
+    data = PARSERS["ida_mat"]([path], key="heart")
     assert disagreement(data, card.expected(card.sources[0])) is None
     assert np.array_equal(data.predefined[99][1], order[99, 170:] - 1)
     with pytest.raises(ValueError, match="no structure 'banana'"):
-        parse("ida_mat", [path], {"key": "banana"})
+        PARSERS["ida_mat"]([path], key="banana")
     path.write_bytes(b"no mat file" * 30)
     with pytest.raises(ValueError, match="no structure"):
-        parse("ida_mat", [path], {"key": "heart"})
+        PARSERS["ida_mat"]([path], key="heart")
 
 
 def test_mnist_from_openml_is_the_same_data(tmp_path: Path):
@@ -123,7 +132,7 @@ def test_mnist_from_openml_is_the_same_data(tmp_path: Path):
     path = tmp_path / "m.arff"
     path.write_text(arff + "0,255,1\n7,8,0\n")
     options = {**load_card("mnist").sources[1].parser.options, "n_train": 1, "target": "class"}
-    data = parse("arff", [path], options)
+    data = PARSERS["arff"]([path], **options)
     assert data.X.dtype == np.uint8
     assert data.X.tolist() == [[0, 255], [7, 8]]
     assert data.y.tolist() == [1, 0]
@@ -138,7 +147,7 @@ def test_openmls_names_of_values_become_the_cards(tmp_path: Path):
         "'n',?,'republican'\n'y','n','democrat'\n"
     )
     source = next(s for s in load_card("vote").sources if s.kind == "openml")
-    data = parse("arff", [path], source.parser.options)
+    data = PARSERS["arff"]([path], **source.parser.options)
     assert data.X.tolist() == [[0, 0.5], [1, 0]]
     assert data.y.tolist() == ["republican", "democrat"]
 

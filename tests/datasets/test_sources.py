@@ -23,7 +23,7 @@ from mmbench.datasets.card import Card
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch import Places, find
 from mmbench.datasets.fetch.sources import download, obtain
-from mmbench.datasets.parsers import parse
+from mmbench.datasets.parsers import PARSERS
 from mmbench.datasets.parsers.images import describe
 from mmbench.errors import UserError
 
@@ -37,7 +37,7 @@ PARSER = {"name": "delimited", "fields": 3}
 def content_hash(folder: Path) -> str:
     path = folder / "rows.data"
     path.write_bytes(BODY)
-    return parse("delimited", [path], {"fields": 3}).content_hash()
+    return PARSERS["delimited"]([path], fields=3).content_hash()
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ import numpy as np
 from mmbench.datasets.card import Card, Source
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.generators import generate
-from mmbench.datasets.parsers import parse
+from mmbench.datasets.parsers import PARSERS
 from mmbench.datasets.parsers.images import describe, fold_splits
 from mmbench.errors import UserError, converted
 
@@ -70,12 +70,6 @@ def seconds(variable: str) -> float:
     return limit
 
 
-def one_line(error: BaseException, limit: int = 200) -> str:
-    """Return the message of an exception as one line of at most `limit` characters."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
 def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     """Download a source into `folder` and parse it; raise SourceError if this is not possible."""
     most, paths, target = card.max_bytes(source), [], {}
@@ -102,7 +96,7 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
 def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: Any) -> Parsed:
     """Parse the files of a source; options of the parser on the card override `defaults`."""
     parser = card.parser_of(source)
-    return parse(parser.name, paths, {**defaults, **parser.options})
+    return PARSERS[parser.name](paths, **{**defaults, **parser.options})
 
 
 # Downloads from a URL
@@ -172,7 +166,7 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
                     file.write(chunk)
                     bar.update(len(chunk))
     except (requests.exceptions.RequestException, OSError) as error:
-        reason = one_line(error)
+        reason = str(error) or type(error).__name__
         if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error):
             reason = f"no answer within {silence:g} s"
         elif isinstance(error, ConnectionError | ChunkedEncodingError):
@@ -257,11 +251,8 @@ def _from_sklearn(source: Source, folder: Path, most: int) -> Parsed:
     options = {"data_home": folder, "n_retries": 1, **source.options}
     name = f"scikit-learn's {source.loader}"
     stop = threading.Event()
-    with bounded_urlopen(most, stop):
-        try:
-            return _within_limit(name, stop, lambda: fetch(**options))
-        except OSError as error:
-            raise SourceError(f"{name}: {one_line(error)}") from error
+    with converted(name, OSError, to=SourceError), bounded_urlopen(most, stop):
+        return _within_limit(name, stop, lambda: fetch(**options))
 
 
 def _people(*, descriptor: str = "pixels", **options: Any) -> Parsed:

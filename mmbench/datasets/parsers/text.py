@@ -7,58 +7,39 @@ import gzip
 import io
 import lzma
 import re
+import shutil
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from subprocess import PIPE, Popen
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed, Rows
-from mmbench.errors import converted
+from mmbench.errors import UserError, converted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class LzwFile(io.BytesIO):
-    """A file of the Unix program compress (``.Z``); `read` returns the decompressed content.
-
-    Codes of 9 to 16 bits are stored in groups of eight. The rest of a group is padding if the codes
-    need more bits than before, or if the table of codes is cleared (code 256).
-    """
-
-    def read(self, size: int | None = None, /) -> bytes:
-        """Return the content from its beginning; decompression stops beyond `size` bytes."""
-        data, content, start, bits, previous = self.getvalue(), bytearray(), 3, 9, b""
-        most_bits, has_clear_code = max(data[2] & 31, 10), data[2] >> 7
-        if data[2] & 96 or not 9 <= data[2] & 31 <= 16:
-            raise ValueError(f"has no valid header: {data[2]}")
-        table = cleared = [bytes([k]) for k in range(256)] + [b""] * has_clear_code
-        while start < len(data) and (size is None or len(content) <= size):
-            group, width = data[start : start + bits], bits
-            start += width
-            if len(group) * 8 % width >= 8:
-                raise EOFError("ends within a code")
-            for k in range(len(group) * 8 // width):
-                code = int.from_bytes(group, "little") >> (k * width) & ((1 << width) - 1)
-                if code == 256 and has_clear_code:
-                    table, previous, bits = cleared, b"", 9
-                    break
-                if code > len(table) or (code == len(table) and not previous):
-                    raise ValueError(f"has no code {code}")
-                text = table[code] if code < len(table) else previous + previous[:1]
-                content += text
-                if not previous:
-                    table = cleared.copy()
-                elif len(table) < 1 << most_bits:
-                    table.append(previous + text[:1])
-                previous = text
-                if len(table) == 1 << width and width < most_bits:
-                    bits = width + 1
-                    break
-        return bytes(content)
+@contextmanager
+def _uncompress(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file of the Unix program compress (``.Z``); the program gzip decompresses it."""
+    if shutil.which("gzip") is None:
+        raise UserError(f"{path}: decompression of .Z files needs the program gzip")
+    with (
+        path.open("rb") as packed,
+        Popen(["gzip", "-dc"], stdin=packed, stdout=PIPE, stderr=PIPE) as process,
+    ):
+        assert process.stdout and process.stderr
+        yield process.stdout
+        if process.stdout.read(1):  # the reader stopped at its limit
+            process.kill()
+        elif process.wait():
+            raise ValueError(process.stderr.read().decode(errors="replace").strip())
 
 
 #: First bytes of a compressed file -> function that opens the file.
@@ -66,7 +47,7 @@ UNPACKERS: dict[bytes, Callable[[Path], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
-    b"\x1f\x9d": lambda path: LzwFile(path.read_bytes()),
+    b"\x1f\x9d": _uncompress,
 }
 #: Default value of the maximum size of a decompressed file, in bytes.
 MOST_BYTES = 2**30
