@@ -290,6 +290,12 @@ def test_columns_that_are_not_there_are_named(tmp_path: Path):
     assert "no categorical column 'x'" in refusal(tmp_path, "a.csv", CSV, categorical="x")
 
 
+@pytest.mark.parametrize("key", ["target", "drop", "index", "groups", "time"])
+def test_a_feature_that_another_key_leaves_out_is_refused(tmp_path: Path, key: str):
+    keys = {"target": "kind", key: "age", "features": ["size", "age"]}
+    assert "column 'age' is in features, and is" in refusal(tmp_path, "a.csv", CSV, **keys)
+
+
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [

@@ -147,6 +147,9 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
     left_out = (*options.drop, options.index, options.groups, options.time)
     dropped = {column_name(column, names) for column in left_out if column is not None} | {target}
     stated = {column_name(column, names) for column in options.features}
+    for name in stated & dropped:
+        why = "the target, or in drop, index, groups or time"
+        raise ValueError(f"column {name!r} is in features, and is {why}: take it out of one")
     ignored = [name for name in table.ignored if name in set(names) - dropped - stated]
     wanted = (stated or set(names)) - dropped - set(ignored)
     chosen = [name for name in names if name in wanted]
