@@ -1,4 +1,4 @@
-"""``mmbench check``: the checks that every machine must pass, also machines of other packages.
+"""``mmbench check``: checks that every machine must pass, including machines of other packages.
 
 The checks of scikit-learn's `check_estimator` test the interface of a classifier. The checks in
 this module test whether certificates are valid, and the interface that selection and records use.

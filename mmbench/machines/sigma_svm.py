@@ -75,8 +75,8 @@ from mmbench.machines.svm import (
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 
-#: Grid of D. D has its main effect near 1, since the variances in Sigma are far smaller than 1, the
-#: diagonal of the identity matrix.
+#: Grid of D. Values near 1 have the largest effect, since the variances in Sigma are far smaller
+#: than the diagonal 1 of the identity matrix.
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
 #: The inverse is used only if the mean eigenvalue of Kc, relative to s, is at least this value. For

@@ -335,7 +335,7 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
 def split_gaps(
     sheet: Sheet, place: Key, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the differences from a reference machine on common splits; better is positive."""
+    """Return the differences from a reference machine on common splits, positive if better."""
     keys = (place._replace(machine=name) for name in (machine, reference))
     ours, theirs = (sheet.by_split(key, metric) for key in keys)
     common = sorted(ours.keys() & theirs.keys())
@@ -395,7 +395,7 @@ def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float,
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the mean difference from a reference machine per data set; better is positive."""
+    """Return the mean difference from a reference machine per data set, positive if better."""
     values = sheet.wide(sheet.places_of(kernel), metric)
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
 

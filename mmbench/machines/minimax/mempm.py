@@ -229,7 +229,7 @@ def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) ->
     0.5
     """
     most_x, most_y = x[0], y[1]
-    u, v = (  # scaled to order 1, so that their powers are of order 1
+    u, v = (  # scaled, so that powers do not overflow
         Polynomial([a, b - a]) / most for (a, b), most in ((x, most_x), (y, most_y))
     )
     slope = theta / most_x**2 * u.deriv() * u * (most_y**-2 + v**2) ** 2

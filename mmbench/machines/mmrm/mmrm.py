@@ -136,8 +136,9 @@ class MMRM(WeightedClassifier):
     The program of the linear machine has no coefficient limit. However, its `bound` only holds for
     weights w with ``sum_k |w_k| sigma_k`` up to the limit, where sigma_k is the standard deviation
     of feature k. If features are nearly equal, the linear program is solved in orthonormal
-    coordinates of the rows. The `bound` then holds for weights in these coordinates. A direction is
-    not used if its standard deviation is at most 1e-8 times the largest standard deviation.
+    coordinates of the rows. In this case the limit applies to the weights in these coordinates. A
+    direction is not used if its standard deviation is at most 1e-8 times the largest standard
+    deviation.
 
     Examples
     --------
@@ -361,8 +362,8 @@ def _guess(
 ) -> Guess:
     """Return the warm start: an MMRM with another C if given, else the SVM with the same C.
 
-    The SVM has nearly the same support vectors. Its C is at least the reciprocal of the kernel's
-    scale, because with a very small C all rows are support vectors.
+    The SVM has nearly the same support vectors as the MMRM. The C of the SVM is at least the
+    reciprocal of the kernel's scale, since with a very small C all rows are support vectors.
     """
     if neighbour is not None and neighbour.u.any():
         return Guess(neighbour.u, neighbour.margins)

@@ -177,9 +177,10 @@ def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
 def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
     """Return a picture of accuracy against CPU time.
 
-    If there are several data sets, accuracy and time are relative to the first machine. If machines
-    share marks, the picture shows only CPU times, with one row per machine; for a single data set,
-    it shows both, with the name of the machine at each point.
+    If there are several data sets, accuracy and time are relative to the first machine. If there
+    are more machines than different marks, accuracies of several data sets are omitted: each
+    machine has a row of CPU times. For a single data set, the name of the machine is written at
+    each point instead.
     """
     times = {key: total_with_search(view.sheet, key) for key in accuracies}
     starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]
