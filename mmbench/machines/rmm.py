@@ -3,7 +3,7 @@
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -B <= f(x_i) <= B                   (7)
 
-Its dual, with ``u_i = y_i alpha_i - lambda_i + lambda*_i`` and K the Gram matrix:
+The dual of (7), with ``u_i = y_i alpha_i - lambda_i + lambda*_i`` and the Gram matrix K, is
 
     max over alpha, lambda, lambda*   sum_i alpha_i - B sum_i (lambda_i + lambda*_i) - 1/2 u'Ku
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
@@ -114,8 +114,9 @@ class RMM(WeightedClassifier):
 
     Notes
     -----
-    A solver ends with ``|f| <= B + tol``. Its w and b are then multiplied by ``B / max |f|``, so
-    that the returned w and b satisfy (7) exactly and `objective` is never below the optimum.
+    A solver ends with ``|f| <= B + tol``. The w and b of the solver are then multiplied by ``B /
+    max |f|``, so that the returned w and b satisfy (7) exactly and `objective` is never below the
+    optimum.
 
     Examples
     --------
@@ -482,7 +483,7 @@ class PenaltySearch:
         s = np.ones(len(y)) if weights is None else weights
         self.gram, self.y, self.inside, self.D, self.weights = gram, y, inside, D, s
         self.C = C if weights is None else C * s
-        # `cap` bounds each lambda and lambda*; `exceptions` bounds the weight of rows with |f| > t
+        # upper bounds: of each lambda and lambda*, and of the total weight of the rows with |f| > t
         self.cap = np.full(len(y), np.inf) if nu is None else D * nu / s.sum() * s
         self.exceptions = 0.0 if nu is None else s.sum() / nu
         self.last: PiecewiseSolution | NDArray | None = None
@@ -557,7 +558,7 @@ class PenaltySearch:
         else:
             found = solve_smo(dual, self.last, tol, self.max_iter // 10)
         self.last, point = found, self.point(found)
-        # kept, since with a wrong `total` the point may be put at the wrong end of the bracket
+        # an inaccurate `total` may put the point at the wrong end of the bracket
         if found.status is not Status.OPTIMAL:
             self.inaccurate.append(point)
         return point

@@ -246,7 +246,8 @@ def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
 
 
 def out_of_time(model: BinaryModel) -> BinaryModel:
-    """Set the status ``time_limit``; `judged` changes it to "optimal" if the gap is closed.
+    """Set the status ``time_limit``; `judged` changes this status to "optimal" if the gap is
+    closed.
 
     Statuses that do not depend on the remaining time, for example ``trivial``, are kept.
     """

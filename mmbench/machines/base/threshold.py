@@ -20,9 +20,9 @@ thresholds that assign all points to one class; the paper excludes these two thr
 With row weights s, ``E_R`` is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S = sum_i s_i
 xi_i``.
 
-(25) prints "arg max" for the class 1 point above a misclassified class 2 point; the text requires
-the nearest class 1 point, "arg min". Among equal solutions of (14)-(16) the solution with the
-largest rho is taken, then the solution with the smallest |b|.
+(25) in the paper has "arg max" for the class 1 point above a misclassified class 2 point. The text
+of the paper requires the nearest class 1 point, and therefore "arg min". Among equal solutions of
+(14)-(16) the solution with the largest rho is taken, then the solution with the smallest |b|.
 
 References
 ----------
@@ -63,10 +63,10 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
 def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> float:
     """Return a minimiser of ``sum_i s_i max(0, 1 - y_i (decision_i + b))`` over b.
 
-    s are the weights. As a function of b, the loss is piecewise linear. Before the first kink its
-    slope is minus the total weight of the positive rows; at each kink the slope grows by the weight
-    of one row. The centre of the interval with slope zero is returned, since the centre does not
-    depend on the order of the classes.
+    s are the weights. As a function of b, the loss is piecewise linear. Before the first kink, the
+    slope of the loss is minus the total weight of the positive rows. At each kink the slope grows
+    by the weight of one row. The centre of the interval with slope zero is returned, since the
+    centre does not depend on the order of the classes.
 
     Examples
     --------

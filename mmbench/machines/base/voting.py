@@ -70,7 +70,7 @@ def n_ties(counts: NDArray) -> int:
 def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> NDArray:
     """Return the votes of each class plus a term below half a vote from its decision values.
 
-    Unless `break_ties` is set, the class selected by `resolve_votes` has the largest score.
+    If `break_ties` is not set, the class selected by `resolve_votes` has the largest score.
     """
     counts = votes(decisions, n_classes)
     return scores_of_votes(counts, summed_decisions(decisions, n_classes), break_ties)

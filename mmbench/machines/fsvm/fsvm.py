@@ -27,7 +27,8 @@ C / sqrt(rho), because its step sizes do not scale with M. Here all variants are
 with rho = 1, see `mmbench.machines.fsvm.pair_svms`.
 
 Variants and routes (`Fit.route`). The SVMs are solved by pairwise steps, or by the interior point
-from 1000 rows on (2000 in a search). benchmarks/peers.py compares the CPU time with the SVM's.
+from 1000 rows on (2000 in a search). benchmarks/peers.py compares the CPU time with the CPU time of
+the SVM.
 
 ======= =================== ================================ ======================================
 variant route               when                             cost

@@ -6,7 +6,7 @@ one column per pair of classes. The minimum of (12) over M is
     F*(V, b) = sqrt(2) ||V||_* + C sum xi                     (sum of the singular values of V)
 
 One pair (`solve_pair`). F* is the objective of an SVM on whitened rows, except that the norm is not
-squared. Its minimiser is the solution v(C') of the SVM with a penalty C' that satisfies
+squared. The minimiser of F* is the solution v(C') of the SVM with a penalty C' that satisfies
 ``C' = c ||v(C')||`` with ``c = C / sqrt(2)``. The length of v(C') increases with C'. Secant steps
 in a bracket find C'; each SVM starts from the previous SVM. If no C' exists, w = 0 is optimal.
 

@@ -10,9 +10,9 @@ so that the optimum depends on C / sqrt(rho) alone, up to the factor sqrt(rho). 
 computed in units with rho = 1, and a grid over C and rho needs one training per ratio.
 
 The result of the paper's algorithm 1, in contrast, also depends on rho, since its step sizes and
-its lower bound on eigenvalues apply to M. Here they apply to N. For example, at C / sqrt(rho) = 0.1
-on standardised Heart, objective / sqrt(rho) of algorithm 1 is 23.7, 17.3 and 16.4 for rho = 2^-8, 1
-and 2^4; the optimum is 12.7.
+its lower bound on eigenvalues apply to M. Here the step sizes and the lower bound apply to N. For
+example, at C / sqrt(rho) = 0.1 on standardised Heart, objective / sqrt(rho) of algorithm 1 is 23.7,
+17.3 and 16.4 for rho = 2^-8, 1 and 2^4; the optimum is 12.7.
 """
 
 from collections.abc import Iterator, Sequence

@@ -155,11 +155,11 @@ class CovarianceMachine(PairwiseClassifier):
 class SpreadMachine(CovarianceMachine):
     """Base class of MPM and M4, which minimise the sum of the class spreads and have a Gram route.
 
-    Diagonal coordinates can be used for all C. Their computation takes negligible time for a
-    low-rank kernel matrix, and ten times as long as a Cholesky factorization for a kernel matrix of
-    full rank. Solver "gram" trains on the kernel matrix. Solver "auto" also trains on the kernel
-    matrix if the matrix is not of low rank, `scatter` is "mean" and the ridge is at least
-    LEAST_GRAM_RIDGE. benchmarks/peers.py measures the growth of both times with n.
+    Diagonal coordinates can be used for all C. The computation of the coordinates takes negligible
+    time for a low-rank kernel matrix, and ten times as long as a Cholesky factorization for a
+    kernel matrix of full rank. Solver "gram" trains on the kernel matrix. Solver "auto" also trains
+    on the kernel matrix if the matrix is not of low rank, `scatter` is "mean" and the ridge is at
+    least LEAST_GRAM_RIDGE. benchmarks/peers.py measures the growth of both times with n.
 
     A subclass implements `solve` and `solve_gram`.
     """

@@ -9,9 +9,10 @@ The matrix ``S = Sx/theta + Sy/(1 - theta)`` is factorized once, at ``theta = 1/
 
 This problem is an SVM with the kernel ``s F S^-1 F'``. Its multipliers u determine the solution
 ``v = w + s S^-1 F'(u - g)``. If v = w, then ``F'u = F'g`` and w is a solution of the M4. The step
-size s is the harmonic mean of sx/theta and sy/(1 - theta). With this s each round multiplies the
-error along each direction by a factor of at least -1. The quadratic model is curved along w, but
-sx + sy is linear along w; therefore each round ends with a line search over the multiples of v.
+size s is the harmonic mean of sx/theta and sy/(1 - theta). With this s the error along each
+direction is multiplied by at least -1 per round, so that no error of alternating sign grows. The
+quadratic model is curved along w, but sx + sy is linear along w; therefore each round ends with a
+line search over the multiples of v.
 
 The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Rows
 that violate their margin are added to the working set until all rows satisfy their margin. Every

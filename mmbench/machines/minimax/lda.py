@@ -3,12 +3,12 @@
     max over w != 0   w'(xm - ym) / sqrt(w'(Sx + Sy)w),      w = (Sx + Sy)^-1 (xm - ym)
 
 Here xm and ym are the means of the positive and the negative class, and Sx and Sy are their
-covariances. The criterion does not determine the intercept b: it is either the midpoint between the
-projected means, or the b with the fewest training errors.
+covariances. The criterion does not determine the intercept b. The intercept is either the midpoint
+between the projected means, or the b with the fewest training errors.
 
 If `sample_weight` is given, the means, the covariances and the training errors are weighted. Class
 weights c are costs of errors and change only b. If b minimises the training errors, each error has
-the product of row weight and class weight. If b is the midpoint, it is shifted by
+the product of row weight and class weight. If b is the midpoint, b is shifted by
 
     v log(c_x / c_y),      v = w'(Sx + Sy)w / 2,      w'(xm - ym) = 1
 

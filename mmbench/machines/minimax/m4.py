@@ -82,8 +82,8 @@ class M4(WeightedClassifier, SpreadMachine):
     -----
     The status is ``trivial`` if C is so small that w = 0 is optimal ("margin"). The status is
     ``unbounded`` if C is so small that rho is unbounded ("mean"), or if the class means differ
-    along a direction in which both classes have zero variance. In the first two cases the larger
-    class is predicted.
+    along a direction in which both classes have zero variance. If C is too small, the larger class
+    is predicted.
 
     If the classes overlap, the useful range of C in "mean" is narrow: its upper end is 3 to 5 times
     its lower end. In "margin" the useful range of C is as wide as the range of an SVM.

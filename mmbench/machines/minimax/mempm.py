@@ -165,7 +165,8 @@ class _BetaSearch:
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
         """Return a lower bound on the error between two values of beta.
 
-        Between them, kap(alpha) is at most the chord, and at most its bound at the smaller beta.
+        Between the two values, kap(alpha) is at most the chord, and at most the bound on kap(alpha)
+        at the smaller beta.
         """
         monotone = error(self.theta, left.most_x, right.kappa_y)
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)

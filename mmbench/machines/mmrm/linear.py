@@ -2,8 +2,8 @@
 
 The program has few columns, and HiGHS solves the whole program: 0.7 s for 256 columns and 1214
 rows. With at least 200 rows, an interior point in the space of the features is tried first; its
-partition determines the exact vertex. If columns are nearly equal, both methods may fail. They are
-then repeated in orthonormal coordinates of the rows.
+partition determines the exact vertex. If columns are nearly equal, both methods may fail. The
+program is then solved again in orthonormal coordinates of the rows.
 """
 
 from dataclasses import replace

@@ -91,7 +91,7 @@ MOST_GRAM_BYTES = 1.4e9
 #: all digits.
 MIN_COST, MAX_COST = 1e-100, 1e100
 
-#: A pair of classes counts as separable if the sum of the slacks is at most this.
+#: A pair of classes counts as separable if the sum of the slacks is at most this value.
 SEPARABLE_SLACK = 1e-6
 
 

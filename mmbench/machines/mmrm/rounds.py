@@ -11,7 +11,7 @@ class is added: the mean of the omitted rows, with the sum of their costs. The c
 omitted rows imply the constraint of their mean. With costs of at least 1/n_class, every restricted
 program is then bounded.
 
-Measured times: `benchmarks/peers.py`, programs and growth.
+Measured times: `benchmarks/peers.py` ("programs" and "growth").
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class RestrictedProgram:
     def _start(self) -> LpInteriorPoint:
         """Return an interior point with the u of the warm start and lam = 1/n_class.
 
-        This lam satisfies A'lam = c. If the matrix is nearly singular, the dual feasible set has
-        almost no interior, and an interior point that starts far from this set takes twice as many
-        iterations. Since y'lam = 0 and b is free, multiples of y may be subtracted from the
+        These multipliers satisfy A'lam = c. If the matrix is nearly singular, the dual feasible set
+        has almost no interior, and an interior point that starts far from this set takes twice as
+        many iterations. Since y'lam = 0 and b is free, multiples of y may be subtracted from the
         columns. Here the columns are centred, which greatly improves the condition number of ``A
         Theta A'``.
         """

@@ -135,8 +135,9 @@ def solve_reference(
     """Solve the whole program (28) or (30) by a solver of another package.
 
     HiGHS has a feasibility tolerance of 1e-7 per row, and the costs multiply the violations.
-    Therefore the exact vertex of its basis is also computed. The coefficient limit is omitted if
-    the costs are below 1/n_class, since an unbounded program is bounded with the limit.
+    Therefore the exact vertex of the basis found by HiGHS is also computed. The coefficient limit
+    is omitted if the costs are below 1/n_class, since an unbounded program is bounded with the
+    limit.
     """
     rows, columns = program.rows, program.columns
     n, k = len(rows), len(columns)

@@ -1,8 +1,8 @@
 """One interior point for the whole kernel program: few rows, inseparable data, smooth kernels.
 
-If most rows have margins below 1, a restricted program has no advantage. In these cases the kernel
-is often so smooth that coefficients of 1e5 and more cancel. Shifted columns and two starting points
-make the program tractable.
+If most rows have margins below 1, a restricted program has no advantage. In such programs the
+kernel is often so smooth that coefficients of 1e5 and more cancel. Shifted columns and two starting
+points make the program tractable.
 
 Since ``y'lam = 0`` and b is free, multiples of y may be subtracted from the columns. A and
 
@@ -11,11 +11,12 @@ Since ``y'lam = 0`` and b is free, multiples of y may be subtracted from the col
 define the same program, up to b. The entries of the shifted matrix are of order one for any kernel.
 
 If the kernel is smooth, all dual feasible points have tiny reduced costs s. Therefore the first
-starting point has tiny reduced costs and large coefficients mu/s. If the initial reduced costs were
-the mean ``|c|``, steps would become too short in 14 of 18 programs (Pima and Heart; 3 values of
-gamma, 3 of C), and the other 4 programs would take 1.6 to 2.7 times the iterations. If the classes
-overlap little or one class is rare, large coefficients do not cancel, and all steps are short.
-Therefore the second starting point has the coefficients of the warm start.
+starting point has tiny reduced costs s and large coefficients mu/s, where mu is the common value of
+the products u s. If the initial reduced costs were the mean ``|c|``, steps would become too short
+in 14 of 18 programs (Pima and Heart; 3 values of gamma, 3 of C), and the other 4 programs would
+take 1.6 to 2.7 times the iterations. If the classes overlap little or one class is rare, large
+coefficients do not cancel, and all steps are short. Therefore the second starting point has the
+coefficients of the warm start.
 
 Cost: of order ``n^3`` per iteration, ``n r^2`` for a kernel of numerical rank r
 (`benchmarks/mmrm_grid.py` and `benchmarks/routes.py`).
