@@ -7,8 +7,8 @@ paper prints sums without this factor, which weight the classes by their size.
 
 The references below are cited by the short names of their machines. The radius R and the bound U_H
 are minima of a convex function over the simplex. An interior-point method computes each minimum and
-a lower bound on it. An iteration takes O(n^3) time for n rows; for R, only rows far from the centre
-count.
+a lower bound on it. An iteration takes O(n^3) time for n rows; for R, n is the number of rows far
+from the centre.
 
 References
 ----------
@@ -110,7 +110,8 @@ def geometry(
     U : array-like of shape (n_rows, n_features), optional
         Rows that bound the projections in ``U_G`` and ``U_H``; row numbers if the kernel is
         "precomputed". By default the rows of the pair; for a valid generalization bound the paper
-        requires an independent sample. The time for ``U_H`` grows with the cube of their number.
+        requires an independent sample. The time for ``U_H`` grows with the cube of the number of
+        these rows.
 
     Returns
     -------
@@ -326,8 +327,8 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
     X.
 
     scikit-learn's SVC numbers only the rows with a positive sample weight. If the kernel is given
-    and a weight is 0, its decision function uses the kernel values of wrong rows. Wrong rows are
-    detected by the condition ``t f <= 1`` of support vectors.
+    and a weight is 0, the decision function of the SVC uses the kernel values of wrong rows. Wrong
+    rows are detected by the condition ``t f <= 1`` of support vectors.
     """
     n, support = len(X), np.asarray(model.support_)
     wrong = (
@@ -415,9 +416,9 @@ def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
     ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the decision value
     of the class mean divided by the standard deviation of the decision values of the class. For all
     distributions with the mean and covariance of the class, the probability of a correct decision
-    is at least this value (Marshall and Olkin; MEMPM paper, theorem 1). ``worst_case`` is their
-    mean weighted by the numbers of rows, ``theta alpha + (1 - theta) beta`` in the MEMPM paper. The
-    bounds hold for the true moments; the moments here are estimates.
+    is at least this value (Marshall and Olkin; MEMPM paper, theorem 1). ``worst_case`` is the mean
+    of both, weighted by the numbers of rows, ``theta alpha + (1 - theta) beta`` in the MEMPM paper.
+    The bounds hold for the true moments; the moments here are estimates.
     """
     bounds = {}
     for name, sign in (("alpha_positive", 1.0), ("alpha_negative", -1.0)):

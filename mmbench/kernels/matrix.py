@@ -4,7 +4,7 @@ A user may pass a kernel matrix or a kernel function in place of a kernel name. 
 ``kernel="precomputed"`` the data are the kernel matrix: between the training rows in `fit`, between
 new rows and training rows in `predict`. A function takes two sets of rows and returns the matrix of
 kernel values. In both cases the matrix of the training rows is stored. The matrix must be
-symmetric. If it is not positive semidefinite, only a few machines have a dual bound.
+symmetric. If the matrix is not positive semidefinite, only a few machines have a dual bound.
 
 `LazyGram` is a kernel matrix in memory whose rows are computed at their first use. `KernelMatrix`
 computes its values by blocks and stores them only within a memory limit. Whole rows are stored,
@@ -538,8 +538,8 @@ class _RowStore:
     def put(self, rows: NDArray) -> NDArray:
         """Return slots for new rows; if not all rows fit, only the first rows have a slot.
 
-        Rows of the current request are not replaced. Otherwise, if the request has more rows than
-        fit, its rows would replace one another.
+        Rows of the current request are not replaced, so that the rows of a request that does not
+        fit do not replace one another.
         """
         room = np.flatnonzero(self._asked_at < self._time)
         oldest = room[np.argsort(self._asked_at[room], kind="stable")[: len(rows)]]

@@ -255,8 +255,7 @@ def _certified(
 
 
 def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) -> float:
-    """Return b; `errors` are weights of the training errors, and scores include the factor `root`.
-    """
+    """Return b; the scores include the factor `root`, `errors` are weights of training errors."""
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))
         return -0.5 * float(sum(means))

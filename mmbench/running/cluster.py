@@ -198,7 +198,7 @@ class DaskExecutor:
             return True
         if task.remote.status == "cancelled":
             raise ConnectionError
-        if task.remote.status != "error":  # its worker was lost; Dask runs it on another worker
+        if task.remote.status != "error":  # the worker was lost; Dask runs the task again
             task.remote.add_done_callback(lambda _: self._ended.put(task))
             return False
         error = task.remote.exception()
@@ -246,14 +246,15 @@ class DaskExecutor:
 
 
 def _silence() -> None:
-    """Turn off the loggers of Dask and its libraries, of which each has a level of its own."""
+    """Turn off the loggers of Dask and of its libraries; each logger has its own level."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _check_greeting(address: str) -> None:
-    """Raise UserError if the server at a TCP address is not a Dask scheduler, by its first message.
+    """Read the first message of the server at a TCP address; raise UserError if it is not a
+    scheduler.
 
     A scheduler sends its first message without a request. If another server sends a part of a
     message, Dask waits for the rest without a time limit.

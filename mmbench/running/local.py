@@ -141,9 +141,9 @@ class LocalExecutor:
     """An executor with one worker process per slot; each worker imports `modules` when it starts.
 
     A worker process is started when its slot is first used, runs one task after the other, and is
-    replaced if it dies. Its death ends only its running task. A worker is killed by `cancel` or at
-    a limit, and ends by itself if this process dies. Raises UserError on systems without the POSIX
-    functions.
+    replaced if it dies. If a worker dies, only the running task of this worker ends. A worker is
+    killed by `cancel` or at a limit, and ends by itself if this process dies. Raises UserError on
+    systems without the POSIX functions.
 
     `slots` is the maximum number of simultaneous tasks. `task_threads` is the maximum number of
     threads of one task, which takes one slot per thread. `computer_slots` is the maximum number of

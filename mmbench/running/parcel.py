@@ -1,8 +1,8 @@
 """Send the data files of a job to a computer that has no other access to the data.
 
 The computer on which a job runs looks for the data in its store, in the mirror and at the sources
-of the card. If it does not find them, the process that started the run sends the files, and the
-computer adds the files to its store.
+of the card. If the computer does not find the data, the process that started the run sends the
+files, and the computer adds the files to its store.
 """
 
 import hashlib
@@ -80,7 +80,7 @@ def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | 
         with converted("", UserError, to=MissingData):
             find(ref.card, Places(data, mirror))
     given, here = {"folds": (ref.folds, _folds_name(job))}, dict[str, Any]()
-    if ref.card is None and ":" not in str(ref.path):  # neither openml:31 nor sklearn:wine
+    if ref.card is None and ":" not in str(ref.path):  # not of OpenML or scikit-learn
         given["path"] = (ref.path, _user_name(job))
     for field, (path, name) in given.items():
         if path is not None and not Path(path).is_file():

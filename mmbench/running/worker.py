@@ -190,7 +190,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
 
 def _threads(job: Job, data: Prepared, context: Context) -> int:
-    """Return the number of threads of a job, so few that its memory estimate fits.
+    """Return a number of threads with which the memory estimate of a job fits into the free memory.
 
     Raises NotEnoughMemory if the free memory does not suffice for one thread.
     """

@@ -140,7 +140,7 @@ def _candidates(
         if exact is not None:
             spent = point.iterations + 1
             yield exact, spent
-    # rounding errors may make the point of the smaller gap tolerance the less accurate point
+    # because of rounding errors, a point with a smaller gap may be less accurate
     for end in reversed(ends):
         yield _feasible(dual, end, C), max(point.iterations, spent)
 

@@ -93,7 +93,7 @@ def solve_liblinear(
 
     model = LinearSVC(C=1.0, loss="hinge", tol=tol, max_iter=LIBLINEAR_PASSES, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the status reports it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # see `status`
         model.fit(X, y, sample_weight=C * np.ones(len(y)))
     w, bias = model.coef_[0], float(model.intercept_[0])
     decision, passes = X @ w, int(model.n_iter_)

@@ -211,7 +211,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     if math.isnan(fit.objective) or math.isnan(fit.bound):
         return refused(fit, "the objective is not a number")
     feasible = fit.max_violation <= violation_tolerance
-    endless = fit.bound == math.inf or fit.objective == -math.inf  # the gap is infinite as well
+    endless = fit.bound == math.inf or fit.objective == -math.inf  # an infinite gap
     if feasible and (endless or fit.gap < -max(FALSE_BOUND_EXCESS, violation_tolerance)):
         return refused(fit, "the bound is above the objective by more than rounding")
     solved = feasible and abs(fit.gap) <= gap_tolerance
@@ -295,7 +295,7 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
     if not n_support:
         return out
     if n == 1 and kernel.name == "rbf" and not (issparse(X) or issparse(support)):
-        distances = row_squares(support - X)  # faster than centred rows and their inner products
+        distances = row_squares(support - X)  # faster than inner products of centred rows
         return (coef @ kernel.apply(distances))[None, :]
     expansion = KernelRows(kernel, support, dtype=coef.dtype)
     step = max(1, BLOCK_BYTES // (coef.dtype.itemsize * n_support))
