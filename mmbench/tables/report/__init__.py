@@ -14,7 +14,7 @@ from mmbench.tables.report.cell import write_cells
 from mmbench.tables.report.comparison import runs_to_compare, write_comparison
 from mmbench.tables.report.experiment import write_experiment
 from mmbench.tables.report.site import INDEX, Site, environment
-from mmbench.tables.report.view import View, summarize, unique_names
+from mmbench.tables.report.view import View, unique_names
 from mmbench.tables.results import Experiment, each
 
 
@@ -37,8 +37,7 @@ def write_report(
         write_experiment(site, view)
         write_cells(site, view)
     comparisons = [write_comparison(site, *runs) for runs in runs_to_compare(views)]
-    lines = [{"view": view, **summarize(view)} for view in views]
-    values = {"lines": lines, "comparisons": comparisons, "written": timestamp()}
+    values = {"views": views, "comparisons": comparisons, "written": timestamp()}
     return site.page(INDEX, "overview.html", **values)
 
 

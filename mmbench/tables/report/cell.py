@@ -1,6 +1,5 @@
 """The page of a table cell: splits, selection scores, confusion matrix and certificates."""
 
-import json
 import math
 import os
 from collections import Counter
@@ -13,10 +12,10 @@ import pandas as pd
 
 from mmbench.errors import FINISHED, Status
 from mmbench.jobs.record import Record
-from mmbench.tables.frame import CONFUSION, SPLIT_COLUMNS, choices_of, grouped, routes_text
+from mmbench.tables.frame import SPLIT_COLUMNS, choices_of, grouped, routes_text
 from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
-from mmbench.tables.report.view import View, details
+from mmbench.tables.report.view import View
 
 #: Maximum number of values of the longest grid axis; grids with a longer axis are not shown.
 LONGEST = 60
@@ -30,60 +29,24 @@ def write_cells(site: Site, view: View) -> None:
         page, cell = f"{view.folder}/{view.pages[key]}", view.cells[key]
         table, folder = page.removesuffix(".html") + ".csv", site.path(page).parent.resolve()
         site.table(table, cell.splits, SPLIT_COLUMNS)
-        splits = []
-        for split in cell.splits:
-            path = os.path.relpath(experiment.store.path_of(split["record"]).resolve(), folder)
-            limits, chosen = limits_text(split["source"]), json.loads(split["parameters"])
-            texts = {"parameters": parameters_text(chosen), "limits": limits}
-            splits.append(split | texts | {"href": quote(Path(path).as_posix())})
-        metrics = (row for row in view.sheet.rows if row.key == key and row.n is not None)
+        records = (experiment.store.path_of(split["record"]).resolve() for split in cell.splits)
+        paths = (Path(os.path.relpath(record, folder)).as_posix() for record in records)
         used = {record.job.use for record in cell.records} - {None, key.machine}
         site.page(
             page,
             "cell.html",
             view=view,
             key=key,
-            details=details(view, key),
-            # The confusion matrix is a separate table.
-            metrics=[row for row in metrics if not row.metric.startswith(CONFUSION)],
-            splits=splits,
+            cell=cell,
+            links=list(map(quote, paths)),
             picture=splits_picture(view, cell),
             surface=surface(cell.done),
             source=next((key._replace(machine=str(machine)) for machine in used), None),
-            confusion=cell.confusion,
             pairs=pair_lines(cell.done),
             table=Path(table).name,
             before=before,
             after=after,
         )
-
-
-def parameters_text(parameters: Any) -> str:
-    """Return parameters as text; a list (one choice per pair of classes) is only counted.
-
-    Examples
-    --------
-    >>> parameters_text({"C": 10, "gamma": 0.0078125}), parameters_text([{"C": 1}, {"C": 10}])
-    ('C 10, gamma 0.00781', '2 pairs of classes, 2 choices')
-    """
-    if isinstance(parameters, list):
-        choices = {json.dumps(choice, sort_keys=True) for choice in parameters}
-        return f"{len(parameters)} pairs of classes, {len(choices)} choices"
-    return ", ".join(
-        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in parameters.items()
-        if value is not None
-    )
-
-
-def limits_text(record: Record) -> str:
-    """Return stage, time and memory at which a limit stopped a job; empty for other jobs."""
-    reached = record.reached
-    if not reached:
-        return ""
-    memory = f" with {reached['bytes'] / 1e6:.0f} MB" if reached.get("bytes") else ""
-    seconds = f" after {reached['seconds']:.0f} s" if reached.get("seconds") else ""
-    return f"stopped in {reached.get('stage') or 'the job'}{seconds}{memory}"
 
 
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:

@@ -1,27 +1,16 @@
 """The page of an experiment: tables, pictures, table cells, failures, and facts about the run."""
 
 import shutil
-from typing import Any
 
-from mmbench.errors import Status, UserError
-from mmbench.tables.blocks import total_with_search, with_search_text
+from mmbench.errors import UserError
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.figures import draw_figure, figures_of, title_of
 from mmbench.tables.frame import SPLIT_COLUMNS
 from mmbench.tables.model import Table
 from mmbench.tables.render import to_csv
-from mmbench.tables.report.cell import limits_text
-from mmbench.tables.report.pictures import pictures_of, share_marks
+from mmbench.tables.report.pictures import pictures_of
 from mmbench.tables.report.site import INDEX, Site
-from mmbench.tables.report.view import (
-    View,
-    data_facts,
-    details,
-    metric_name,
-    parameters,
-    run_facts,
-    summarize,
-)
+from mmbench.tables.report.view import View
 from mmbench.tables.results import SPLITS, split_rows
 
 #: Figure and layout of mean ranks, shown if there are enough machines and data sets.
@@ -34,22 +23,10 @@ def write_experiment(site: Site, view: View) -> None:
         f"{view.folder}/{INDEX}",
         "experiment.html",
         view=view,
-        **summarize(view),
-        lines=[
-            (row, total_with_search(view.sheet, row.key), parameters(view, row.key))
-            for row in view.rows
-        ],
-        details={key: (f"details-{k}", details(view, key)) for k, key in enumerate(view.keys)},
         pictures=pictures_of(view),
-        shared=share_marks(view),
-        search=with_search_text(view.sheet, view.ran),
         drawings=drawings(site, view),
         ranks=ranks_table(view),
-        failures=failures(view),
-        data=data_facts(view),
-        runs=run_facts(view),
         files=_write_files(site, view),
-        metric=metric_name(view.metric),
     )
 
 
@@ -104,14 +81,3 @@ def ranks_table(view: View) -> Table | None:
         return arrange(sheet_of(view.experiment, RANKS_LAYOUT))
     except UserError:  # the layout cannot show several training sizes
         return None
-
-
-def failures(view: View) -> list[dict[str, Any]]:
-    """Return the table cells with missing results or with fit warnings, and the limits reached."""
-    lines = []
-    for row in view.rows:
-        if row.key in view.incomplete or (row.note and row.status != Status.UNCERTIFIED):
-            failed = view.cells[row.key].failed if row.key in view.cells else []
-            limits = filter(None, map(limits_text, failed))
-            lines.append({"row": row, "limits": "; ".join(dict.fromkeys(limits))})
-    return lines

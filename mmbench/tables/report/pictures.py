@@ -15,7 +15,7 @@ from mmbench.jobs.store import Key
 from mmbench.tables.blocks import split_gaps, total_with_search
 from mmbench.tables.figures.style import colour
 from mmbench.tables.frame import METRIC, Cell
-from mmbench.tables.report.view import View, data_text, details, metric_name
+from mmbench.tables.report.view import View, data_text, metric_name
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
 #: Heights in pixels of a picture, of the row of a data set, and of each machine in this row.
@@ -132,7 +132,7 @@ def share_marks(view: View) -> bool:
 
 
 def _hover(view: View, point: Point) -> str:
-    facts = [f"{name}: {value}" for name, value in details(view, point.key) if value]
+    facts = [f"{name}: {value}" for name, value in view.details(point.key) if value]
     lines = map(label, filter(None, [*facts, point.hint]))
     return "<br>".join([f"<b>{label(view.heading(point.key))}</b>", *lines])
 

@@ -14,9 +14,22 @@ import pandas as pd
 
 from mmbench import __version__
 from mmbench.errors import UserError, converted, extra, visible
+from mmbench.tables.blocks import total_with_search, with_search_text
 from mmbench.tables.model import emphasized, groupwise, kernel_text, small_text
+from mmbench.tables.protocol import preprocessed
 from mmbench.tables.render import csv_text
-from mmbench.tables.report.view import metric_name, number, published, signed
+from mmbench.tables.report.pictures import share_marks
+from mmbench.tables.report.view import (
+    card_of,
+    duration,
+    limits_text,
+    metric_name,
+    number,
+    parameters_text,
+    published,
+    run_facts,
+    signed,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -90,8 +103,11 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["version"] = __version__
-    texts = (emphasized, footnotes, groupwise, kernel_text, metric_name, published, small_text)
-    filters = (*texts, most_confused, number, optional, signed)
+    filters = (
+        *(card_of, duration, emphasized, footnotes, groupwise, kernel_text, limits_text),
+        *(metric_name, most_confused, number, optional, parameters_text, preprocessed, published),
+        *(run_facts, share_marks, signed, small_text, total_with_search, with_search_text),
+    )
     environment.filters |= {function.__name__: function for function in filters}
     return environment
 

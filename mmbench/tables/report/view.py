@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import chain, count
 from typing import Any
 
+from mmbench.datasets import Card, card_names, load_card
 from mmbench.errors import FINISHED, SEVERITY, Status
+from mmbench.jobs.record import Record
 from mmbench.jobs.store import CONFIG, Key
 from mmbench.tables.blocks import by_name
 from mmbench.tables.build import arrange, sheet_of
@@ -66,6 +70,24 @@ def data_text(key: Key, with_kernel: bool = True) -> str:
     return join(key.dataset, f"({', '.join(parts)})" if parts else "")
 
 
+NAMES = {
+    METRIC: "accuracy (%)",
+    "errors_count": "errors",
+    "errors_expected": "errors expected under random tie-breaking",
+    "n_ties": "tied votes",
+    "n_support": "support vectors per pair",
+}
+
+#: Metrics of a certificate: largest gap, tolerance and largest violation in a table cell.
+CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
+
+#: List of (name, value), shown as an HTML description list.
+Facts = list[tuple[str, str]]
+
+#: Statuses of table cells that are not doubtful in the summary.
+SOUND = (*FINISHED, Status.UNCERTIFIED)
+
+
 class View:
     """An experiment and the values that its pages share.
 
@@ -100,6 +122,16 @@ class View:
         partial = {k for k, cell in self.cells.items() if len(cell.done) < cell.planned.n_splits}
         #: Keys of the table cells with missing results.
         self.incomplete = (missing | partial) & {*self.keys}
+        #: Rows with missing results or with fit warnings.
+        self.failures = [
+            row
+            for row in self.rows
+            if row.key in self.incomplete or (row.note and row.status != Status.UNCERTIFIED)
+        ]
+        #: Records by data set.
+        self.datasets = grouped((record.job.dataset.name, record) for record in self.records)
+        #: Identifiers of the details of table cells in the page of the experiment.
+        self.ids = {key: f"details-{k}" for k, key in enumerate(self.keys)}
         keys = [key for key, cell in self.cells.items() if cell.records]
         names = unique_names(f"{data_text(key)} {key.machine}" for key in keys)
         #: Paths of the pages of all table cells with records, relative to `folder`.
@@ -110,20 +142,80 @@ class View:
         text = data_text(key, key.machine not in self.experiment.foreign)
         return f"{self.sheet.label(key.machine)} on {text}"
 
+    def details(self, key: Key) -> Facts:
+        """Return the facts about a table cell that are shown on hover or tap."""
+        sheet, facts = self.sheet, []
+        rows = [r for metric in (METRIC, "errors_count") if (r := sheet.row(key, metric)).metric]
+        for row in rows:
+            if row.metric == self.metric or row.published is not None:
+                name = metric_name(row.metric)
+                facts += [(name, measured(row)), (f"published {name}", published(row))]
+                facts += [("difference", difference(row)), ("not compared", row.objection)]
+        times, used = by_name(sheet, key), sheet.plan.uses.get(key.machine)
+        known = set(times.values()) != {None}
+        gap, tolerance, violation = (sheet.value(key, metric) for metric in CERTIFICATE)
+        seconds = ", ".join(f"{name} {seconds_text(value)}" for name, value in times.items())
+        seconds += f"; selection reused from {sheet.label(used)}" if used else ""
+        return [
+            *facts,
+            ("parameters", self.parameters(key)),
+            ("certificate", gap_text(gap, tolerance, violation)),
+            ("CPU seconds per split", seconds if known else ""),
+            ("remark", rows[0].note if rows else ""),
+        ]
 
-NAMES = {
-    METRIC: "accuracy (%)",
-    "errors_count": "errors",
-    "errors_expected": "errors expected under random tie-breaking",
-    "n_ties": "tied votes",
-    "n_support": "support vectors per pair",
-}
+    def parameters(self, key: Key) -> str:
+        """Return the medians of the selected parameters of a table cell as text."""
+        if (chosen := self.sheet.chosen(key)) != NOTHING:
+            return chosen
+        rows = (row for row in self.sheet.rows if row.key == key)
+        rows = (row for row in rows if row.metric.startswith(SELECTED))
+        return ", ".join(f"{r.metric.removeprefix(SELECTED)} {r.measured:.3g}" for r in rows)
 
-#: Metrics of a certificate: largest gap, tolerance and largest violation in a table cell.
-CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
-
-#: List of (name, value), shown as an HTML description list.
-Facts = list[tuple[str, str]]
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Numbers and texts that summarize the experiment."""
+        sheet, rows = self.sheet, self.rows
+        compared = [row.in_band for row in rows if row.in_band is not None]
+        timed = sheet.frame[sheet.frame.metric.isin(SECONDS)]
+        seconds = sum((timed.measured * timed.n).fillna(0.0))
+        fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
+        # Fits that stop by a rule of the machine instead of a small gap are reported separately.
+        # Gaps without a tolerance are used only if no gap has a tolerance.
+        gaps = [fit for fit in fits if fit[1] is not None]
+        by_rule = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
+        known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
+        known = [pair for pair in known if pair[1] is not None] or known
+        gap, tolerance = max(known, key=lambda pair: pair[0], default=(None, None))
+        violation = max((fit[3] for fit in fits if fit[3] is not None), default=None)
+        above = int(sum(sheet.value(key, "gaps_above_tolerance") or 0.0 for key in self.keys))
+        certificate = [
+            gap_text(gap, tolerance, violation, unknown="unknown"),
+            f"{above} gaps above tolerance" if above else "",
+            f"gap {max(by_rule):.1e} if stopped by the rule of the paper" if by_rule else "",
+        ]
+        ran = [record for record in self.records if record.started]
+        started = min((record.started for record in ran), default="")[:10]
+        finished = max((record.finished for record in ran), default="")[:10]
+        statuses = {row.status for row in rows}
+        whole = (row for row in rows if row.key not in self.incomplete)
+        computers = re.findall("^Run with ([^;]*)", "\n".join(self.remarks), re.M)
+        return {
+            "n_cells": len(rows),
+            "n_compared": len(compared),
+            "n_in_band": sum(compared),
+            "n_incomplete": len(self.incomplete),
+            "n_failed": sum(bool(cell.failed) for cell in self.cells.values()),
+            "n_doubtful": sum(row.status not in SOUND for row in whole),
+            "worst_status": ([str(s) for s in SEVERITY if s in statuses] or [""])[-1],
+            "gap": gap,
+            "certificate": ", ".join(filter(None, certificate)) or NOTHING,
+            "cpu_seconds": seconds,
+            "started": started,
+            "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
+            # only the page of the experiment shows the number of pairs trained in parallel
+            "computers": list(dict.fromkeys(computers)),
+        }
 
 
 def metric_name(metric: str) -> str:
@@ -135,29 +227,6 @@ def metric_name(metric: str) -> str:
     ('accuracy (%)', 'seconds test')
     """
     return NAMES.get(metric, metric.replace("_", " "))
-
-
-def details(view: View, key: Key) -> Facts:
-    """Return the facts about a table cell that are shown on hover or tap."""
-    sheet, facts = view.sheet, []
-    rows = [r for metric in (METRIC, "errors_count") if (r := sheet.row(key, metric)).metric]
-    for row in rows:
-        if row.metric == view.metric or row.published is not None:
-            name = metric_name(row.metric)
-            facts += [(name, measured(row)), (f"published {name}", published(row))]
-            facts += [("difference", difference(row)), ("not compared", row.objection)]
-    times, used = by_name(sheet, key), sheet.plan.uses.get(key.machine)
-    known = set(times.values()) != {None}
-    gap, tolerance, violation = (sheet.value(key, metric) for metric in CERTIFICATE)
-    seconds = ", ".join(f"{name} {seconds_text(value)}" for name, value in times.items())
-    seconds += f"; selection reused from {sheet.label(used)}" if used else ""
-    return [
-        *facts,
-        ("parameters", parameters(view, key)),
-        ("certificate", gap_text(gap, tolerance, violation)),
-        ("CPU seconds per split", seconds if known else ""),
-        ("remark", rows[0].note if rows else ""),
-    ]
 
 
 def measured(row: Row) -> str:
@@ -182,14 +251,6 @@ def difference(row: Row) -> str:
     verdict = "in the band" if row.in_band else "out of the band"
     verdict += ", as are the published values of all machines" if row.mark == ALL_IN_BAND else ""
     return f"{signed(row.measured - row.published, row.metric)}{errors}: {verdict}"
-
-
-def parameters(view: View, key: Key) -> str:
-    """Return the medians of the selected parameters of a table cell as text."""
-    if (chosen := view.sheet.chosen(key)) != NOTHING:
-        return chosen
-    rows = (row for row in view.sheet.rows if row.key == key and row.metric.startswith(SELECTED))
-    return ", ".join(f"{r.metric.removeprefix(SELECTED)} {r.measured:.3g}" for r in rows)
 
 
 def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str:
@@ -232,60 +293,6 @@ def signed(value: float, metric: str) -> str:
     return ("" if float(text) == 0 else "+" if value > 0 else "−") + text
 
 
-#: Statuses of table cells that are not doubtful in the summary.
-SOUND = (*FINISHED, Status.UNCERTIFIED)
-RUN_WITH = "Run with "
-
-
-def summarize(view: View) -> dict[str, Any]:
-    """Return the summary of an experiment: numbers under ``summary``, and texts for the pages."""
-
-    sheet, rows = view.sheet, view.rows
-    compared = [row.in_band for row in rows if row.in_band is not None]
-    timed = sheet.frame[sheet.frame.metric.isin(SECONDS)]
-    seconds = sum((timed.measured * timed.n).fillna(0.0))
-    fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
-    # Fits that stop by a rule of the machine instead of a small gap are reported separately. Gaps
-    # without a tolerance are used only if no gap has a tolerance.
-    gaps = [fit for fit in fits if fit[1] is not None]
-    by_rule = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
-    known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
-    known = [pair for pair in known if pair[1] is not None] or known
-    gap, tolerance = max(known, key=lambda pair: pair[0], default=(None, None))
-    violation = max((fit[3] for fit in fits if fit[3] is not None), default=None)
-    above = int(sum(sheet.value(key, "gaps_above_tolerance") or 0.0 for key in view.keys))
-    certificate = [
-        gap_text(gap, tolerance, violation, unknown="unknown"),
-        f"{above} gaps above tolerance" if above else "",
-        f"gap {max(by_rule):.1e} if stopped by the rule of the paper" if by_rule else "",
-    ]
-    ran = [record for record in view.records if record.started]
-    started = min((record.started for record in ran), default="")[:10]
-    finished = max((record.finished for record in ran), default="")[:10]
-    statuses = {row.status for row in rows}
-    whole = (row for row in rows if row.key not in view.incomplete)
-    computers = (note.removeprefix(RUN_WITH) for note in view.remarks if note.startswith(RUN_WITH))
-    return {
-        "summary": {
-            "n_cells": len(rows),
-            "n_compared": len(compared),
-            "n_in_band": sum(compared),
-            "n_incomplete": len(view.incomplete),
-            "n_failed": sum(bool(cell.failed) for cell in view.cells.values()),
-            "n_doubtful": sum(row.status not in SOUND for row in whole),
-            "worst_status": ([str(s) for s in SEVERITY if s in statuses] or [""])[-1],
-            "gap": gap,
-            "cpu_seconds": seconds,
-            "started": started,
-        },
-        "certificate": ", ".join(filter(None, certificate)) or NOTHING,
-        "cpu": duration(seconds),
-        # only the page of the experiment shows the number of pairs trained in parallel
-        "computers": list(dict.fromkeys(text.partition(";")[0] for text in computers)),
-        "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
-    }
-
-
 def duration(seconds: float) -> str:
     """Return a time as text in seconds, minutes or hours.
 
@@ -299,30 +306,50 @@ def duration(seconds: float) -> str:
     return f"{value:.{1 if value < 10 else 0}f} {unit}"
 
 
-def data_facts(view: View) -> list[dict[str, Any]]:
-    """Return name, card (None if there is none), records and preprocessing of each data set."""
-    from mmbench.datasets import card_names, load_card
-    from mmbench.tables.protocol import preprocessed
-
-    groups = grouped((record.job.dataset.name, record) for record in view.records)
-    return [
-        {
-            "name": name,
-            "card": load_card(name) if name in card_names() else None,
-            "records": records,
-            "preprocessing": preprocessed([record.job for record in records]),
-        }
-        for name, records in groups.items()
-    ]
+def card_of(dataset: str) -> Card | None:
+    """Return the card of a data set; None if there is none."""
+    return load_card(dataset) if dataset in card_names() else None
 
 
-def run_facts(view: View) -> Facts:
+def parameters_text(stored: str) -> str:
+    """Return parameters in JSON as text; a list (one choice per pair of classes) is only counted.
+
+    Examples
+    --------
+    >>> parameters_text('{"C": 10, "gamma": 0.0078125}'), parameters_text('[{"C": 1}, {"C": 10}]')
+    ('C 10, gamma 0.00781', '2 pairs of classes, 2 choices')
+    """
+    parameters = json.loads(stored)
+    if isinstance(parameters, list):
+        choices = {json.dumps(choice, sort_keys=True) for choice in parameters}
+        return f"{len(parameters)} pairs of classes, {len(choices)} choices"
+    return ", ".join(
+        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in parameters.items()
+        if value is not None
+    )
+
+
+def limits_text(record: Record) -> str:
+    """Return stage, time and memory at which a limit stopped a job; empty for other jobs."""
+    reached = record.reached
+    if not reached:
+        return ""
+    memory = f" with {reached['bytes'] / 1e6:.0f} MB" if reached.get("bytes") else ""
+    seconds = f" after {reached['seconds']:.0f} s" if reached.get("seconds") else ""
+    return f"stopped in {reached.get('stage') or 'the job'}{seconds}{memory}"
+
+
+def run_facts(records: Iterable[Record]) -> Facts:
     """Return versions, computers, threads, seeds and limits; different values are counted."""
     facts: list[tuple[str, str]] = []
-    for record in view.records:
+    for record in records:
         if not (run := record.environment):
             continue
-        threads, time, memory = run.get("threads", {}), *map(record.limits.get, ("time", "memory"))
+        threads, time, memory = (
+            run.get("threads", {}),
+            *map(record.limits.get, ("time", "memory")),
+        )
         pools = (f"{name}: {count}" for name, count in sorted(threads.get("libraries", {}).items()))
         cores = f"{run['cores']} cores" if "cores" in run else ""
         bounds = [f"{time:g} s" if time else "", f"{memory / 1e6:.0f} MB" if memory else ""]
@@ -330,8 +357,14 @@ def run_facts(view: View) -> Facts:
             ("mmbench", run["mmbench"]),
             ("Python", run["python"]),
             ("computer", ", ".join(filter(None, [run["cpu"], cores, run.get("platform")]))),
-            ("libraries", ", ".join(" ".join(pair) for pair in run.get("libraries", {}).items())),
-            ("threads", ", ".join([f"pairs of classes at a time: {threads.get('pairs')}", *pools])),
+            (
+                "libraries",
+                ", ".join(" ".join(pair) for pair in run.get("libraries", {}).items()),
+            ),
+            (
+                "threads",
+                ", ".join([f"pairs of classes at a time: {threads.get('pairs')}", *pools]),
+            ),
             ("master seed", str(record.seeds.get("master", record.job.split.seed))),
             ("limits of a job", ", ".join(filter(None, bounds)) or "none"),
         ]
