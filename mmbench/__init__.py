@@ -59,7 +59,7 @@ def __getattr__(name: str) -> Any:
         return import_module("mmbench.results")
     if name in FUNCTIONS:
         return getattr(import_module(FUNCTIONS[name]), name)
-    machines = import_module("mmbench.machines")  # `from mmbench import` would recurse
+    machines = import_module("mmbench.machines")  # `from mmbench import` calls this function
     if name in machines.__all__:
         return getattr(machines, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

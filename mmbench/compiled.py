@@ -58,7 +58,7 @@ def _access(folder: Path) -> bool:
 
 def _temporary() -> str:
     """Return a cache folder of this user below the system's folder for temporary files."""
-    user = getattr(os, "getuid", lambda: 0)()  # Windows has none, and one folder per user
+    user = getattr(os, "getuid", lambda: 0)()  # on Windows, each user has a folder
     folder = Path(tempfile.gettempdir()) / f"mmbench-numba-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != user:  # compiled code of another user is not run

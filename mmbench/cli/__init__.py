@@ -10,7 +10,7 @@ INTERRUPTED = "interrupted; finished jobs are stored"
 
 
 def main() -> None:
-    """Run the command line; the first Ctrl-C ends it cleanly, further ones are ignored."""
+    """Run the command line; the first Ctrl-C ends the command cleanly, a second one is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
     # closed streams are replaced; otherwise the next opened file would get their descriptor
@@ -18,10 +18,10 @@ def main() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     with suppress(OSError):  # the current folder may have been deleted
-        if os.getcwd() not in sys.path:  # last in the path: only plug-ins are imported from it
+        if os.getcwd() not in sys.path:  # last, to import only plug-ins from it
             sys.path.append(os.getcwd())
     try:
-        from mmbench.cli.app import app  # inside the try block, as Ctrl-C may interrupt the import
+        from mmbench.cli.app import app  # here, since Ctrl-C may interrupt the import
 
         app()
     except KeyboardInterrupt:

@@ -11,8 +11,8 @@ intercept to ||w||^2 and may square the losses; D changes accordingly.
 
 The distance of a model from the optimum can be measured by its objective, its decisions or its
 labels, and these measures may disagree. For example, libsvm stops at a tolerance of the optimality
-conditions. The relative gap of its solution may be 0.9 although all labels are the labels at the
-optimum.
+conditions. The relative gap of a solution of libsvm may be 0.9 even if all predicted labels are the
+labels at the optimum.
 """
 
 from __future__ import annotations
@@ -107,13 +107,13 @@ def certify(
     Returns
     -------
     DataFrame
-        One row per binary problem: ``objective``, P at the model's w and b; ``dual``, D at its dual
-        variables (missing if it has none); ``violation``, largest violation of a dual constraint;
-        ``optimum`` and ``bound``, objective and lower bound of the solution of mmbench; ``gap``,
-        relative difference between ``objective`` and the larger lower bound; ``decision_change``,
-        largest absolute difference between the decision values of the model and of the optimum at
-        the training rows; ``labels_changed``, number of rows whose signs differ; ``n_support``;
-        ``status`` of the solution of mmbench.
+        One row per binary problem: ``objective``, P at the model's w and b; ``dual``, D at the
+        model's dual variables (missing if the model has none); ``violation``, largest violation of
+        a dual constraint; ``optimum`` and ``bound``, objective and lower bound of the solution of
+        mmbench; ``gap``, relative difference between ``objective`` and the larger lower bound;
+        ``decision_change``, largest absolute difference between the decision values of the model
+        and of the optimum at the training rows; ``labels_changed``, number of rows whose decision
+        values have different signs; ``n_support``; ``status`` of the solution of mmbench.
 
     Raises
     ------

@@ -167,7 +167,8 @@ def reference_seconds(folder: Path) -> dict[Key, float]:
 def sizes_of(job: Job) -> Sizes:
     """Return the numbers of rows and columns of a job's data; the data of cards are not read.
 
-    Unless a card states the sizes of a split, all rows that are not test rows are training rows.
+    If a card does not state the sizes of a split, all rows that are not test rows are training
+    rows.
     """
     counts, n_features, n_stored = _class_counts(job.dataset)
     split, card, total = job.split, job.dataset.card, sum(counts)

@@ -49,7 +49,10 @@ def parse_axis(axis: Any) -> Axis:
 
 
 def distinct(values: Sequence[Any], problem: str) -> Any:
-    """Return the values; raise ValueError if a value, {} in the text `problem`, occurs twice."""
+    """Return the values; raise ValueError if a value occurs twice.
+
+    The value replaces {} in the message `problem`.
+    """
     seen: set[Any] = set()
     for value in values:
         if value in seen:

@@ -71,8 +71,7 @@ def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config
     config = _checked(content, path, overrides)
     if config.parameters_from is None:
         return config
-    # `check_source` rejects a source that has `parameters_from` itself; following it might never
-    # end
+    # `check_source` rejects a source that has `parameters_from`; a chain of sources may be endless
     other = Path(config.parameters_from.experiment)
     source = _checked(load_yaml(other), other)
     with _in_file(path):

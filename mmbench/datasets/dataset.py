@@ -146,7 +146,8 @@ class Dataset:
     rows : ndarray of shape (n_samples,) or None
         Row numbers in the full data set; None if no classes were left out.
     n_categorical : int
-        Number of categorical columns. They are the last columns of `X` and contain category codes.
+        Number of categorical columns. The categorical columns are the last columns of `X` and
+        contain category codes.
     columns : dict
         For each feature column of a user's table, by name and in the order of the table: the values
         of a categorical column in the order of their codes, or None for a numeric column.

@@ -1,4 +1,4 @@
-"""The job: one machine on one split of one data set. The job's key names its record.
+"""The job: one machine on one split of one data set. The record of a job is named by the job's key.
 
 Planning creates jobs, running executes them, and tables read them from records. Therefore this
 module imports no other module about experiments, and all values of a job can be written as JSON.

@@ -334,7 +334,7 @@ def certificates(records: Iterable[Record]) -> dict[str, Any]:
     """Return the summary of the certificates of all fits in finished records.
 
     A gap is infinite if the dual bound is unknown. The gaps are None if there is no certified fit.
-    The tolerance is None if there is none, or if it is unknown.
+    The tolerance is None if no record states a tolerance.
     """
     records = list(records)
     pairs = [pair for record in records for pair in record.per_pair]

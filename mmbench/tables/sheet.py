@@ -1,7 +1,7 @@
 """The input of layouts: the long table of an experiment, its records, and footnotes.
 
-A place is a data set, kernel, degree and training size, stored as a `Key` with an empty machine. It
-is one row of a table with one column per machine.
+A place is a data set, kernel, degree and training size, stored as a `Key` with an empty machine. In
+a table with one column per machine, each row is a place.
 """
 
 from __future__ import annotations

@@ -69,10 +69,10 @@ def difference_se(
     * Random partitions: this is the whole standard error. For a single run, the binomial standard
       deviation replaces `sd`.
     * Official test set: `sd` is the variation with the seeds of inner folds and tie-breaking. The
-      sampling error of the test set is added. Both machines are tested on the same rows, so its
-      variance is ``2 counting^2 (1 - r)``, where r is the correlation of their errors. Similar
-      machines misclassify the same rows. Then r is above one half, and ``counting^2`` is an upper
-      bound on the variance.
+      sampling error of the test set is added. Both machines are tested on the same rows, so the
+      variance of this error is ``2 counting^2 (1 - r)``, where r is the correlation of their
+      errors. Similar machines misclassify the same rows. Then r is above one half, and
+      ``counting^2`` is an upper bound on the variance.
 
     Examples
     --------

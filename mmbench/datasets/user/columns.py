@@ -37,7 +37,7 @@ KEEP_ZEROS = {"none", "unit_norm"}
 #: Maximum number of columns or rows named in a warning.
 SHOWN = 5
 #: Maximum number of distinct values of a text column that is treated as categorical although it is
-#: not listed in `categorical`. The number of countries is smaller.
+#: not listed in `categorical`. The limit is larger than the number of countries.
 MOST_CATEGORIES = 250
 #: Minimum number of rows for warnings about columns of row names. In smaller tables, the values of
 #: a column may be distinct by chance.
@@ -294,7 +294,7 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
-    """Raise ValueError for the first cell of a mask; {} in `problem` stands for its value."""
+    """Raise ValueError for the first cell of a mask; the cell's value replaces {} in `problem`."""
     for row in np.flatnonzero(bad):
         text = problem.replace("{}", repr(column.iloc[row]), 1)
         raise ValueError(f"{cell_name(int(row), column.name)}: {text}")

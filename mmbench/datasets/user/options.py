@@ -144,7 +144,7 @@ class UserTable(FileOptions):
     openml: Annotated[int, Field(ge=1)] | None = None
     #: Name of a data set in scikit-learn: ``wine`` for ``load_wine`` or ``fetch_wine``.
     sklearn: str | None = None
-    #: Column of the class labels; required unless the file format defines the labels.
+    #: Column of the class labels; required if the file format does not define the labels.
     target: OneColumn = None
 
     @model_validator(mode="after")

@@ -33,9 +33,9 @@ OURS, THEIRS = colour(0), colour(1)
 def draw(experiment: Experiment, output: Path) -> str:
     """Write the figure of an experiment's MMRM record and return the numbers of the figure as text.
 
-    Raises UserError if no pair of classes has a margin ratio. If there are records of several data
-    sets or kernels, the paper's data set and kernel are used; Raises UserError if they have no
-    record.
+    If there are records of several data sets or kernels, the record with the paper's data set and
+    kernel is used. Raises UserError if there is no such record, or if no pair of classes has a
+    margin ratio.
     """
     cell = _choose_cell(experiment)
     record, dataset = min(cell.done, key=lambda record: record.at), cell.key.dataset

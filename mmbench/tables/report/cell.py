@@ -52,9 +52,9 @@ def write_cells(site: Site, view: View) -> None:
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     """Return mean selection scores (%) over the one or two longest axes of the grid.
 
-    A mean is over splits of the best score over all other axes. The result also contains the number
-    of selections per grid point. The result is None if there are no scores, or if the longest axis
-    is too long.
+    For each split, the best score over all other axes is taken; the mean is over splits. The result
+    also contains the number of selections per grid point. The result is None if there are no
+    scores, or if the longest axis is too long.
     """
     records = [record for record in records if record.selection.get("scores")]
     grids = {}

@@ -77,9 +77,9 @@ def scatter(
 
     A point shows the details of its table cell on hover, and opens the page of the cell on a click.
     If `y` is None, the vertical axis has one row per data set, in which the machines are listed
-    with error bars. If several machines have the same marker, it has one row per machine instead.
-    With `named`, hollow points are labelled with the name of the machine. `root` is the relative
-    path to the folder of the pages.
+    with error bars. If several machines have the same marker, the axis has one row per machine
+    instead. With `named`, hollow points are labelled with the name of the machine. `root` is the
+    relative path to the folder of the pages.
     """
     several, shared = len(view.sheet.kernels) > 1, share_marks(view)
     traces = []
