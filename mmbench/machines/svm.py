@@ -271,15 +271,15 @@ def solve_dual(
     solution, or its u, at a neighbouring grid point. With a small C the gap may be small although
     the objective at w is not smaller than at w = 0; smaller tolerances are then tried.
     """
-    iterations = 0
-    for factor in TOLERANCE_FACTORS[::3]:
-        found = _solve(problem, dual, C, solver, factor * tol, gap_tolerance, start, B, cache_size)
-        iterations += found.iterations
+    found = _solve(problem, dual, C, solver, tol, gap_tolerance, start, B, cache_size)
+    for factor in TOLERANCE_FACTORS[3::3]:
         closed = found.gap <= gap_tolerance and not time_is_up()
         if not (closed and dual.no_better_than_zero(found)):
             break
-        start = found
-    return replace(found, iterations=iterations)
+        last, finer = found, factor * tol
+        found = _solve(problem, dual, C, solver, finer, gap_tolerance, last, B, cache_size)
+        found = replace(found, iterations=last.iterations + found.iterations)
+    return found
 
 
 def _solve(

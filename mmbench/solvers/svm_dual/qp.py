@@ -66,13 +66,13 @@ class PiecewiseQP:
 
     def loss(self, f: NDArray) -> float:
         """Return ``sum_i loss_i(f_i)``, infinite if a decision with infinite loss occurs."""
-        lengths, sides = self._pieces()
+        lengths, sides = self._pieces
         gains = -sides * (f[:, None] + self.slopes)
         return float((lengths[gains > 0] * gains[gains > 0]).sum())
 
     def largest_scale(self, f: NDArray) -> float:
         """Return the largest s for which all losses of ``s f`` are finite."""
-        lengths, sides = self._pieces()
+        lengths, sides = self._pieces
         rates, offsets = -sides * f[:, None], sides * self.slopes
         rising = np.isinf(lengths) & (rates > 0)
         return max(0.0, float(np.min(offsets[rising] / rates[rising], initial=np.inf)))
@@ -83,7 +83,7 @@ class PiecewiseQP:
         Each piece of the cost contributes the hinge ``length * max(0, rate s - offset)`` to the
         loss, with a kink at ``s = offset / rate``.
         """
-        lengths, sides = self._pieces()
+        lengths, sides = self._pieces
         rates, offsets = -sides * f[:, None], sides * self.slopes
         kinked = np.isfinite(lengths) & (rates != 0)
         weights, rates, offsets = lengths[kinked], rates[kinked], offsets[kinked]
@@ -100,8 +100,9 @@ class PiecewiseQP:
         s = max(kinks[piece], -slopes[piece] / norm) if norm > 0 else kinks[piece]
         return float(min(s, self.largest_scale(f)))
 
+    @cached_property
     def _pieces(self) -> tuple[NDArray, NDArray]:
-        """Return the length of each piece, and the sign of u in each piece."""
+        """Length of each piece, and sign of u in each piece, both of shape (n, m)."""
         low, high = self.knots[:, :-1], self.knots[:, 1:]
         return high - low, np.where(low >= 0, 1.0, -1.0)
 
@@ -172,8 +173,12 @@ class PiecewiseQP:
     @cached_property
     def constant_decision(self) -> tuple[float, float]:
         """The smallest loss of the decisions -1, 0 and 1, each for all rows, and this decision."""
-        n = len(self.knots)
-        return min((self.loss(np.full(n, b)), b) for b in (-1.0, 0.0, 1.0))
+        (lengths, sides), decisions = self._pieces, np.array([-1.0, 0.0, 1.0])
+        gains = -sides * (decisions[:, None, None] + self.slopes)
+        lost = np.multiply(lengths, gains, out=np.zeros_like(gains), where=gains > 0)
+        losses = lost.sum(axis=(1, 2))
+        k = losses.argmin()
+        return float(losses[k]), float(decisions[k])
 
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
         """Return a solution with w and b scaled to the smallest objective.

@@ -513,7 +513,7 @@ def solve_smo(
     gram = problem.gram
     lazy = isinstance(gram, LazyGram) and len(gram) > MOST_ROWS_PER_STEP
     in_sets = lazy or isinstance(gram, KernelMatrix)
-    problem = replace(
+    steps = replace(
         problem,
         gram=LazyGram.stored(gram) if isinstance(gram, np.ndarray) else gram,
         knots=np.ascontiguousarray(problem.knots, dtype=float),
@@ -522,9 +522,9 @@ def solve_smo(
     diagonal = np.array(gram.diagonal(), dtype=float)  # a contiguous copy is faster to read
     if not np.isfinite(diagonal).all():
         raise ValueError("the kernel matrix has values that are not finite; scale the data")
-    u, decision = _started(problem, start)
+    u, decision = _started(steps, start)
     allowed = max(10**7, 100 * len(u)) if max_iter is None else max_iter
-    state = (WorkingSets if in_sets else Descent)(problem, diagonal, u, decision, tol, allowed)
+    state = (WorkingSets if in_sets else Descent)(steps, diagonal, u, decision, tol, allowed)
     state.run()
     if state.violation <= tol:
         status = Status.OPTIMAL
@@ -593,7 +593,7 @@ def solve_to_gap(
             solution.u, solution.decision, solution.bias, 0, solution.status, route=solution.route
         )
         best = min(best, problem.rescaled(moved), key=_rank)
-    return replace(best, iterations=iterations)
+    return best if best.iterations == iterations else replace(best, iterations=iterations)
 
 
 def _rank(solution: PiecewiseSolution) -> tuple[float, float]:
