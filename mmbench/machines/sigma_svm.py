@@ -139,7 +139,8 @@ class SigmaSVM(WeightedClassifier):
     translation_invariant = True
     #: Version 3: folds are trained one by one, and a grid search uses float64. Version 4: the bound
     #: includes directions of small variance; without them it could exceed the optimum. Version 5:
-    #: w = 0 is returned if its objective is not larger. Version 6: after smaller tolerances.
+    #: w = 0 is returned if its objective is not larger. Version 6: smaller tolerances are tried
+    #: before.
     version: ClassVar[int] = 6
     #: Kernel ``poly``, version 1: polynomials of degree 1 are solved like other degrees. Linear
     #: kernel, version 3: the gap is relative to the objective, however small it is.

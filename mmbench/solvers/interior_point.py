@@ -53,7 +53,7 @@ CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 #: Initial ratios C / max(a), tried in turn; the smaller ratio is safer and slower.
 LARGEST_FIRST_RATIOS = (1e6, 1e3)
 
-#: Relative gap above which the run is considered stalled.
+#: If a run ends with a relative gap above this value, the next initial ratio is tried.
 STALLED_GAP = 1e-3
 
 #: If all multipliers are below this fraction of C, every slack is zero at the optimum, and the

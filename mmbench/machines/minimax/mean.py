@@ -36,9 +36,8 @@ from mmbench.machines.minimax.problem import MarginProblem
 from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 
-#: Effect of the tolerance of the dual equation on the lower bound, as a fraction of the tolerance
-#: of the objective. The tolerance has this effect for a w with twice the spreads of the computed
-#: solution.
+#: Fraction of the tolerance of the objective by which an error in the dual equation may lower the
+#: bound, for a w with twice the spreads of the computed solution.
 RESIDUAL_SHARE = 0.2
 
 #: Smallest tolerance that is passed to the solver of the cone programs.
