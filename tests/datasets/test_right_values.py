@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import yaml
 from helpers.data_server import DataServer
 from pyarrow import parquet
 from pydantic import ValidationError
@@ -248,12 +249,88 @@ def test_the_option_in_a_message_goes_on(tmp_path: Path, text: str, values):
 
 def test_names_among_the_data_are_no_missing_values(tmp_path: Path):
     line = refusal(tmp_path, "a,kind\n1,x\n2,y\na,kind\n3,x\n")
-    assert line.endswith("data row 3, column 'a': text 'a' where a number is needed; "
-                         "the names of the columns stand there again")  # fmt: skip
+    assert line.endswith("data row 3: the names of the columns stand there again")
+    again = "a,kind\n1,x\n2,y\na,kind\n3,x\n"
+    assert refusal(tmp_path, again, categorical="auto") == line
     line = refusal(tmp_path, "a,kind\n1,x\n2,y\n", header=False, target=2)
     assert line.endswith("say header: true (--set 'datasets[0].header=true')")
     line = refusal(tmp_path, "a,kind\n1,x\n2,y\n", separator=";")
     assert "say separator: ," in line
+
+
+AUTO = {"categorical": "auto"}
+
+
+@pytest.mark.parametrize("keys", [{}, AUTO], ids=["numbers", "auto"])
+def test_a_minus_of_unicode_is_a_minus(tmp_path: Path, keys: dict):
+    text = "a,kind\n\u22121.5,x\n2,y\n"
+    assert load(tmp_path, text, **keys).X.tolist() == [[-1.5], [2]]
+
+
+@pytest.mark.parametrize("keys", [{}, AUTO], ids=["numbers", "auto"])
+@pytest.mark.parametrize(
+    ("cells", "unit", "values"),
+    [
+        (("5%", "-7.5 %"), '["%"]', (5, -7.5)),
+        (("$1.5", "-$2"), '["$"]', (1.5, -2)),
+        (("€ 1.5", "€ \u22122"), '["€"]', (1.5, -2)),
+        (("'5'", "6.5"), '["\'"]', (5, 6.5)),
+        (("<0.5", "6"), '["<"]', (0.5, 6)),
+        (("5 kg", "1e2 kg"), "[kg]", (5, 100)),
+    ],
+)
+def test_units_of_numbers_are_left_out_if_stated(tmp_path: Path, keys, cells, unit, values):
+    text = "a,kind\n{},x\n{},y\n".format(*cells)
+    said = f"say units: {unit} (--set "
+    if keys:
+        (remark, *_) = load(tmp_path, text, steps=["one_hot"], **keys).warnings
+        assert said in remark
+    else:
+        assert said in refusal(tmp_path, text)
+    found = load(tmp_path, text, units=yaml.safe_load(unit), **keys)
+    assert found.X.ravel().tolist() == list(values)
+    assert found.n_categorical == 0
+
+
+def test_a_unit_and_a_thousands_separator_are_named_one_after_the_other(tmp_path: Path):
+    text = "a;kind\n$1,234.5;x\n$2;y\n"
+    assert "say units" in refusal(tmp_path, text)
+    assert "say thousands: ," in refusal(tmp_path, text, units=["$"])
+    for keys in ({}, AUTO):
+        found = load(tmp_path, text, units=["$"], thousands=",", **keys)
+        assert found.X.tolist() == [[1234.5], [2]]
+
+
+def test_words_in_rows_that_are_left_out_make_no_categories(tmp_path: Path):
+    text = "a,b,kind\ncm,kg,\n1,2.5,x\n3,4,y\nTotal,,\n"
+    data = load(tmp_path, text, unlabelled="drop", **AUTO)
+    assert data.X.tolist() == [[1, 2.5], [3, 4]]
+    assert data.n_categorical == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("a,kind\nr1,1,x\nr2,2,y\n", {"index": 1}),
+        ('"a" "kind"\n"r1" 1 "x"\n"r2" 2 "y"\n', {"index": 1}),
+        ("a,kind\n1,x,\n2,y,\n", {"drop": [3]}),
+        ("a,kind,kind\n1,x,x\n2,y,y\n", {"drop": [3]}),
+        ("# from a program\na,kind\n1,x\n2,y\n", {"skip_lines": 1}),
+        ("My table 2021\n\na,kind\n1,x\n2,y\n", {"skip_lines": 1}),
+    ],
+)
+def test_a_first_line_unlike_the_rows_is_refused_with_the_option_that_goes_on(
+    tmp_path: Path, text: str, option: dict
+):
+    ((key, value),) = option.items()
+    assert f"say {key}: {value} (--set" in refusal(tmp_path, text)
+    data = load(tmp_path, text, **option)
+    assert (data.X.tolist(), data.y.tolist()) == ([[1], [2]], ["x", "y"])
+
+
+def test_classes_that_differ_in_capital_letters_are_reported(tmp_path: Path):
+    (remark,) = load(tmp_path, "a,kind\n1,Yes\n2,yes\n3,no\n").warnings
+    assert remark == "classes 'Yes' and 'yes' differ only in capital letters"
 
 
 def test_the_hint_is_right(tmp_path: Path):

@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -83,30 +83,36 @@ def say(key: str, value: object) -> str:
     """Return the advice to set a key of a user's table, in a file or on the command line."""
     if isinstance(value, list | tuple):
         words = [
-            str(v) if isinstance(v, int) or WORD.fullmatch(v) else json.dumps(v) for v in value
+            str(v) if isinstance(v, int) or WORD.fullmatch(v) else json.dumps(v, ensure_ascii=False)
+            for v in value
         ]
         value = f"[{', '.join(words)}]"
     return f"say {key}: {value} (--set {shlex.quote(f'datasets[0].{key}={value}')})"
 
 
-def check_names(names: list[str]) -> None:
-    """Raise ValueError if a column name is empty, if two names are equal, or if all are numbers."""
+def check_names(names: list[str], droppable: bool = False) -> None:
+    """Raise ValueError if a column name is empty, if two names are equal, or if all are numbers.
+
+    If `droppable`, columns excluded by number may have any name.
+    """
     if "" in names:
         number = names.index("") + 1
         key = say("index", 1) if number == 1 else say("drop", [number])
         hint = f"to leave it out, {key}"
         raise ValueError(f"column {number} has no name in the first line; {hint}")
-    refuse_equal_names(names)
+    refuse_equal_names(names, droppable)
     if len(names) > 1 and all(map(is_number, names)):
         hint = "it must hold the names of the columns, or say header: false"
         raise ValueError(f"the first line holds numbers; {hint}")
 
 
-def refuse_equal_names(names: Sequence[str]) -> None:
+def refuse_equal_names(names: Sequence[str], droppable: bool = False) -> None:
     """Raise ValueError if two columns have the same name."""
     for name, count in Counter(names).most_common(1):
         if count > 1:
-            hint = "; say header: false if the first line holds data" if is_number(name) else ""
+            second = names.index(name, names.index(name) + 1) + 1
+            hint = f"; to leave the second out, {say('drop', [second])}" if droppable else ""
+            hint = "; say header: false if the first line holds data" if is_number(name) else hint
             raise ValueError(f"two columns are named {name!r}{hint}")
 
 
@@ -144,19 +150,26 @@ def parse_rows(
 
 def _check_fields(text: str, wanted: int, separator: str) -> None:
     """Raise ValueError if a row does not have `wanted` fields; pandas would fill short rows."""
+    with converted("a line cannot be cut into fields", csv.Error, to=ValueError):
+        for row, count in enumerate(field_counts(text, separator), 1):
+            if count != wanted:
+                raise ValueError(wrong_fields(wanted, row, count))
+
+
+def wrong_fields(wanted: int, row: int, count: int) -> str:
+    """Return the message about a row with another number of fields."""
+    return f"a row does not have {wanted} fields (data row {row} has {count})"
+
+
+def field_counts(text: str, separator: str) -> Iterator[int]:
+    """Return the number of fields of each row."""
     lines = filter(str.strip, text.split("\n"))
     if separator == BLANKS:
-        counts = (len(re.findall(QUOTED_OR_NOT, line)) for line in lines)
-    elif '"' in text:
+        return (len(re.findall(QUOTED_OR_NOT, line)) for line in lines)
+    if '"' in text:
         reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
-        counts = (len(row) for row in reader if row and (len(row) > 1 or row[0].strip()))
-    else:
-        counts = (line.count(separator) + 1 for line in lines)
-    with converted("a line cannot be cut into fields", csv.Error, to=ValueError):
-        for row, count in enumerate(counts, 1):
-            if count != wanted:
-                fields = f"a row does not have {wanted} fields"
-                raise ValueError(f"{fields} (data row {row} has {count})")
+        return (len(row) for row in reader if row and (len(row) > 1 or row[0].strip()))
+    return (line.count(separator) + 1 for line in lines)
 
 
 # ARFF
@@ -273,8 +286,7 @@ def _arff_row(
     ]
     if not sparse:
         if len(tokens) != len(attributes):
-            few = f"a row does not have {len(attributes)} fields"
-            raise ValueError(f"{few} (data row {number} has {len(tokens)})")
+            raise ValueError(wrong_fields(len(attributes), number, len(tokens)))
         return dict(enumerate(values))
     indices = [value for value, _ in tokens[::2]]
     if len(tokens) % 2 or not all(re.fullmatch("[0-9]+", index) for index in indices):

@@ -57,6 +57,13 @@ ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
 EXACT = 2**53
 #: Pattern of numbers in which marks may group the digits.
 GROUPED = re.compile(r"\s*[+-]?[0-9][0-9.,'_ ]*")
+#: The minus sign of Unicode, which is read like a hyphen.
+MINUS = "\u2212"
+#: Pattern of numbers with symbols before or after them, or with a short word after a blank.
+WITH_UNIT = re.compile(
+    r"[+−-]?([^\w\s.,+−()-]{0,3})\s*[+−-]?[0-9][0-9.,'_]*([eE][+-]?[0-9]+)?\s*"
+    r"([^\w\s.,+−()-]{0,3}|(?<=\s)[a-zµ][^\W\d]{0,3})"
+)
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 
 
@@ -85,6 +92,9 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     if table.nominal.get(label):
         _codes(frame[label], table.nominal[label])  # raises ValueError if a class is not declared
     y, more = _labels(frame[label])
+    for row in np.flatnonzero(frame[label].astype(str) == label) if options.header else ():
+        if all(str(frame[name].iloc[row]) == name for name in chosen):
+            raise ValueError(f"data row {row + 1}: the names of the columns stand there again")
     codes = {name: _codes(frame[name], nominal[name]) for name in words}
     columns = [_numbers(frame[numbers], options), *(column for column, _ in codes.values())]
     X = np.column_stack(columns)
@@ -176,7 +186,13 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
     stated: Nominal = {}
     declared = table.nominal
     if options.categorical == "auto":
-        text = (name for name in chosen if not is_numeric_dtype(table.frame[name]))
+        number = _number_pattern(options)
+        text = (
+            name
+            for name in chosen
+            if not is_numeric_dtype(table.frame[name])
+            and not all(number.fullmatch(str(cell)) for cell in table.frame[name].dropna().unique())
+        )
         declared = {**dict.fromkeys(text, ()), **declared}
     else:
         listed = options.categorical
@@ -227,21 +243,28 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
     return X
 
 
+def _number_pattern(options: FileOptions) -> re.Pattern:
+    """Return the pattern of a number with the decimal mark, thousands separator and units."""
+    decimal, group = re.escape(options.decimal), re.escape(options.thousands or "")
+    plain = rf"([0-9]+({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?"
+    grouped = rf"|[0-9]{{1,3}}({group}[0-9]{{3}})+({decimal}[0-9]*)?" if group else ""
+    unit, sign = f"({'|'.join(map(re.escape, options.units))})?", f"[+{MINUS}-]?"
+    return re.compile(rf"\s*({sign}{unit}|{unit}\s*{sign})\s*({plain}{grouped})\s*{unit}\s*")
+
+
 def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     """Return a text column as numbers, parsed with the decimal mark and thousands separator."""
     import pandas as pd
 
     if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
         raise ValueError(_holds(column.name, f"holds {column.dtype}, not numbers", options))
-    decimal, group = re.escape(options.decimal), re.escape(options.thousands or "")
-    plain = rf"([0-9]+({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?"
-    grouped = rf"|[0-9]{{1,3}}({group}[0-9]{{3}})+({decimal}[0-9]*)?" if group else ""
-    number = re.compile(rf"\s*[+-]?({plain}{grouped})\s*")
+    number, units = _number_pattern(options), re.compile("|".join(map(re.escape, options.units)))
 
     def parsed(cell: Any) -> float | None:
         if not isinstance(cell, str):  # a truth value of a Parquet file, or a whole number
             return float(cell) if abs(cell) <= sys.float_info.max else math.inf
-        text = cell.replace(options.thousands or "", "").replace(options.decimal, ".")
+        text = "".join(units.sub("", cell).replace(MINUS, "-").split())
+        text = text.replace(options.thousands or "", "").replace(options.decimal, ".")
         return float(text) if number.fullmatch(cell) else None
 
     values = column.map(parsed, na_action="ignore").astype("float64")
@@ -250,9 +273,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
         where, cell = cell_name(bad[0], column.name), str(column.iloc[bad[0]])
         if INFINITE.fullmatch(cell):
             raise ValueError(f"{where}: infinite value {cell!r}")
-        if cell.strip() == column.name:
-            hint = "; the names of the columns stand there again"
-        elif bad.tolist() == [0] and len(column) > 1 and not options.header:
+        if bad.tolist() == [0] and len(column) > 1 and not options.header:
             hint = f"; if the first line names the columns, {say('header', 'true')}"
         else:
             all_text = len(bad) == column.notna().sum()
@@ -263,6 +284,8 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
 
 def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
     """Return the advice for a table cell that is not a number in the format of the options."""
+    for unit in options.units:
+        cell = cell.replace(unit, "")
     cell = cell.strip()
     other = "," if options.decimal == "." else "."
     hints = []
@@ -272,6 +295,9 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
         hints.append(f"if {group[1]!r} groups thousands, {say('thousands', mark)}")
     if re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
         hints.append(f"if {other!r} is the decimal mark, {say('decimal', other)}")
+    if (match := WITH_UNIT.fullmatch(cell)) and (units := {match[1], match[3]} - {""}):
+        is_unit = f"if {min(units)!r} is a unit or a mark"
+        hints.append(f"{is_unit}, {say('units', [*options.units, *sorted(units)])}")
     if not hints and all_text:
         hints = [f"to leave it out, {say('drop', [*options.drop, name])}"]
         if not DATE.fullmatch(cell):
@@ -335,7 +361,12 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
     if len(numbers) < len(values):
         word = next(value for value in values.tolist() if value not in numbers)
         mixed = f"numbers and words, all taken as words: {next(iter(numbers), None)}, {word}"
-        return y, [f"the target holds {mixed}"] if numbers else []
+        remarks = [f"the target holds {mixed}"] if numbers else []
+        spelled: dict[str, str] = {}
+        for value in values.tolist():
+            if (other := spelled.setdefault(value.casefold(), value)) != value:
+                remarks.append(f"classes {other!r} and {value!r} differ only in capital letters")
+        return y, remarks
     holds = f"target {column.name!r} holds {len(values)} distinct numbers such as {numbers[-1]}"
     if y.dtype.kind != "i" and len(values) > MOST_FRACTIONS:
         advice = "name another column, or make classes of it, as by pandas.qcut(values, 3)"
@@ -353,7 +384,8 @@ def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
     if words and all(is_number(text.replace(",", ".", 1)) for text in texts):
         return [f"{holds} categories such as {words[0]!r}: are they numbers, with decimal: ','?"]
     pointed = words or (texts if options.decimal == "," else [])
-    if pointed and all(GROUPED.fullmatch(text) for text in texts):
+    united = words and all(map(WITH_UNIT.fullmatch, words))
+    if united or (pointed and all(GROUPED.fullmatch(text) for text in texts)):
         hint = _hint(pointed[0], options, False, str(column.name))
         return [f"{holds} categories such as {pointed[0]!r}{hint}"] if hint else []
     if 0 < len(words) <= FEW_WORDS and len(texts) > 2 * len(words):

@@ -31,10 +31,12 @@ from mmbench.datasets.parsers.frames import (
     check_width,
     column_name,
     existing,
+    field_counts,
     parse_rows,
     read_arff,
     refuse_equal_names,
     say,
+    wrong_fields,
 )
 from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes, read_svmlight
 from mmbench.datasets.user.options import SVMLIGHT, FileOptions, inner_path
@@ -169,7 +171,8 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     contains no other separator. Columns that the options exclude by number may have an empty name.
     """
     separator, decimal = options.separator, options.decimal
-    text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\n")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = "\n".join(text.split("\n")[options.skip_lines :]).lstrip("\n")
     if stated := re.match(r'"?sep=(.)"?\n', text):  # first line of CSV files of Excel
         separator, text = separator or stated[1], text[stated.end() :]
     first, body, found = _first_record(text, separator, decimal)
@@ -179,10 +182,14 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     check_width(len(first), options.max_columns)
     names = [" ".join(name.split()) for name in first]
     left_out = (*options.drop, options.index)
-    numbers = {k % (len(names) + 1) for k in left_out if isinstance(k, int)}
-    names = [name or (f"column {k}" if k in numbers else "") for k, name in enumerate(names, 1)]
     if options.header:
-        check_names(names)
+        names = _with_unnamed(names, next(field_counts(body, found), len(names)), options)
+    numbers = {k % (len(names) + 1) for k in left_out if isinstance(k, int)}
+    for k, name in enumerate(names, 1):
+        if k in numbers and (not name or names.count(name) > 1):
+            names[k - 1] = f"column {k}"
+    if options.header:
+        check_names(names, droppable=True)
     else:
         names, body = [str(k) for k in range(1, len(first) + 1)], text
     if len(names) == 1 and isinstance(target, str) and target not in names:
@@ -191,6 +198,25 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
         raise ValueError(f"the first line is one field, {names[0]!r}; {hint}")
     words = MISSING_WORDS if options.missing is None else options.missing
     return parse_rows(body, names, text_columns(options, target), words, sep=found, decimal=decimal)
+
+
+def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list[str]:
+    """Return the names of the columns if the rows have one field more than the first line.
+
+    The field is a name of the row, or empty; the options must exclude it by number.
+    """
+    n = len(names)
+    if n_fields == n + 1 and options.index == 1:
+        return ["", *names]
+    if n_fields == n + 1 and n_fields in options.drop:
+        return [*names, ""]
+    if n_fields != n:
+        hint = f"if the first line does not name the columns, {say('skip_lines', 1)}"
+        if n_fields == n + 1:
+            last = f"if the last field is empty, {say('drop', [*options.drop, n_fields])}"
+            hint = f"if the first field names the row, {say('index', 1)}; {last}"
+        raise ValueError(f"{wrong_fields(n, 1, n_fields)}; {hint}")
+    return names
 
 
 def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
@@ -226,7 +252,8 @@ def _decoded(content: bytes, encoding: str) -> str:
     try:
         text = content[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
-        hint = "; state its encoding, such as latin-1" if encoding == "utf-8" and not mark else ""
+        hint = f"; state its encoding, such as latin-1: {say('encoding', 'latin-1')}"
+        hint = hint if encoding == "utf-8" and not mark else ""
         position = len(mark) + error.start
         raise ValueError(f"not {encoding} text (byte {position}){hint}") from error
     if not text.strip():
@@ -327,7 +354,7 @@ def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set
             series = series.astype(object)
         elif pd.api.types.is_string_dtype(series.dtype) and name not in unusable:
             nominal[name] = ()
-        if options.missing and series.dtype == object:
+        if options.missing and pd.api.types.is_string_dtype(series.dtype):
             series = series.where(~series.isin(options.missing), None)
         columns[name] = series
     return Table(pd.DataFrame(columns), label, nominal, unusable)

@@ -1,5 +1,6 @@
 """Configuration keys for a user's table."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -58,6 +59,13 @@ def _parse_words(value: Any) -> Any:
     return None if value is None else tuple(map(str, words))
 
 
+def _parse_units(value: Any) -> Any:
+    units = _parse_words(value) or ()
+    if any(not unit or re.search(r"[0-9+\-.,]", unit) for unit in units):
+        raise ValueError(f"a unit has no digits, signs, points and commas, got {value!r}")
+    return units
+
+
 def _check_encoding(value: Any) -> Any:
     try:
         "".encode(value)
@@ -82,12 +90,16 @@ class FileOptions(BaseModel):
     #: Field separator of a CSV file. The default is the most frequent of comma, semicolon and tab
     #: in the first line, or blanks if the first line contains none of them.
     separator: Character | None = None
+    #: Number of lines of a CSV file before the header or, without a header, before the first row.
+    skip_lines: Annotated[int, Field(ge=0)] = 0
     #: Encoding of a text file; ignored if the file starts with a byte order mark.
     encoding: Annotated[str, BeforeValidator(_check_encoding)] = "utf-8"
     #: Decimal mark, "." or ",".
     decimal: Literal[".", ","] = "."
     #: Thousands separator; None for numbers without thousands separators.
     thousands: Character | None = None
+    #: Texts before or after numbers, such as % and $, that are left out.
+    units: Annotated[tuple[str, ...], BeforeValidator(_parse_units)] = ()
     #: Words that denote a missing value. The default is: an empty table cell, ?, NA, N/A, NaN and
     #: nan in a CSV file, an unquoted ? in an ARFF file, and null in a Parquet file.
     missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words)] = None
