@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.commands.options import Options, Say, as_list, has_terminal
 from mmbench.config.model import Config, DatasetEntry
-from mmbench.config.plan import plan, plan_of
+from mmbench.config.plan import job_of_column, plan, plan_of
 from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
-from mmbench.datasets import load_dataset, split_at, split_slots, too_few_rows
+from mmbench.datasets import load_dataset, split_at, split_slots
 from mmbench.errors import SEVERITY, UserError, did_you_mean
-from mmbench.jobs.job import CALIBRATION_FOLDS, Job
+from mmbench.jobs.data import check_rows
+from mmbench.jobs.job import Job
 from mmbench.jobs.record import is_done
 from mmbench.jobs.store import CONFIG, Plan, RecordStore
 from mmbench.running.progress import TimeLeft
@@ -150,16 +151,11 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
     subsets = dict.fromkeys((protocol.subsets[0], protocol.subsets[-1]))
     splits = [split_at(rule, data, max_train=subset, **at) for subset in subsets]
     # one split is enough, since all stratified splits of a size have the same class counts
-    machines, inner = config.machines.values(), config.select.ref.folds
-    searched = protocol.test.rule != "time_series" and any(machine.grid for machine in machines)
-    calibrated = any(machine.calibrate for machine in machines)
-    needed = {
-        "select": searched and inner,
-        "calibrate": calibrated and (inner or CALIBRATION_FOLDS),
-    }
-    for key, folds in needed.items():
-        if folds and (problem := too_few_rows(data.y[splits[0].train], folds)):
-            raise UserError(f"data set {data.name!r}: in the training part, {problem} of {key!r}")
+    given: dict[str, Any] = {"dataset": ref, "dataset_hash": data.content_hash}
+    for column in config.machines:
+        job = job_of_column(config, entry, column, config.kernels_of(column)[0], **given)
+        for split in splits:
+            check_rows(job, data.y[split.train], len(split.rest))
     for warning in data.warnings:
         say(f"{entry.source or entry.label}: warning: {warning}")
 

@@ -53,7 +53,7 @@ def plan(
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
             for degree in degrees:
                 drafts = [
-                    _draft(config, entry, column, kernel, degree, **data)
+                    job_of_column(config, entry, column, kernel, degree, **data)
                     for column in run
                     if degree == degrees[0] or not config.machines[column].estimator
                 ]
@@ -97,15 +97,15 @@ def version_of(machine: str, kernel: str) -> int:
     return cls.version + alias_of(machine).version + cls.kernel_versions.get(kernel, 0)
 
 
-def _draft(
+def job_of_column(
     config: Config,
     entry: DatasetEntry,
     column: str,
     kernel: str,
-    degree: int | None,
+    degree: int | None = None,
     **given: Any,
 ) -> Job:
-    """Return the job of a column without its split and parent."""
+    """Return the job of a column without its split and parent; `given` are fields of the job."""
     machine = config.machine_of(column)
     cls = machine_class(machine)
     params, grid = settings(config, column, kernel, degree, entry)

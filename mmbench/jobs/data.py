@@ -66,7 +66,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     if dataset.content_hash != job.dataset_hash:
         raise UserError(f"{ref.path or ref.name}: the data changed since the run was planned")
     split, steps = _fitted(ref, dataset.content_hash, job.split, store, mirror)
-    _check(job, dataset.y[split.train], len(split.rest))
+    check_rows(job, dataset.y[split.train], len(split.rest))
     rest = split.rest if job.validates_on_rest else split.rest[:0]
     seen = np.append(split.train, split.test if job.validates_on_test else rest)
     X_pool, y_pool, n_train = steps.transform(dataset.X[seen]), dataset.y[seen], len(split.train)
@@ -113,7 +113,7 @@ def _fitted(
     return found, steps.fit(dataset.X[found.train])
 
 
-def _check(job: Job, y_train: NDArray, n_rest: int) -> None:
+def check_rows(job: Job, y_train: NDArray, n_rest: int) -> None:
     """Raise UserError if the training part has too few rows; the message names the YAML key."""
     where = f"data set {job.dataset.name!r}"
     labels = np.unique(y_train)
