@@ -51,27 +51,25 @@ def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
 
 def tested(jobs: Sequence[Job]) -> str:
     """Return the train/test splits of a data set in words."""
+    first, data = jobs[0].split, jobs[0].dataset
     splits = {(job.split.repeat, job.split.fold) for job in jobs}
-    repeats, first = len({repeat for repeat, _ in splits}), jobs[0].split
+    n, repeats = len(splits), len({repeat for repeat, _ in splits})
     seeds = sorted({job.split.seed for job in jobs})
-    seed = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
-    times, groups = f", {repeats} times", dict(jobs[0].dataset.options).get("groups")
-    if first.rule == "official":
-        text = "the official test part"
-        text += f"{times} with other inner folds and ties ({seed})" if repeats > 1 else ""
-    elif first.rule == "predefined":
-        given = "that come with the data" if jobs[0].dataset.folds is None else "of a file of folds"
-        text = f"{len(splits)} splits {given}"
-    elif first.rule == "kfold":
-        text = f"{first.args[0]:g}-fold cross-validation{times if repeats > 1 else ''} ({seed})"
-    elif first.rule == "leave_one_out":
-        text = f"each {groups or 'row'} left out once, {len(splits)} splits"
-        return text + _trained(first.max_train)
-    elif first.rule == "time_series":
-        text = f"{len(splits)} successive test parts in time, each after its training rows"
-    else:
-        text = f"{repeats} random partitions with {100 * first.args[0]:g} % of the rows ({seed})"
-    text += "" if groups is None else f", all rows of a {groups} in one part"
+    seed = f"(seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))})"
+    times = f", {repeats} times" if repeats > 1 else ""
+    argument, group = first.args[0] if first.args else 0, dict(data.options).get("groups")
+    again = f"{times} with other inner folds and ties {seed}" if times else ""
+    given = "that come with the data" if data.folds is None else "of a file of folds"
+    text = {
+        "official": f"the official test part{again}",
+        "predefined": f"{n} splits {given}",
+        "kfold": f"{argument:g}-fold cross-validation{times} {seed}",
+        "holdout": f"{repeats} random partitions with {100 * argument:g} % of the rows {seed}",
+        "leave_one_out": f"each {group or 'row'} left out once, {n} splits",
+        "time_series": f"{n} successive test parts in time, each after its training rows",
+    }[first.rule]
+    if group is not None and first.rule != "leave_one_out":
+        text += f", all rows of a {group} in one part"
     return text + _trained(first.max_train)
 
 

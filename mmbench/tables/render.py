@@ -136,14 +136,8 @@ MAX_ROWS = 40
 #: replacements are not escaped again.
 ESCAPES = str.maketrans(
     {
+        **{character: rf"\{character}" for character in "{}&%$#_"},
         "\\": r"\textbackslash{}",
-        "{": r"\{",
-        "}": r"\}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
         "^": r"\textasciicircum{}",
         "~": r"\textasciitilde{}",
         "<": r"\textless{}",
