@@ -20,58 +20,10 @@ if TYPE_CHECKING:
     from mmbench.commands.outputs import TableText
     from mmbench.config.model import Config
 
-_USE = {"use": "svm"}
-#: Columns of the comparison, fast machines first. Machines with ``use`` inherit the kernel width
-#: and other common parameters from the SVM.
-MACHINES: dict[str, dict[str, Any]] = {
-    "logistic_regression": {
-        "estimator": "sklearn.linear_model.LogisticRegression",
-        "params": {"max_iter": 1000},
-        "grid": {"C": {"log10": [-3, 3]}},
-        "label": "logistic regression",
-    },
-    "lssvm": {"grid": {"C": "auto", "gamma": "auto"}},
-    "klda": {"grid": {"gamma": "auto", "eta": "auto"}},
-    "mamc_b": {"grid": {"Cm": "auto", "gamma": "auto"}},
-    "svm": {"grid": {"C": "auto", "gamma": "auto"}},
-    "rmm": {**_USE, "grid": {"B": "auto"}},
-    "lda": {**_USE, "grid": {"ridge": "auto"}},
-    "mpm": {**_USE, "grid": {"ridge": "auto"}},
-    # with the default ridge the covariances in a kernel's feature space are singular; a search over
-    # the ridge would take five times as long
-    "m4": {**_USE, "params": {"ridge": 0.01}, "grid": {"C": "auto"}},
-    "random_forest": {
-        "estimator": "sklearn.ensemble.RandomForestClassifier",
-        "params": {"n_estimators": 200},
-        "label": "random forest",
-    },
-}
-#: Additional columns with `all_machines`. These machines take many times the CPU time and reach
-#: about the same accuracy.
-MORE: dict[str, dict[str, Any]] = {
-    "mamc": {"grid": {"Cm": "auto", "gamma": "auto"}},
-    "sigma_svm": {**_USE, "grid": {"D": "auto"}},
-    "mempm": {**_USE, "grid": {"ridge": "auto"}},
-    "fsvm": {**_USE, "grid": {"C": "auto"}},
-    "mrsvm": {**_USE, "grid": {"C": "auto"}},
-    "mmrm": {**_USE, "grid": {"C": "auto"}},
-    "rsvm_plus": {**_USE, "grid": {"C": "auto", "lam": "auto"}},
-    "rsvm_mu_plus": {**_USE, "grid": {"C": "auto", "lam": "auto"}},
-}
-#: Maximum number of training rows. With more rows, a comparison takes hours instead of minutes.
-MAX_TRAIN = 1000
+#: Experiment without the data; its entry ``more`` has the additional machines of `all_machines`.
+EXPERIMENT = Path(__file__).with_name("easy.yaml")
 #: Maximum number of classes; each pair of classes is one training.
 MAX_CLASSES = 100
-#: The other keys of the configuration.
-SETTINGS: dict[str, Any] = {
-    "preprocess": [{"impute": "median"}, "one_hot", "standard"],
-    "kernel": "rbf",
-    "protocol": {"test": {"kfold": 5}, "seed": 0, "max_train": MAX_TRAIN},
-    "select": {"folds": 3},
-    "limits": {"time": "10min"},
-    "metrics": ["accuracy", "balanced_accuracy", "auc"],
-    "layout": "machines",
-}
 FIGURE = "machines"
 
 
@@ -208,6 +160,7 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
 
 def experiment_of(path: Path, target: str | int | None, every: bool = False) -> dict[str, Any]:
     """Return the content of a configuration that compares machines on a data file."""
+    from mmbench.config.files import load_yaml
     from mmbench.datasets import card_names
     from mmbench.datasets.user.options import inner_path, knows_target
 
@@ -226,8 +179,10 @@ def experiment_of(path: Path, target: str | int | None, every: bool = False) -> 
         data["target"] = target
     if not knows_target(str(path)):
         data["categorical"] = "auto"
-    machines = {**MACHINES, **MORE} if every else MACHINES
-    return {"name": f"easy_{name}", "datasets": [data], **SETTINGS, "machines": machines}
+    content = load_yaml(EXPERIMENT)
+    more = content.pop("more")
+    content["machines"] |= more if every else {}
+    return {"name": f"easy_{name}", "datasets": [data], **content}
 
 
 def _columns(path: Path) -> Sequence[str]:
