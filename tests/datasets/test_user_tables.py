@@ -239,7 +239,10 @@ ROWS = "".join(f"{k}.5,{'xy'[k % 2]}\n" for k in range(20))
 @pytest.mark.parametrize(
     ("content", "warning"),
     [
-        ("a;kind\n" + ROWS.replace(",", ";").replace(".", ","), "with decimal: ','?"),
+        (
+            "a;kind\n" + ROWS.replace(",", ";").replace(".", ","),
+            "say decimal: , (--set 'datasets[0].decimal=,')",
+        ),
         ("a,kind\n-,x\n" + ROWS, "numbers and '-', all taken as categories; leave a cell empty"),
         (
             "a,kind\n" + ROWS.replace(".5", " May"),

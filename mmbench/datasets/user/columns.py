@@ -55,13 +55,12 @@ DATE = re.compile(r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9
 ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
 #: Integers up to this absolute value are represented exactly as float64.
 EXACT = 2**53
-#: Pattern of numbers in which marks may group the digits.
-GROUPED = re.compile(r"\s*[+-]?[0-9][0-9.,'_ ]*")
 #: The minus sign of Unicode, which is read like a hyphen.
 MINUS = "\u2212"
-#: Pattern of numbers with symbols before or after them, or with a short word after a blank.
-WITH_UNIT = re.compile(
-    r"[+−-]?([^\w\s.,+−()-]{0,3})\s*[+−-]?[0-9][0-9.,'_]*([eE][+-]?[0-9]+)?\s*"
+#: Pattern of numbers with any decimal mark and groups of digits, with symbols before or after them,
+#: or with a short word after a blank.
+LIKE_NUMBER = re.compile(
+    r"[+−-]?([^\w\s.,+−()-]{0,3})\s*[+−-]?[.,]?[0-9][0-9.,'_ ]*([eE][+-]?[0-9]+)?\s*"
     r"([^\w\s.,+−()-]{0,3}|(?<=\s)[a-zµ][^\W\d]{0,3})"
 )
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
@@ -295,7 +294,7 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
         hints.append(f"if {group[1]!r} groups thousands, {say('thousands', mark)}")
     if re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
         hints.append(f"if {other!r} is the decimal mark, {say('decimal', other)}")
-    if (match := WITH_UNIT.fullmatch(cell)) and (units := {match[1], match[3]} - {""}):
+    if (match := LIKE_NUMBER.fullmatch(cell)) and (units := {match[1], match[3]} - {""}):
         is_unit = f"if {min(units)!r} is a unit or a mark"
         hints.append(f"{is_unit}, {say('units', [*options.units, *sorted(units)])}")
     if not hints and all_text:
@@ -381,13 +380,10 @@ def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
     texts = column.dropna().map(as_text).unique().tolist()
     words = [text for text in texts if not is_number(text)]
     holds = f"column {column.name!r} holds"
-    if words and all(is_number(text.replace(",", ".", 1)) for text in texts):
-        return [f"{holds} categories such as {words[0]!r}: are they numbers, with decimal: ','?"]
     pointed = words or (texts if options.decimal == "," else [])
-    united = words and all(map(WITH_UNIT.fullmatch, words))
-    if united or (pointed and all(GROUPED.fullmatch(text) for text in texts)):
-        hint = _hint(pointed[0], options, False, str(column.name))
-        return [f"{holds} categories such as {pointed[0]!r}{hint}"] if hint else []
+    hint = _hint(pointed[0], options, False, str(column.name)) if pointed else ""
+    if hint and all(map(LIKE_NUMBER.fullmatch, texts)):
+        return [f"{holds} categories such as {pointed[0]!r}{hint}"]
     if 0 < len(words) <= FEW_WORDS and len(texts) > 2 * len(words):
         said = f"{holds} numbers and {', '.join(map(repr, words))}, all taken as categories"
         return [f"{said}; leave a cell empty where a value is missing"]
