@@ -9,13 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from mmbench.commands import outputs as tables
+import mmbench
 from mmbench.tables.published import COUNTS, published_rows
 
 
 def table(folder: Path, fmt: str | None = None, **options: Any) -> str:
     """Return the table of one results folder."""
-    return tables.table([folder], fmt, **options)
+    return mmbench.table([folder], fmt, **options)
 
 
 def rows_of(folder: Path, **options: Any) -> list[SimpleNamespace]:
@@ -27,7 +27,7 @@ def rows_of(folder: Path, **options: Any) -> list[SimpleNamespace]:
 
 def figure(name: str, folder: Path, output: Path) -> str:
     """Draw a figure of one results folder."""
-    return tables.figure(name, [folder], output)
+    return mmbench.figure(name, [folder], output)
 
 
 def load_published(table: str) -> pd.DataFrame:

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 from helpers.drawn import figure
 
-from mmbench.commands import outputs as tables
+import mmbench
 from mmbench.errors import UserError
 from mmbench.resources import REFERENCE
-from mmbench.tables.statistics import fit_line, pair_points
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 
@@ -33,14 +32,23 @@ def test_the_numbers_are_told_beside_the_published_line(margin_ratios, tmp_path)
     )
 
 
-def test_the_line_is_in_the_long_table_beside_the_published_line(margin_ratios) -> None:
-    experiment = margin_ratios()
-    frame = pd.read_csv(io.StringIO(tables.table([experiment.folder], fmt="csv")))
+@pytest.mark.parametrize("kind", [int, str])
+def test_the_line_is_in_the_long_table_beside_the_published_line(margin_ratios, kind) -> None:
+    pairs = [{**pair, "pair": [*map(kind, pair["pair"])]} for pair in ten_pairs(margin_ratios)]
+    experiment = margin_ratios(pairs=pairs)
+    frame = pd.read_csv(io.StringIO(mmbench.table([experiment.folder], fmt="csv")))
     line = frame[frame.metric.str.startswith("regression_")].set_index("metric")
     [key] = experiment.store.keys()
-    pairs = pair_points(experiment.store.read(key)["per_pair"], experiment.store.arrays(key))
-    slope, intercept = np.polyfit(pairs.ratio, pairs.accuracy, 1)
-    r = np.corrcoef(pairs.ratio, pairs.accuracy)[0, 1]
+    fits, arrays = experiment.store.read(key)["per_pair"], experiment.store.arrays(key)
+    ratios, accuracies = [], []
+    for fit, decisions in zip(fits, arrays["decisions"].T, strict=True):
+        first, second = map(int, fit["pair"])
+        rows = np.isin(arrays["y_test"], (first, second))  # of its own two classes alone
+        predicted = np.where(decisions[rows] >= 0, second, first)
+        ratios.append(fit["extra"]["margin_ratio"])
+        accuracies.append(100 * np.mean(predicted == arrays["y_test"][rows]))
+    slope, intercept = np.polyfit(ratios, accuracies, 1)
+    r = np.corrcoef(ratios, accuracies)[0, 1]
     assert line.measured.iloc[:3].tolist() == pytest.approx([slope, intercept, r])
     assert line.index.tolist() == [
         f"regression_{name}" for name in ("slope", "intercept", "r", "p")
@@ -51,7 +59,7 @@ def test_the_line_is_in_the_long_table_beside_the_published_line(margin_ratios) 
 
 
 def test_a_table_without_a_published_line_has_none(margin_ratios) -> None:
-    text = tables.table([margin_ratios("own").folder], fmt="csv")
+    text = mmbench.table([margin_ratios("own").folder], fmt="csv")
     assert "accuracy_pct" in text
     assert "regression_" not in text
 
@@ -64,37 +72,18 @@ def test_equal_machines_stand_as_in_the_table_the_first_on_top(results, tmp_path
     assert text == "iris (RBF kernel): M4 95.0, SVM 90.0, RMM 90.0"
 
 
-def test_the_accuracy_of_a_pair_counts_its_own_two_classes_alone() -> None:
-    fits = [
-        {"pair": ["a", "b"], "extra": {"margin_ratio": 2.0}},
-        {"pair": ["a", "c"], "extra": {"margin_ratio": None}},
-        {"pair": ["b", "c"], "extra": {"margin_ratio": 3.0, "separable": False}},
-    ]
-    truth = np.array(["a", "a", "b", "b", "c"])
-    decisions = np.array([[-1, 1, 1], [1, 1, 1], [1, 1, -1], [1, 1, -1], [9, 1, 1]], dtype=float)
-    points = pair_points(fits, {"y_test": truth, "decisions": decisions})
-    assert points.values.tolist() == [["a/b", 2.0, 75.0, True], ["b/c", 3.0, 100.0, False]]
+def test_separable_pairs_of_one_margin_ratio_give_no_line(margin_ratios, tmp_path) -> None:
+    pairs = [{**pair, "extra": {"margin_ratio": 2.0}} for pair in ten_pairs(margin_ratios)]
+    text = figure("mmrm_fig2", margin_ratios("other", pairs).folder, tmp_path / "figure.png")
+    assert "measured:  no line" in text
 
 
-def test_labels_compare_as_numbers_and_as_text() -> None:
-    fits = [{"pair": [0, 1], "extra": {"margin_ratio": 1.0}}]
-    arrays = {"y_test": np.array([0, 1]), "decisions": np.array([[-1.0], [1.0]])}
-    assert pair_points(fits, arrays).accuracy.tolist() == [100]
-
-
-def test_points_on_a_line_give_that_line() -> None:
-    line = fit_line(pairs((1.0, 2.0, 4.0), [98.182 + 0.20354 * x for x in (1.0, 2.0, 4.0)]))
-    assert line.slope == pytest.approx(0.20354)
-    assert line.intercept == pytest.approx(98.182)
-    assert line.rvalue == pytest.approx(1)
-
-
-def test_equal_margin_ratios_give_no_line() -> None:
-    assert fit_line(pairs((1.0, 1.0, 1.0), (98.0, 99.0, 100.0))) is None
-
-
-def pairs(ratios, accuracies) -> pd.DataFrame:
-    return pd.DataFrame({"ratio": ratios, "accuracy": accuracies, "separable": True})
+def test_a_pair_without_a_margin_ratio_is_not_drawn(margin_ratios, tmp_path) -> None:
+    first, *others = ten_pairs(margin_ratios)
+    pairs = [{**first, "extra": {"margin_ratio": None}}, *others]
+    text = figure("mmrm_fig2", margin_ratios("other", pairs).folder, tmp_path / "figure.png")
+    assert "1 without a finite margin ratio" in text
+    assert "44 separable pairs" in text
 
 
 def test_pairs_with_slack_are_drawn_but_not_fitted(margin_ratios, tmp_path) -> None:
@@ -142,7 +131,7 @@ def test_records_without_margin_ratios_do_not_do(margin_ratios, tmp_path) -> Non
 
 def test_a_picture_is_put_beside_the_records(margin_ratios) -> None:
     experiment, said = margin_ratios(), []
-    tables.figure("mmrm_fig2", [experiment.folder], say=said.append)
+    mmbench.figure("mmrm_fig2", [experiment.folder], say=said.append)
     assert (experiment.folder / "mmrm_fig2.png").read_bytes().startswith(SIGNATURES[".png"])
     assert said == [f"written to {experiment.folder / 'mmrm_fig2.png'}"]
 
@@ -160,14 +149,14 @@ def test_a_reference_table_is_drawn_into_this_folder(
     name, of, said, tmp_path, monkeypatch, capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert said in tables.figure(name, [REFERENCE / of], say=print)
+    assert said in mmbench.figure(name, [REFERENCE / of], say=print)
     assert (tmp_path / f"{name}.png").read_bytes().startswith(SIGNATURES[".png"])
     assert capsys.readouterr().out == f"written to {name}.png\n"
 
 
 def test_a_figure_of_records_says_so_of_a_reference_table() -> None:
     with pytest.raises(UserError, match="tables alone: mmbench run mmrm_fig2"):
-        tables.figure("mmrm_fig2", [REFERENCE])
+        mmbench.figure("mmrm_fig2", [REFERENCE])
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from helpers.drawn import cells_of, figure, table
 
 from mmbench.errors import UserError
+from mmbench.resources import REFERENCE
 
 MAMC_MACHINES = ("mamc_bs", "mamc_bsg", "mamc_b", "mamc", "emamc", "svm")
 DATASETS = ("ida_heart", "ida_banana", "ida_thyroid")
@@ -45,6 +46,46 @@ def test_table_2_has_means_deviations_and_the_paper_s_counts(mamc):
         next(line for line in text.splitlines() if line.startswith("| Average"))
     )
     assert "published" in text.splitlines()[average + 1]
+
+
+def test_published_counts_follow_from_the_published_means_and_deviations():
+    """The paper has 2/0 for MAMC_bsg and 0/11 for the MAMC; its averages and W/T/L agree."""
+    text = table(REFERENCE / "mamc_table2", layout="mamc_table2")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    below = {row[0]: rows[k + 1][1:] for k, row in enumerate(rows[:-1]) if row}
+    averages = ["84.12", "84.18", "83.60", "65.43", "85.34", "85.26"]
+    assert below["Average"] == ["published", *averages]
+    assert below["best/worst"][1:] == ["1/0", "1/0", "2/1", "0/12", "6/0", "4/0"]
+    assert below["W/T/L"][1:] == ["–", "1/11/1", "1/12/0", "13/0/0", "1/4/8", "2/3/8"]
+
+
+def test_a_data_set_without_a_result_of_some_machine_is_not_counted(results):
+    experiment = results.experiment("mamc_table2", layout="mamc_table2")
+    for dataset, machine in (("ida_heart", "mamc_bs"), ("ida_heart", "svm"), ("ida_banana", "svm")):
+        experiment.add(experiment.job(dataset, machine), errors=10 + (dataset == "ida_banana"))
+    text = table(experiment.folder)
+    assert cells_of(text, "Average")[2:] == ["–", "89.50"]
+    assert cells_of(text, "best/worst")[2:] == ["1/1", "1/1"]
+
+
+def test_samples_without_spread_are_equal_or_different(results):
+    experiment = results.experiment("mamc_table2", layout="mamc_table2")
+    errors = {"ida_heart": (10, 10), "ida_banana": (9, 10), "ida_thyroid": (10, 9)}
+    for dataset, pair in errors.items():
+        for machine, count in zip(("mamc_bs", "svm"), pair, strict=True):
+            for repeat in range(3):
+                job = experiment.job(dataset, machine, repeat=repeat, rule="predefined")
+                experiment.add(job, count)
+    assert cells_of(table(experiment.folder), "W/T/L")[2:] == ["–", "1/1/1"]
+
+
+def test_times_are_compared_without_rounding(results):
+    experiment = results.experiment("mamc_table3", layout="mamc_table3")
+    for machine, seconds in (("mamc_bs", 0.0012), ("svm", 0.0013)):
+        times = {"selection": seconds, "training": 0.0, "test": 0.0}
+        experiment.add(experiment.job("ida_heart", machine), cpu_seconds=times)
+    counts = [text.split(" ")[0] for text in cells_of(table(experiment.folder), "shortest")[1:]]
+    assert counts == ["1-0", "0-1"]
 
 
 def test_table_1_shows_the_splits_run_and_those_of_the_paper(mamc):
