@@ -328,6 +328,15 @@ def test_a_first_line_unlike_the_rows_is_refused_with_the_option_that_goes_on(
     assert (data.X.tolist(), data.y.tolist()) == ([[1], [2]], ["x", "y"])
 
 
+@pytest.mark.parametrize("blank", [" ", "\u00a0", "\u202f"])
+def test_a_blank_between_thousands_is_written_as_it_can_be_typed(tmp_path: Path, blank: str):
+    text = f"a;kind\n1{blank}234;x\n2{blank}000;y\n"
+    line = refusal(tmp_path, text)
+    assert line.isprintable()
+    stated = re.search(r"say thousands: (\S*|\" \") \(--set", line)[1]
+    assert load(tmp_path, text, thousands=yaml.safe_load(stated)).X.tolist() == [[1234], [2000]]
+
+
 def test_classes_that_differ_in_capital_letters_are_reported(tmp_path: Path):
     (remark,) = load(tmp_path, "a,kind\n1,Yes\n2,yes\n3,no\n").warnings
     assert remark == "classes 'Yes' and 'yes' differ only in capital letters"

@@ -290,7 +290,8 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
     hints = []
     group = re.fullmatch(r"[+-]?[0-9]{1,3}([^0-9A-Za-z])[0-9]{3}(\1[0-9]{3})*(.[0-9]*)?", cell)
     if group and not options.thousands and group[1] != options.decimal:
-        mark = json.dumps(group[1]) if group[1] in " '" else group[1]
+        plain = group[1].isprintable() and group[1] not in " '"
+        mark = group[1] if plain else json.dumps(group[1])  # a blank that does not break a line
         hints.append(f"if {group[1]!r} groups thousands, {say('thousands', mark)}")
     if re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
         hints.append(f"if {other!r} is the decimal mark, {say('decimal', other)}")
