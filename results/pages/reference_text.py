@@ -500,33 +500,27 @@ def leak_worth(
     return list(both.measured_x - both.measured_y)
 
 
-#: States of a table in the section on versions.
-TODAY, OLDER = "today's", "older"
-
-
 def versions() -> str:
-    """Return which tables state the versions of the machines, beside the versions of today."""
-    lines, unstated, counts = [], [], {TODAY: 0, OLDER: 0}
+    """Return which tables state the versions of the machines, and which machines are newer today."""
+    lines, unstated, n_older = [], [], 0
     for path in sorted(REFERENCE.glob("*/table.csv")):
         name, cells = path.parent.name, pd.read_csv(path, dtype=str)
         if "version" not in cells:
             unstated.append(f"`{name}`")
             continue
-        config, texts, state = load_config(find_config(name)), [], TODAY
+        config, texts, older = load_config(find_config(name)), [], []
         codes = cells[["machine", "kernel", "version", "fingerprint"]].dropna(subset="version")
         for column, kernel, version, fingerprint in codes.fillna("").drop_duplicates().values:
             machine = config.machine_of(column)
-            today = str(version_of(machine, kernel))
-            state = state if version == today else OLDER
             label = alias_of(alias_of(machine).machine).label
-            now = "" if version == today else f", today {today}"
-            more = f"{fingerprint}{now}".removeprefix(", ")
-            texts.append(f"{label} {version}" + f" ({more})" * bool(more))
-        counts[state] += 1
-        lines.append(f"| `{name}` | {'; '.join(dict.fromkeys(texts))} | {state} |")
-    said = f"by today's versions: {counts[TODAY]}; by older versions: {counts[OLDER]}"
+            older += [label] * (version != str(version_of(machine, kernel)))
+            texts.append(f"{label} {version} ({fingerprint})".removesuffix(" ()"))
+        n_older += bool(older)
+        found = "; ".join(dict.fromkeys(texts)), ", ".join(dict.fromkeys(older)) or "–"
+        lines.append(f"| `{name}` | {' | '.join(found)} |")
+    said = f"by today's versions: {len(lines) - n_older}; by older versions: {n_older}"
     missing = f"; without versions: {len(unstated)} ({listing(unstated)})" if unstated else ""
-    head = ["| Table | Versions (fingerprints) | State |", "| --- | --- | --- |"]
+    head = ["| Table | Versions (fingerprints) | Older than today |", "| --- | --- | --- |"]
     return "\n".join([f"Number of tables {said}{missing}.\n", *head, *lines])
 
 

@@ -51,8 +51,8 @@ def test_a_raised_version_makes_the_tables_of_a_machine_older(monkeypatch: pytes
     read = reference_text.version_of
     monkeypatch.setattr(reference_text, "version_of", lambda m, k: read(m, k) + (m == "m4"))
     (row,) = [line for line in reference_text.versions().splitlines() if "`m4_fig7`" in line]
-    assert row.endswith("| older |")
-    assert re.search(r"M4 (\d+) \([0-9a-f]{12}, today \d+\)", row)
+    assert re.search(r"M4 \d+ \([0-9a-f]{12}\)", row)
+    assert "M4" in row.split("|")[3]
 
 
 def test_every_table_has_a_state_or_states_no_version() -> None:
@@ -62,7 +62,7 @@ def test_every_table_has_a_state_or_states_no_version() -> None:
     assert sorted(listed) == sorted(tables)
     numbers = list(map(int, re.findall(r"\d+", re.sub("`.*?`", "", counted))))
     assert sum(numbers) == len(tables)
-    assert rows.count("| today's |") == numbers[0]
+    assert rows.count("| – |") == numbers[0]
 
 
 def test_the_mark_of_the_rmm_with_rbf_on_optical_digits_is_that_of_the_mean() -> None:
