@@ -501,7 +501,7 @@ def leak_worth(
 
 
 def versions() -> str:
-    """Return which tables state the versions of the machines, and which machines are newer today."""
+    """Return the versions of the machines in each table, and which machines are newer today."""
     lines, unstated, n_older = [], [], 0
     for path in sorted(REFERENCE.glob("*/table.csv")):
         name, cells = path.parent.name, pd.read_csv(path, dtype=str)
