@@ -3,7 +3,7 @@
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,   f(x) = w'phi(x) + b            (1)
 
-Its dual, with ``u_i = y_i alpha_i`` and K the Gram matrix:
+The dual of (1), with ``u_i = y_i alpha_i`` and the Gram matrix K, is
 
     max over u      sum_i y_i u_i - 1/2 u'Ku   subject to  sum_i u_i = 0,  0 <= y_i u_i <= C   (2)
 
@@ -23,9 +23,9 @@ rows. Equation numbers follow the RMM paper. With ``C=inf`` all slacks are zero 
 | Clarabel | never: solver="clarabel" | `solvers.clarabel_` |
 
 With a linear kernel, if SMO ends without an optimal solution, the routes in the feature space
-continue, and vice versa; one of both continues after coordinate descent. SMO alone leaves a gap of
-up to 0.7 on unscaled features; the interior point alone stalls if one of the classes is rare among
-many rows.
+continue, and vice versa. If coordinate descent ends without an optimal solution, the routes in the
+feature space or SMO continue. SMO alone leaves a gap of up to 0.7 on unscaled features; the
+interior point alone stalls if one of the classes is rare among many rows.
 
 References
 ----------
@@ -63,9 +63,9 @@ from mmbench.solvers.svm_dual.coordinates import solve_by_coordinates
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_gap
 
-#: Minimum number of rows per feature for the routes in the feature space. CPU time of a path over C
-#: relative to pairwise steps: 1/3 to 1 on 200 rows (Flare-Solar: 1.4), 1/180 to 1/7 on 800 rows. On
-#: a pair of digits of 256 pixels the ratio is 1 at four rows per feature.
+#: Minimum number of rows per feature for the routes in the feature space. Relative to pairwise
+#: steps, the CPU time of a path over C is 1/3 to 1 on 200 rows (Flare-Solar: 1.4), and 1/180 to 1/7
+#: on 800 rows. On a pair of digits of 256 pixels the ratio is 1 at four rows per feature.
 ROWS_PER_FEATURE = 4
 
 #: With at most this many features the interior point is used whenever n > d. The interior point is
@@ -73,27 +73,28 @@ ROWS_PER_FEATURE = 4
 #: gap above the tolerance.
 FEW_FEATURES = 64
 
-#: With more features, coordinate descent also precedes the interior point on many dense rows. Its
-#: CPU time relative to the interior point on 10,000 rows with C = 1 (C = 0.01): 1.2 (0.3) with 500
-#: features, 0.55 (0.15) with 1000, 0.23 (0.05) with 2000.
+#: With more features, coordinate descent is also tried before the interior point on many dense
+#: rows. Relative to the interior point on 10,000 rows, its CPU time with C = 1 (C = 0.01) is 1.2
+#: (0.3) with 500 features, 0.55 (0.15) with 1000 features, and 0.23 (0.05) with 2000 features.
 MANY_FEATURES = 1000
 
 #: Maximum number of features d of the interior point, which factors a d x d matrix per iteration.
 MOST_FEATURES = 5000
 
-#: Maximum gap of a solution of coordinate descent from which other routes continue; pairwise steps
-#: from multipliers that are far from optimal take longer than from zero.
+#: Other routes start from a solution of coordinate descent if its gap is at most this value, and
+#: from zero otherwise. From multipliers that are far from optimal, pairwise steps take longer.
 MOST_START_GAP = 0.1
 
-#: Up to this many rows SMO is also tried if the gap is closed but a KKT condition is violated.
+#: Maximum number of rows for which SMO is also tried if the gap is closed, but a KKT condition is
+#: violated.
 FEW_GRAM_ROWS = 100
 
 #: Tolerance of the relative duality gap, in units of `tol`; the violations of all rows contribute
 #: to the gap.
 GAP_TOLERANCE_FACTOR = 100
 
-#: Up to this many rows the tolerance is multiplied by FEW_ROWS_FACTOR: the decisions of a machine
-#: with integer row weights and of a machine with repeated rows then agree to 1e-7, as
+#: Up to this number of rows the tolerance is multiplied by FEW_ROWS_FACTOR. The decisions of a
+#: machine with integer row weights and of a machine with repeated rows then agree to 1e-7, as
 #: scikit-learn's checks require.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
@@ -115,19 +116,18 @@ class SVM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair of classes. `objective` is (1) at the returned w and b, `bound` is
-        (2) at a feasible u, so the optimum lies between `bound` and `objective`.
+        Certificate of each pair of classes. `objective` is (1) at the returned w and b, and `bound`
+        is (2) at a feasible u; the optimum lies between them.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Dual variables u of each pair (``rbf``, ``poly``).
 
     Notes
     -----
-    Differences from scikit-learn's SVC: with more than two classes, `coef_`, `intercept_`,
+    This class differs from scikit-learn's SVC. With more than two classes, `coef_`, `intercept_`,
     `dual_coef_` and decision values of pairs have the opposite sign, and `dual_coef_` has one row
-    per pair.
-    Negative sample weights are refused, where SVC removes the rows. A linear machine does not store
-    its support vectors, which are ``X[support_]``. There is no ``probability=True``; use
-    scikit-learn's CalibratedClassifierCV.
+    per pair. Negative sample weights are an error; SVC removes rows with negative weights. A linear
+    machine does not store its support vectors, which are ``X[support_]``. There is no
+    ``probability=True``; use scikit-learn's CalibratedClassifierCV.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class SVM(WeightedClassifier):
 
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))},  # grid of libsvm's guide
-        tol=1e-3,  # libsvm's default; a search only ranks accuracies, unlike the final training
+        tol=1e-3,  # libsvm's default, which is accurate enough to rank the grid points of a search
     )
     #: The Gram matrix, and the linear system of a series of Newton steps.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
@@ -154,12 +154,12 @@ class SVM(WeightedClassifier):
     #: w = 0 is returned if its objective is not larger, which may occur with C below 1e-5. Version
     #: 4: smaller tolerances are tried before.
     version: ClassVar[int] = 4
-    #: Version 1 of ``linear``: exact solutions for many rows, which may change ties in a grid
-    #: search. Version 2: exact solutions for few rows and for degenerate problems. Version 3:
-    #: coordinate descent. Version 4: coordinate descent on many dense features, too. Version 5: the
-    #: gap is relative to the objective, however small. Version 1 of ``poly`` and ``rbf``: with more
-    #: than 3000 rows, kernel values are computed by NumPy. Version 2 of ``rbf``: distances of rows
-    #: with up to 64 features are computed from differences of features.
+    #: Versions of ``linear``. 1: exact solutions for many rows, which may change ties in a grid
+    #: search. 2: exact solutions for few rows and for degenerate problems. 3: coordinate descent.
+    #: 4: coordinate descent also for many dense features. 5: the gap is relative to the objective,
+    #: however small it is. Version 1 of ``poly`` and ``rbf``: with more than 3000 rows, kernel
+    #: values are computed by NumPy. Version 2 of ``rbf``: distances of rows with up to 64 features
+    #: are computed from differences of features.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
@@ -250,7 +250,7 @@ def _rows(problem: BinaryProblem) -> Any:
 def kernel_values(
     problem: BinaryProblem, solver: str, cache_size: float | None
 ) -> NDArray | KernelMatrix:
-    """Return the kernel matrix of a problem: as an array for solvers of other packages."""
+    """Return the kernel matrix of a problem; solvers of other packages need an array."""
     return problem.gram if solver in NATIVE else problem.matrix(cache_size)
 
 
@@ -311,7 +311,7 @@ def _solve(
     if features_first:
         u = start.u if isinstance(start, PiecewiseSolution) else start
         found = solve_in_features(dual, y, C, tol, gap_tolerance, B, u)
-        # if the gap is closed, decisions differ from the slopes only by rounding errors
+        # if the gap is closed, remaining violations of KKT conditions are rounding errors
         enough = n > FEW_GRAM_ROWS and found.gap <= gap_tolerance
     else:
         found = solve_to_gap(dual, tol, gap_tolerance, start)
@@ -344,8 +344,8 @@ def train_svm(
     """Train one binary SVM; the `state` of the model is the solution of (2).
 
     `C` may differ between rows. `start` is the solution, or its u, for another C on the same rows.
-    A solution for a smaller C in which every ``|u_i|`` is below that C is optimal for `C` too.
-    `max_iter` is the maximum number of pairwise steps; -1 for no limit.
+    If `start` is a solution for a smaller C and all ``|u_i|`` are below the smaller C, `start` is
+    also optimal for `C`. `max_iter` is the maximum number of pairwise steps; -1 means no limit.
     """
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
     solver = solver if max_iter < 0 else "smo"
@@ -405,9 +405,9 @@ def train_hard_margin(
 ) -> BinaryModel:
     """Train one binary SVM without slack by increasing finite values of C.
 
-    A solution in which every ``|u_i|`` is below C is optimal for all larger C. The margin of two
-    classes is half the distance between their convex hulls, hence at most ``||w|| / sum_i |u_i|``
-    for every feasible u.
+    If every ``|u_i|`` of a solution is below C, the solution is optimal for all larger C. The
+    margin of two classes is half the distance between their convex hulls. Hence, the margin is at
+    most ``||w|| / sum_i |u_i|`` for every feasible u.
     """
     y, model, iterations = problem.y, None, 0
     diagonal = svm_dual(rows_or_gram(problem, solver, cache_size), y, 1.0).diagonal()
@@ -443,8 +443,8 @@ def certified(
 ) -> BinaryModel:
     """Return the model and the certificate that belong to a solution of the dual.
 
-    If the multipliers at the bound C cancel beyond the digits of double precision, (1) may be
-    minimal although no value of (2) proves it.
+    If multipliers equal to C cancel beyond double precision, the value of (2) may be too inaccurate
+    to prove that an optimal solution of (1) is optimal.
     """
     gap_tolerance = GAP_TOLERANCE_FACTOR * tol
     found = dual.constant_if_unresolved(state, tol, gap_tolerance)

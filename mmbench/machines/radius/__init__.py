@@ -1,4 +1,4 @@
-"""Machines that trade the margin off against a radius of the data: R-SVM+, R-SVM_mu+ and MR-SVM."""
+"""Machines with a trade-off between margin and radius of the data: R-SVM+, R-SVM_mu+, MR-SVM."""
 
 from mmbench.machines.radius.mrsvm import MRSVM
 from mmbench.machines.radius.rsvm import RSVMMuPlus, RSVMPlus

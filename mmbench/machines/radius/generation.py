@@ -1,11 +1,12 @@
 """Restricted problems of R-SVM+ and R-SVM_mu+ that grow and shrink until all constraints hold.
 
 Each round solves the restricted problem with the listed rows, pairs of rows and features. Then the
-pairs whose weighted half squared distances exceed r most are added, at most one per row.
+pairs with the largest violations are added, at most one pair per row; a pair is violated if its
+weighted half squared distance exceeds r.
 
-R-SVM+ restricts the rows if there are at least as many features, as with a kernel: the first rows
-are those near or inside the margin of an SVM, later those near or inside the margin of the last
-round; inactive pairs are removed too. R-SVM_mu+ restricts the features: feature k is added if
+R-SVM+ also restricts the rows if there are at least as many features as rows, as with a kernel. The
+listed rows are the rows near or inside the margin: first of an SVM, later of the last round.
+Inactive pairs are removed too. R-SVM_mu+ also restricts the features: feature k is added if
 ``q_k - v_k^2`` is below the minimum over the listed features, which is a violation of the dual.
 """
 
@@ -22,24 +23,26 @@ from mmbench.machines.svm import svm_dual
 from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: Number of pairs in the first restricted problem, and maximum number of pairs added per round. If
-#: the rows are restricted, FIRST_PAIRS or as many pairs as are listed may be added: on 650 rows of
-#: Image, R-SVM+ with lambda from 0.1 to 1000 has 2 to 48 active pairs.
+#: the rows are restricted, the maximum is the larger of FIRST_PAIRS and the number of listed pairs:
+#: on 650 rows of Image, R-SVM+ with lambda from 0.1 to 1000 has 2 to 48 active pairs.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
 #: Number of features in the first restricted problem, and maximum number of features added per
 #: round.
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 
-#: The rows are restricted from this number on; the listed rows have margins below LISTED_MARGIN.
+#: Minimum number of rows for which the rows are restricted, and upper bound on the margins of the
+#: listed rows.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
 #: If the rows are restricted: tolerance of a restricted problem relative to the gap of the last
 #: round, and factor by which the gap must decrease before inactive pairs and rows are removed. If
-#: they were removed in each round, rows that are all equally far apart would take many rounds.
+#: pairs were removed in each round, problems with equal distances of all rows would take many
+#: rounds.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
-#: Relative gap above which the interior point counts as stalled. Its steps are short if one class
-#: is rare and overlaps the other.
+#: Relative gap above which the interior point is considered stalled. Its steps are short if one
+#: class is rare and overlaps the other class.
 STALLED_GAP = 1e-3
 
 
@@ -52,9 +55,9 @@ def solve_generating(
 ) -> PairSolution:
     """Solve restricted problems until the relative gap is at most `tol`.
 
-    The rounds also end if no constraint is violated. `start`, a warm start, is
-    `PairSolution.active` of a problem with the same rows and other penalties. Clarabel solves the
-    restricted problems if `cone` is true or the interior point stalls.
+    The rounds also end if no constraint is violated. The warm start `start` is the attribute
+    `PairSolution.active` of a solution with the same rows and other penalties. Clarabel solves the
+    restricted problems if `cone` is true or if the interior point stalls.
     """
     n, k = problem.rows.shape
     by_rows = FEWEST_ROWS <= n <= k and not problem.simplex
@@ -116,7 +119,7 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
 def _solve_restricted(
     problem: PairProblem, listed: Listed, tol: float, cone: bool, most: int
 ) -> tuple[PairSolution, NDArray]:
-    """Solve the restricted problem; return the solution and the unlisted pairs violated most."""
+    """Solve the restricted problem; return the solution and the most violated unlisted pairs."""
     part, squares = problem.restricted(listed)
     accuracy = float(np.clip(0.1 * tol, 1e-10, 1e-4))
     solved = (solve_cone if cone else solve_interior)(part, squares, accuracy)

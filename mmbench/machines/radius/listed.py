@@ -1,4 +1,4 @@
-"""Restricted problems of R-SVM+ and R-SVM_mu+, with the listed pairs of rows only.
+"""Restricted problems of R-SVM+ and R-SVM_mu+, in which only the listed pairs of rows occur.
 
 A restricted problem is solved as a second-order cone program or by an interior point. The cone
 program is
@@ -8,20 +8,20 @@ program is
                  R-SVM+      e_k >= w_k^2,        1/2 sum_k e_k  (z_ik - z_jk)^2 <= r
                  R-SVM_mu+   e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
-The constraints of the pairs in (9) contain w_k^2; here they contain e_k and are linear. The
-coefficients of e_k are not negative, so that ``e_k = w_k^2`` at the optimum.
+In (9) the constraints of the pairs contain w_k^2. Here e_k replaces w_k^2, so that the constraints
+are linear. Since the coefficients of e_k are not negative, ``e_k = w_k^2`` at the optimum.
 
-The interior point solves the primal and the dual problem, see `pairs`, at the same time. D_pk is
-the squared difference of pair p in feature k, v = Z'u and q = D'theta. The optimum satisfies the
-conditions of `HingeInteriorPoint` and the following ones; the factors of all complementarity
-products are positive in the iterates:
+The interior point solves the primal problem and the dual problem (see `pairs`) at the same time.
+Let D_pk be the squared difference of pair p in feature k, v = Z'u and q = D'theta. The optimality
+conditions are the conditions of `HingeInteriorPoint` and the following conditions. The factors of
+all complementarity products are positive in the iterates.
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
     R-SVM_mu+    s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
 
-The Newton equations have the further unknowns mu, t and r. The multipliers theta of the pairs are
-eliminated like the multipliers of the rows, so that the size of the equations does not depend on
+The Newton equations have mu, t and r as additional unknowns. The multipliers theta of the pairs are
+eliminated, as are the multipliers of the rows. Therefore the number of equations does not depend on
 the number of pairs.
 """
 
@@ -40,7 +40,7 @@ from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values, solve_growing
 from mmbench.solvers.rows import weighted_product
 
-#: Weights mu of at most this count as zero; the sum of all mu is 1.
+#: Weights mu of at most this value count as zero; the sum of all mu is 1.
 ZERO_WEIGHT = 1e-10
 
 #: Number of iterative refinement steps for a system in rows and pairs; features in large units
@@ -64,12 +64,13 @@ def product_cones(d: int) -> list[sparse.sparray]:
 def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> RestrictedSolution:
     """Solve the cone program with Clarabel; if Clarabel fails, w and the multipliers are 0.
 
-    As the solver's accuracy is absolute, the variables are scaled to magnitudes near 1. In R-SVM+,
-    w_k is divided by an upper bound of its optimum, which may be very small: the objective is
-    ``2 C`` per row of the smaller class at w = 0, and at least ``(1 + lam D_k) w_k^2 / 2``
-    otherwise, with the largest squared difference D_k of the listed pairs in feature k. In
-    R-SVM_mu+, the objective is divided by its value at w = 0 with equal mu, and w by the root of
-    this value. The unit of e_k is the square of the unit of w_k.
+    The solver's accuracy is absolute; therefore the variables are scaled to magnitudes near 1. In
+    R-SVM+, w_k is divided by an upper bound on its optimum, which may be very small. The bound
+    follows from two values of the objective: it is ``2 C`` per row of the smaller class at w = 0,
+    and at least ``(1 + lam D_k) w_k^2 / 2`` otherwise, where D_k is the largest squared difference
+    of the listed pairs in feature k. In R-SVM_mu+, the objective is divided by its value at w = 0
+    with equal mu, and w by the square root of this value. The unit of e_k is the square of the unit
+    of w_k.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(squares), problem.simplex, problem.y
     of_e, of_mu, of_w = product_cones(d)
@@ -116,10 +117,10 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
 
 
 def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple[NDArray, NDArray]:
-    """Return w and mu without the tiny weights that an interior point leaves in place of zeros.
+    """Return w and mu, in which the tiny weights of an interior point are replaced by zeros.
 
-    `part` is the magnitude of each feature's term in the decisions: a feature in large units may
-    have a large term although its mu is small.
+    `part` contains the magnitude of each feature's term in the decisions. A feature with a large
+    term is kept even if its mu is tiny, which is possible if the unit of the feature is large.
     """
     kept = mu > ZERO_WEIGHT
     if part is not None:
@@ -129,7 +130,7 @@ def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple
 
 
 def solve_interior(problem: PairProblem, squares: NDArray, tol: float) -> RestrictedSolution:
-    """Solve by the interior point; if rounding errors end it early, return its last iterate."""
+    """Solve by the interior point; return the last iterate, even after rounding errors."""
     listed = squares if problem.lam > 0 else squares[:0]
     kind = MuPlusInteriorPoint if problem.simplex else PlusInteriorPoint
     point = solve_growing(lambda C, a: kind(problem, listed, C, a), problem.C, tol)
@@ -167,7 +168,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         """Return ``D s / 2``."""
 
     def _begin_pairs(self) -> float:
-        """Set the initial r and e; return the largest mean of an added set of products."""
+        """Set the initial r and e; return the largest mean of added complementarity products."""
         self.at["r"] = np.array(1.5 * float(self._lengths().max(initial=0.0)) + 1e-6)
         self._follow()
         added = [self.at[x] * self.at[z] for x, z, _ in self.products[2:]]
@@ -218,11 +219,11 @@ class PlusInteriorPoint(PairInteriorPoint):
     def _factored(self, weight: NDArray) -> Callable[[NDArray], NDArray]:
         """Return a solver of the Newton equations.
 
-        If there are more features than rows and pairs, the unknowns are reduced to one per row and
-        pair. The matrix is ``diag(Q, 0, 0) + [A, G]' diag(omega) [A, G]``; ``[A, G]`` consists of
-        ``[Z, 1, 0]`` for the rows and ``[D diag(w), 0, -1]`` for the pairs. If f is the right-hand
-        side of the equations of the features, and g of the equations of b and r, then ``p =
-        diag(omega) [A, G] x`` satisfies
+        If there are more features than rows and pairs, the equations are reduced to one unknown per
+        row and pair. The matrix is ``diag(Q, 0, 0) + [A, G]' diag(omega) [A, G]``, where ``[A, G]``
+        consists of ``[Z, 1, 0]`` for the rows and ``[D diag(w), 0, -1]`` for the pairs. Let f be
+        the right-hand side of the equations of the features, and g the right-hand side of the
+        equations of b and r. Then ``p = diag(omega) [A, G] x`` satisfies
 
             (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g
         """
@@ -290,9 +291,9 @@ class MuPlusInteriorPoint(PairInteriorPoint):
     def _weights(self, rows: NDArray) -> Values:
         """Return an initial mu that is inversely proportional to the magnitude of each feature.
 
-        With equal mu, features in large units alone would determine the initial values of the other
-        variables, although their optimal mu is small. A constant feature has the optimal mu = 0,
-        unless lam is large.
+        With equal mu, only features in large units would determine the initial values of the other
+        variables, although the optimal mu of these features is small. The optimal mu of a constant
+        feature is 0, unless lam is large.
         """
         squares = row_squares(rows.T)
         largest = squares.max() or 1.0  # all listed features may be constant

@@ -8,17 +8,17 @@ quotes this machine from the 2009 paper.
 
 Let ``v = sum_i y_i a_i x_i`` for any ``a >= 0`` with ``sum_i y_i a_i = 0``. The minimum of the
 Lagrangian over w, b, xi and mu is ``sum a - m/2`` with
-``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. Its maximum over multiples of a is the lower bound
-``(sum a)^2 / (2 m)``.
+``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. The maximum of this value over the multiples of a is
+the lower bound ``(sum a)^2 / (2 m)``.
 
 With row weights s_i the penalty on xi_i^2 is ``C s_i`` in (3), and ``||a||^2 / C`` becomes
 ``sum_i a_i^2 / (C s_i)``. With a kernel, there is one feature per training row. If a feature is
-repeated, the sums of the w_k and of the mu_k over the equal features stay the same. So a row of
-weight 2 is equivalent to two equal rows, also with a kernel.
+repeated, the sums of w_k and mu_k over the equal features do not change. Therefore a row of weight
+2 is equivalent to two equal rows, also with a kernel.
 
 Both solvers solve one cone program at most four times, each time in units of the last value. The
-route (`Fit.route`) is "clarabel", "majority" if no solution is better than w = 0, or "equal rows"
-if all rows are equal.
+route (`Fit.route`) is the name of the solver, "majority" if no solution is better than w = 0, or
+"equal rows" if all rows are equal.
 
 References
 ----------
@@ -85,7 +85,7 @@ class MRSVM(RadiusMachine):
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
-        # scaling of the features does not change C, and multiplies the value by unit^2
+        # the scaling of the features does not change C, and multiplies the value by unit^2
         rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
         C, squares = self.C * s, (0.5 * np.ptp(rows, axis=0)) ** 2  # squares are R_k^2
         # at the best point with w = 0, b is the weighted mean of y, and mu is 1 for the largest
@@ -129,10 +129,10 @@ class MRSVM(RadiusMachine):
 def cone_program(
     rows: NDArray, y: NDArray, C: NDArray, squares: NDArray, unit: float
 ) -> ConeProgram:
-    """Return (3) as a cone program with the value divided by `unit` and w by the root of `unit`.
+    """Return (3) as a cone program; the value is divided by `unit`, and w by the root of `unit`.
 
     The solver's accuracy is absolute, so `unit` should be of the order of the optimum. The columns
-    are w, b, xi, e, mu and zeta; zeta is ``C sum xi^2 / sum mu R^2`` and the columns xi are
+    are w, b, xi, e, mu and zeta. zeta is ``C sum xi^2 / sum mu R^2``, and the columns xi contain
     ``sqrt(C / max R^2) xi``, also in these units.
     """
     (n, d), radius, signs = rows.shape, squares.max(), -y[:, None]

@@ -1,4 +1,4 @@
-"""R-SVM+ and R-SVM_mu+ for given features: duals, certificates, and distant pairs of rows.
+"""Problems of R-SVM+ and R-SVM_mu+: duals, certificates, and distant pairs of rows.
 
     min over w, b, s   1/2 |w|_s + lam r(s) + C sum_i max(0, 1 - y_i (w'z_i + b))
     r(s) = max over pairs of 1/2 sum_k s_k (z_ik - z_jk)^2
@@ -6,15 +6,16 @@
     R-SVM+      |w|_s = ||w||^2             s_k = w_k^2
     R-SVM_mu+   |w|_s = sum_k w_k^2 / s_k   s = mu >= 0, sum_k mu_k = 1
 
-With multipliers ``u_i = y_i a_i`` of the margins, ``sum u = 0``, ``0 <= a <= C``, and theta >= 0 of
-the pairs, ``sum theta = lam``, let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik - z_jk)^2``:
+The multipliers of the margins are ``u_i = y_i a_i`` with ``sum u = 0`` and ``0 <= a <= C``. The
+multipliers of the pairs are theta >= 0 with ``sum theta = lam``. With ``v = Z'u`` and ``q_k = sum_p
+theta_p (z_ik - z_jk)^2`` the duals are
 
     R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
     R-SVM_mu+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
-Any feasible u and theta give a lower bound of the optimum, even if theta is zero for most pairs.
-Any w and mu give an upper bound, if b minimises the sum of the slacks and r is the maximum over all
-pairs. A computed w is replaced by 0 if the objective does not increase.
+Any feasible u and theta give a lower bound on the optimum, even if theta is zero for most pairs.
+Any w and mu give an upper bound, with the b that minimises the sum of the slacks, and with r as the
+maximum over all pairs. A computed w is replaced by 0 if the objective does not increase.
 """
 
 from dataclasses import dataclass, replace
@@ -88,14 +89,14 @@ class PairProblem:
     lam: float
     #: True if s = mu (R-SVM_mu+), False if s = w^2 (R-SVM+).
     simplex: bool
-    #: Factors by which the features are multiplied, and by which differences of features are
-    #: divided for distances: square roots of the row weights if each feature belongs to a training
-    #: row. One number or shape (k,).
+    #: Factors by which the features are multiplied. If each feature belongs to a training row, the
+    #: factors are the square roots of the row weights. Differences of features are divided by these
+    #: factors before distances are computed. One number or shape (k,).
     roots: float | NDArray = 1.0
 
     @property
     def smaller(self) -> float:
-        """Sum of C over the class with the smaller sum, whose rows have slack 2 at w = 0."""
+        """Smaller of the sums of C over a class; at w = 0 the rows of this class have slack 2."""
         return float(min(self.C[self.y > 0].sum(), self.C[self.y < 0].sum()))
 
     def squares(self, pairs: NDArray) -> NDArray:
@@ -119,8 +120,8 @@ class PairProblem:
     ) -> tuple[PairSolution, NDArray]:
         """Evaluate primal and dual of the whole problem at a solution of the restricted problem.
 
-        `found` is a `RestrictedSolution` of `listed`. Also returns up to `most` other pairs, whose
-        distances exceed the r of the listed pairs by the largest amounts.
+        `found` is a `RestrictedSolution` of `listed`. Also returns up to `most` other pairs: the
+        pairs with the largest distances above the r of the listed pairs.
         """
         (n, k), (w, mu, u, theta, iterations) = self.rows.shape, found
         (pairs, rows, features), squares = listed, self.squares(listed.pairs)
@@ -136,7 +137,7 @@ class PairProblem:
         r = float(far_lengths.max(initial=listed_r))
         theta = np.maximum(theta, 0.0)
         theta = theta * (self.lam / theta.sum()) if theta.any() else theta
-        # the larger one of two complementary variables, relative to their largest values
+        # a pair is active if theta, relative to its largest value, exceeds the pair's slack
         held = theta * listed_r > self.lam * (listed_r - lengths)
         active = Listed(pairs[held] if held.any() else pairs, rows, features)
         if mu is not None:
@@ -145,12 +146,12 @@ class PairProblem:
         decision = self.rows @ w
         b = best_bias(decision, self.y, self.C)
         decision += b
-        # if a margin is below 1 by rounding, a slightly longer w has no slack, which matters if C
-        # is large
+        # for a large C, a margin that is below 1 by rounding costs much slack; a slightly longer w
+        # has no slack
         scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
         slack = np.maximum(0.0, 1.0 - self.y * scale * decision)
         value = 0.5 * scale**2 * norm + float(np.sum(self.C * slack))
-        if value >= 2.0 * self.smaller:  # also if w = 0 is optimal: the direction of w is noise
+        if value >= 2.0 * self.smaller:  # w = 0 is as good; the direction of w is a rounding error
             value, w = 2.0 * self.smaller, np.zeros(k)
             b = best_bias(self.rows @ w, self.y, self.C)
         a = np.zeros(n)
@@ -196,10 +197,10 @@ def quotient(w: NDArray, mu: NDArray) -> float:
 def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
     """Return pairs of points with half squared distances above `above`, and these distances.
 
-    The pairs are in decreasing order of distance. For each point, only the most distant of the
-    points nearer to the centre is considered, so that each point adds at most one pair (i, j),
-    i < j. SciPy's `pdist` takes seven times as long: 0.73 s against 0.11 s for 5400 points with 80
-    features.
+    The pairs (i, j), i < j, are in decreasing order of distance. Each point is compared with all
+    points that are nearer to the centre, and forms a pair only with the most distant of them. So
+    there is at most one pair per point. SciPy's `pdist` takes seven times as long: 0.73 s against
+    0.11 s for 5400 points with 80 features.
 
     Examples
     --------

@@ -13,13 +13,14 @@ and the first term becomes ``1/2 ||w||_1^2``.
 
 With a kernel, the kernel matrix replaces the data ("proximity space"): feature k of x is
 ``k(x_k, x)``. With row weights s_i the penalty on xi_i is ``C s_i``. In R-SVM+ with a kernel,
-``w_k^2`` becomes ``w_k^2 / s_k``: a row of weight 2 is equivalent to two equal rows and two equal
-features.
+``w_k^2 / s_k`` replaces ``w_k^2``, so that a row of weight 2 is equivalent to two equal rows, which
+also give two equal features.
 
 Routes (`Fit.route`). Few of the n (n - 1)/2 pairs of rows are active. All routes except "reference"
 therefore add violated pairs to a restricted problem until the gap is at most the tolerance. With a
-kernel, R-SVM+ also restricts the rows to those near or inside the margin; from 200 rows on this
-takes a third of the time on 2000 normal rows. benchmarks/peers.py compares the routes.
+kernel and at least 200 rows, R-SVM+ also restricts the rows to the rows near or inside the margin;
+on 2000 normal rows the training then takes a third of the time. benchmarks/peers.py compares the
+routes.
 
 ============ ============================================== ====================================
 route        when                                           cost of a restricted problem
@@ -85,7 +86,7 @@ class ScaledFeatures:
         self.origin = rows.mean(axis=0)
         self.rows = rows - self.origin
         constant = np.ptp(rows, axis=0) <= ROUNDING * np.abs(rows).max(axis=0)
-        self.rows[:, constant] = 0.0  # the mean of equal values may differ from them by rounding
+        self.rows[:, constant] = 0.0  # the mean of equal values has a rounding error
         largest = float(np.abs(self.rows).max(initial=0.0))
         self.unit = float(np.sqrt(np.mean(np.einsum("ij,ij->i", self.rows, self.rows))))
         if largest > 0 and not 0.0 < self.unit < np.inf:
@@ -106,7 +107,7 @@ class ScaledFeatures:
 
 
 class RadiusMachine(WeightedClassifier):
-    """Base of the machines that trade the margin off against a radius of the data.
+    """Base of the machines with a trade-off between margin and radius of the data.
 
     A subclass implements `_solve`.
 
@@ -188,8 +189,8 @@ class PairwiseRadiusMachine(RadiusMachine):
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
-        # in the scaled features w is larger by the factor unit and 1/2 ||w||^2 by unit^2; r of
-        # R-SVM_mu+ is smaller by unit^2
+        # scaling the features by 1 / unit multiplies w by unit and 1/2 ||w||^2 by unit^2, and
+        # divides r of R-SVM_mu+ by unit^2
         square = features.unit**2
         length = square if self.simplex else 1.0
         lam = self.lam * square * length

@@ -3,8 +3,8 @@
     min over w, b   1/2 ||w||^2 + sum_i loss_i(f(x_i)),     f(x) = w'phi(x) + b
 
 with a convex, piecewise linear loss for each training row. The dual has one variable u_i per row.
-Its cost phi_i is the conjugate of the loss; `PiecewiseQP` holds the Gram matrix K and the knots and
-slopes of these costs:
+The cost phi_i of u_i is the conjugate of the loss. `PiecewiseQP` contains the Gram matrix K and the
+knots and slopes of the costs:
 
     min over u      1/2 u'Ku + sum_i phi_i(u_i)   subject to   sum_i u_i = 0
 

@@ -1,15 +1,16 @@
 """Dual coordinate descent for `PiecewiseQP` with a linear kernel: products with single rows only.
 
 The attribute `gram` of the problem contains the rows Z in place of the Gram matrix ``Z Z'``, and
-``w = Z'u`` is kept. For a fixed b there is no equality constraint: one coordinate step minimises
+``w = Z'u`` is updated. For a fixed b there is no equality constraint; one coordinate step minimises
 
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
 
-over a single u_i, with one product of the row with w and one update of w (Hsieh et al. 2008). The
-sum of the minimising u decreases in b, and the optimal b is its root, found by secants. The slope
-of the sum is ``-e' K_FF^-1 e`` for the free rows F and ``e = (1, ..., 1)``. Its magnitude is at
-least ``|F|^2 / ||Z_F' e||^2``; this bound gives the first step. Each minimisation starts at
-the minimum for the previous b, and its tolerance decreases with the steps of b.
+over a single u_i, with one product of the row with w and one update of w (Hsieh et al. 2008). Let u
+be the minimiser for a given b. The sum of u decreases in b, and the optimal b is the root of this
+sum, which is found by secants. The slope of the sum is ``-e' K_FF^-1 e`` for the free rows F and
+``e = (1, ..., 1)``. The first step uses the lower bound ``|F|^2 / ||Z_F' e||^2`` on the magnitude
+of the slope. Each minimisation starts at the minimiser for the previous b. The tolerance of the
+minimisations decreases with the step lengths of b.
 
 ==================  ============================================  ================================
 route               condition                                     cost
@@ -43,15 +44,15 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, o
 #: Maximum numbers of passes for the first minimum, and in total.
 FIRST_PASSES, MOST_PASSES = 40, 400
 
-#: Tolerance of the first minimum, and upper bounds of the next tolerances relative to the previous
-#: tolerance and to the step of b.
+#: Tolerance of the first minimisation. A later tolerance is at most TOLERANCE_SHARE times the
+#: previous tolerance, and at most STEP_SHARE times the step of b.
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
-#: Largest step of b, also taken if no row is free and the root is not bracketed.
+#: Largest step of b. This step is taken if no row is free and the root is not bracketed.
 MOST_STEP = 1.0
 
-#: Tolerances, relative to `tol`, of the last minimum, and of the change of the decisions that makes
-#: the sum of u zero.
+#: Tolerances relative to `tol`: of the last minimisation, and of the change of the decisions by the
+#: correction of u to the sum zero.
 LAST_SHARE, SUM_SHARE = 0.5, 0.1
 
 
@@ -78,7 +79,7 @@ class CoordinateDescent:
             self.values, self.columns = X.data, X.indices
             self.places = self.starts = X.indptr.astype(np.int64, copy=False)
         self.columns = self.columns.astype(np.int32, copy=False)
-        # with a tiny norm, a row of zeros moves to the knot that minimises its loss
+        # a positive norm is needed, so that a row of zeros moves to the knot with the smallest cost
         self.squares = np.maximum(self.rows.squares(), np.finfo(float).tiny)
         self.w, self.passes, self.most = self.rows.T @ self.u, 0.0, FIRST_PASSES
         self.random = np.random.RandomState(0)
@@ -88,7 +89,7 @@ class CoordinateDescent:
         return self.passes >= self.most or time_is_up()
 
     def minimise(self, tol: float) -> None:
-        """Take coordinate steps for the present b, until no row violates its condition by `tol`.
+        """Take coordinate steps for the current b until all violations are at most `tol`.
 
         Rows that stay at a knot are skipped until the other rows have converged.
         """
@@ -110,7 +111,9 @@ class CoordinateDescent:
                 order, margin = np.arange(n), np.inf
 
     def run(self, tol: float) -> None:
-        """Update b until the sum of u changes the decisions by at most SUM_SHARE tol."""
+        """Update b until a correction of u to the sum zero changes decisions by at most SUM_SHARE
+        tol.
+        """
         last, accuracy = LAST_SHARE * tol, FIRST_TOLERANCE
         low, high, secant, before = -np.inf, np.inf, 0.0, (np.inf, np.inf)
         while not self.ended():
@@ -141,7 +144,7 @@ class CoordinateDescent:
         return np.equal(*gains(self.u, self.problem.knots, self.problem.slopes))
 
     def balanced(self) -> NDArray:
-        """Return feasible multipliers: free rows share the correction of the sum equally."""
+        """Return feasible multipliers; the sum is corrected by equal changes of the free rows."""
         free = self.free()
         self.u[free] -= self.u.sum() / max(free.sum(), 1)
         return self.problem.feasible(self.u)
@@ -174,12 +177,11 @@ def solve_by_coordinates(
 def _pass(
     values, columns, starts, places, squares, knots, slopes, u, w, b, order, margin
 ):  # fmt: skip
-    """Take one coordinate step per row in `order`; return the number of rows that are kept in
-    `order`, and the largest violation before a step.
+    """Take one coordinate step per row in `order`.
 
-    The kept rows come first in `order`. A row at a knot is dropped if its decision would have to
-    change by more than `margin` before u_i leaves the knot. The violation is the largest amount by
-    which the decision of a row violated its optimality condition before the step of the row.
+    Returns the number of kept rows, which are moved to the beginning of `order`, and the largest
+    violation of an optimality condition by a row before its step. A row at a knot is dropped if its
+    decision would have to change by more than `margin` before u_i leaves the knot.
     """
     kept, worst = 0, 0.0
     for p in range(order.shape[0]):

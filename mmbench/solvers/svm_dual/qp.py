@@ -19,17 +19,17 @@ from mmbench.kernels import row_squares
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import MappedRows
 
-#: Bound on the rounding error of a sum of n terms, in units of ``eps sqrt(n)`` times the sum of
-#: magnitudes. The error exceeds the factor 4 with a probability of 7e-4 (Higham and Mary, SIAM J.
+#: Bound on the rounding error of a sum of n terms, in units of ``eps sqrt(n)`` times the sum of the
+#: magnitudes. The error exceeds the bound 4 with a probability of 7e-4 (Higham and Mary, SIAM J.
 #: Sci. Comput. 41, 2019).
 ROUNDING_FACTOR = 4.0
 
-#: Maximum range of decisions that are treated as constant, in units of the KKT tolerance. It is
-#: above 1 since decisions at rows at a bound vary by more than decisions at rows inside a piece.
+#: Decisions are treated as constant if their range, in units of the KKT tolerance, is at most this
+#: value. It is above 1, since decisions of rows at a bound may vary more than the tolerance.
 UNRESOLVED_TOLERANCES = 4.0
 
-#: The lower bound (minus a dual value) is at most the objective at w = 0; a relative excess up to
-#: this tolerance is attributed to rounding errors of sums.
+#: The lower bound (minus a dual value) is at most the objective at w = 0. A relative excess of at
+#: most this value is attributed to rounding errors of sums.
 SUM_ROUNDING = 1e-12
 
 
@@ -65,7 +65,7 @@ class PiecewiseQP:
         return float(np.sum(self.slopes * lengths))
 
     def loss(self, f: NDArray) -> float:
-        """Return ``sum_i loss_i(f_i)``, infinite if a decision with infinite loss occurs."""
+        """Return ``sum_i loss_i(f_i)``; the sum is infinite if one of the losses is infinite."""
         lengths, sides = self._pieces
         gains = -sides * (f[:, None] + self.slopes)
         return float((lengths[gains > 0] * gains[gains > 0]).sum())
@@ -92,7 +92,7 @@ class PiecewiseQP:
         active = (offsets < 0) | ((offsets == 0) & (rates > 0))  # hinges that are positive at s = 0
         slopes = np.sum(weights * rates, where=active)
         slopes += np.append(0.0, np.cumsum((weights * np.abs(rates))[order]))
-        # negative only by rounding errors, since losses are not negative
+        # the last slope is not negative except for rounding errors, since losses are not negative
         slopes[-1] = max(slopes[-1], 0.0)
         kinks = np.append(0.0, kinks[order])
         # first piece at whose end the objective increases
@@ -119,9 +119,9 @@ class PiecewiseQP:
     ) -> PiecewiseSolution:
         """Return a point as a solution with its certificate.
 
-        If the problem has rows Z in place of K, `weights` is w and `decision` is ``Zw``; w is more
-        accurate than ``Z'u`` if large u cancel. Otherwise `decision` is ``Ku``. w and b are
-        multiplied by `scale`, by default the largest number up to 1 with finite losses.
+        If the problem has rows Z in place of K, `weights` is w and `decision` is ``Zw``; if large u
+        cancel, w is more accurate than ``Z'u``. Otherwise `decision` is ``Ku``. w and b are
+        multiplied by `scale`, which is by default the largest number up to 1 with finite losses.
         """
         f = decision + bias
         unit = ROUNDING_FACTOR * np.sqrt(len(u)) * np.finfo(float).eps
@@ -160,10 +160,10 @@ class PiecewiseQP:
         return row_squares(gram) if stored else np.maximum(gram.diagonal(), 0.0)
 
     def _credible(self, value: float) -> float:
-        """Return the dual value `value`, or the dual value at u = 0 if this is smaller or `value`
-        is impossible.
+        """Return `value` if it is a possible dual value, otherwise the dual value at u = 0.
 
-        By weak duality, minus a dual value is at most the machine's objective at w = 0 and any b.
+        By weak duality, minus a dual value is at most the machine's objective at w = 0 and any b. A
+        value above the dual value at u = 0 is also replaced.
         """
         least = self.constant - self.constant_decision[0]
         if not least - SUM_ROUNDING * abs(least) <= value <= self.constant:
@@ -183,8 +183,8 @@ class PiecewiseQP:
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
         """Return a solution with w and b scaled to the smallest objective.
 
-        If margins are violated by rounding errors and the loss is steep, a slightly larger w
-        removes the loss.
+        If the loss is steep, margins that are violated by rounding errors have a large loss, which
+        a slightly larger w removes.
         """
         f, w = solution.decision + solution.bias, solution.weights
         scale = self.best_scale(f, float(solution.u @ solution.decision if w is None else w @ w))
@@ -198,8 +198,9 @@ class PiecewiseQP:
     ) -> PiecewiseSolution:
         """Return w = 0 if the objective at w is not smaller, or decisions vary by less than `tol`.
 
-        If multipliers cancel, the norm of w is of the size of the tolerance and its direction is
-        arbitrary. A short w without cancellation, for example with a small C, remains unchanged.
+        If the contributions of the multipliers to w cancel, the norm of w has the size of the
+        tolerance, and the direction of w is arbitrary. A short w without cancellation, for example
+        with a small C, remains unchanged.
         """
         root = np.sqrt(self.diagonal())
         # bound on decisions without cancellation
@@ -231,8 +232,8 @@ class PiecewiseQP:
     def inward(self, share: float) -> PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
 
-        The magnitude of the slope of each unbounded piece is reduced by the fraction `share`, but
-        at most by half the distance to the slope of the adjacent piece.
+        The slope of each unbounded piece is reduced in magnitude by the fraction `share`, but at
+        most by half the distance to the slope of the adjacent piece.
         """
         slopes = self.slopes.copy()
         for last, before, ends in ((0, 1, self.knots[:, 0]), (-1, -2, self.knots[:, -1])):
@@ -244,7 +245,7 @@ class PiecewiseQP:
     def violation(self, u: NDArray) -> float:
         """Return the largest violation of the bounds and of ``sum u = 0``.
 
-        The sum of u is divided by ``sum_i |u_i|`` if this is larger than 1.
+        If ``sum_i |u_i|`` is larger than 1, the sum of u is divided by this number.
         """
         outside = np.maximum(self.knots[:, 0] - u, u - self.knots[:, -1]).max()
         return float(max(outside, abs(u.sum()) / max(1.0, np.abs(u).sum()), 0.0))
@@ -252,9 +253,9 @@ class PiecewiseQP:
     def feasible(self, u: NDArray) -> NDArray:
         """Return `u` clipped to its bounds and changed such that ``sum u = 0``.
 
-        The sum is corrected at the rows furthest from a knot, since moving u_i away from a knot
-        would violate an optimality condition. A sum that is zero up to rounding errors is not
-        corrected.
+        The sum is corrected at the rows with the largest distance from a knot, since moving u_i
+        away from a knot would violate an optimality condition. A sum that is zero up to rounding
+        errors is not corrected.
         """
         low, high = self.knots[:, 0], self.knots[:, -1]
         u = np.clip(u, low, high)
@@ -277,9 +278,9 @@ class PiecewiseQP:
 class PiecewiseSolution(Result):
     """A solution of a `PiecewiseQP` and of its machine, the primal problem.
 
-    `value` is the objective at u plus `rounding`, or the objective at 0 if it is smaller. `bound`
-    is minus the machine's objective at ``scale * w`` and ``scale * bias``. The optimum lies between
-    `bound` and `value`. See `PiecewiseQP.solution`.
+    `value` is the objective at u plus `rounding`, or the objective at u = 0 if this is smaller.
+    `bound` is minus the machine's objective at ``scale * w`` and ``scale * bias``. The optimum lies
+    between `bound` and `value`. See `PiecewiseQP.solution`.
     """
 
     #: Feasible dual variables; see `PiecewiseQP.feasible`. Shape (n,).
@@ -304,13 +305,13 @@ class PiecewiseSolution(Result):
 def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, float] | None:
     """Return multipliers u with the sum `total`, and b, such that ``square @ u + b = target``.
 
-    Returns None if the bordered system is singular. If there is one more free row than there are
-    coordinates, `square` is singular but the bordered system is not.
+    Returns None if the bordered system is singular. If the number of free rows is one more than the
+    number of coordinates, `square` is singular, but the bordered system is not.
     """
     n_free = len(target)
     system = np.ones((n_free + 1, n_free + 1))
     system[:-1, :-1], system[-1, -1] = square, 0.0
-    # A small ridge makes the solution unique if rows are equal: their multipliers are then equal.
+    # if rows are equal, a small ridge makes the solution unique: the rows have equal multipliers
     system[np.diag_indices(n_free)] += 1e-14 * np.trace(square)
     try:
         found = np.linalg.solve(system, np.append(target, total))
@@ -333,7 +334,7 @@ def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray
 
 
 def optimality(decision: NDArray, rise: NDArray, fall: NDArray) -> tuple[float, float]:
-    """Return b and the violation, which is the largest gain minus the smallest loss, or 0.
+    """Return b and the violation, which is the largest gain minus the smallest loss, at least 0.
 
     `gains` returns `rise` and `fall`. b is the mean of the gains of rows inside a piece. If there
     are no rows inside a piece, b is the mean of the largest gain and the smallest loss.

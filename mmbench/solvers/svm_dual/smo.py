@@ -10,20 +10,20 @@ SMO on working sets    `LazyGram`, more than 3000 rows, after n    kernel values
                        more than 3000 rows, not enough memory)     u_i that change
 =====================  ==========================================  ================================
 
-A pairwise step changes ``u_i += t`` and ``u_j -= t``, beyond the minimum along the pair (successive
-over-relaxation) or up to the next knot. Row i has the largest gain, which is the decrease of the
-objective per increase of u_i. Row j gives the largest decrease of the objective together with row i
-(Fan, Chen and Lin 2005, WSS 2). Both rows are selected in loops that read rows of K anyway, by
-blocks that fit in the cache.
+A pairwise step adds t to u_i and subtracts t from u_j. The step goes beyond the minimum along the
+pair (successive over-relaxation), but at most to the next knot. Row i has the largest gain, which
+is the decrease of the objective per increase of u_i. Row j is the row for which the step decreases
+the objective most (Fan, Chen and Lin 2005, WSS 2). Both rows are selected in loops that read rows
+of K anyway, in blocks that fit in the cache.
 
-Newton steps change the rows inside a piece. If the Gram matrix has low rank (a linear kernel and a
-large C) or its eigenvalues decrease fast, a few dozen rows need millions of tiny pairwise steps to
-converge. While these rows stay inside their pieces, the problem is quadratic with one equality
-constraint and is solved by one factorisation ``K = L L'``. A row that reaches a knot is then fixed.
-The next direction for the other rows is found by projecting ``L^-1 g``, where g is the gradient,
-onto the orthogonal complement of ``L^-1 e_i`` for all fixed rows i. One factorisation is used for a
-series of steps, which usually ends at a minimum between knots. CPU time of an RMM with the poly
-kernel on USPS: 1/22 of the time without Newton steps.
+Newton steps change the multipliers of rows inside a piece. If the Gram matrix has low rank (a
+linear kernel and a large C) or its eigenvalues decrease fast, a few dozen rows need millions of
+tiny pairwise steps to converge. While these rows stay inside their pieces, the problem is quadratic
+with one equality constraint and is solved by one factorisation ``K = L L'``. A row that reaches a
+knot is then fixed. The next direction for the other rows is found by projecting ``L^-1 g``, where g
+is the gradient, onto the orthogonal complement of ``L^-1 e_i`` for all fixed rows i. One
+factorisation is used for a series of steps, which usually ends at a minimum between knots. The CPU
+time of an RMM with the poly kernel on USPS is 1/22 of the time without Newton steps.
 
 In the quadratic term of the RMM's dual (8), the three variables of a row occur only as u_i. A step
 of the RMM therefore costs as much as a step of the SVM: the costs of u_i only have more pieces. The
@@ -38,15 +38,15 @@ memory, a working set consists of the worst violators (Joachims 1999; Lin 2001 p
 
 Submatrices of working sets and changes of ``Ku`` are float32 if the kernel allows it. Their
 rounding errors are proportional to the change of u. After ``Ku`` has been computed in float64, the
-changes become smaller and smaller, and so do the rounding errors that they add to ``Ku``. In a
+changes become smaller and smaller, and with them the additional rounding errors of ``Ku``. In a
 solution these errors are at most a small fraction of the tolerance.
 
 `solve_to_gap` continues until the relative duality gap is small. The contribution of a row to the
-gap is its violation times the slope of its loss; with a large C a small violation leads to a large
-gap. The gap is reduced by three methods in turn. (1) The tolerance is tightened. (2) w and b are
-multiplied by the factor that minimises the objective: a slightly larger w satisfies margins that
-were violated by rounding errors. (3) If decisions are bounded and the larger w exceeds the bound,
-the problem is solved with a slightly smaller bound.
+gap is its violation times the slope of its loss, so with a large C a small violation leads to a
+large gap. The gap is reduced by three methods in turn. (1) The tolerance is tightened. (2) w and b
+are multiplied by the factor that minimises the objective; a slightly larger w satisfies margins
+that were violated by rounding errors. (3) If decisions are bounded and the larger w exceeds the
+bound, the problem is solved with a slightly smaller bound.
 
 References
 ----------
@@ -75,12 +75,12 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, o
 #: same time.
 SERIES_OVERHEAD = 2e5
 
-#: A series starts if the budget is at least BUDGET_FACTOR times its cost. It ends if the budget is
-#: used up or after MOST_KNOTS_MET rows have reached a knot.
+#: A series starts if the budget is at least BUDGET_FACTOR times its cost. The series ends if the
+#: budget is used up or if MOST_KNOTS_MET rows have reached a knot.
 BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
 
-#: Minimum number of pairwise steps between two checks of the time limit; a quarter of the number of
-#: rows if this is larger.
+#: Minimum number of pairwise steps between two checks of the time limit. If a quarter of the number
+#: of rows is larger, this quarter is used.
 LEAST_CHUNK_STEPS = 250
 
 #: Maximum number of recomputations of ``Ku``; after this number, a remaining violation is
@@ -92,15 +92,16 @@ MOST_REFUTATIONS = 20
 BLOCK_COLUMNS = 64
 
 #: Over-relaxation: step length relative to the step to the minimum along the pair (the objective
-#: decreases for every value below 2); and violation, in units of `tol`, below which steps are not
-#: over-relaxed. Number of steps with 1.5 relative to 1: 0.5 to 0.7 on most of ten SVMs and their
-#: RMMs (rbf, poly, linear; C from 0.1 to 1000), at most 1.2. The last steps are not over-relaxed,
-#: so that a problem with few variables ends at the exact minimum.
+#: decreases for every value below 2), and violation in units of `tol` below which steps are not
+#: over-relaxed. Compared with a relative length of 1, the number of steps is 0.5 to 0.7 on most of
+#: ten SVMs and their RMMs (rbf, poly, linear; C from 0.1 to 1000), and at most 1.2. The last steps
+#: are not over-relaxed, so that a problem with few variables ends at the exact minimum.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
-#: Number of rows with ``u_i = 0`` that are added to a working set: a fraction of all rows, its
-#: minimum and its maximum. Half the number of rows with ``u_i != 0`` is used if it is larger, since
-#: an RMM that starts from the SVM's solution may have five times as many support vectors.
+#: Number of rows with ``u_i = 0`` that are added to a working set: as a fraction of all rows, with
+#: a minimum and a maximum. If half the number of rows with ``u_i != 0`` is larger, this number is
+#: used, since an RMM that starts from the SVM's solution may have five times as many support
+#: vectors.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: Tolerance on a working set as a fraction of the violation over all rows, and tolerance on a
@@ -110,12 +111,12 @@ SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 #: Upper bound on the rounding error of ``Ku`` in a solution, as a fraction of `tol`.
 ROUNDING_SHARE = 1e-3
 
-#: Number of rounds without a decrease of the violation after which ``Ku`` is recomputed; and number
-#: of recomputations without a decrease of the objective after which float64 replaces float32 or, in
+#: ``Ku`` is recomputed after IDLE_ROUNDS rounds without a decrease of the violation. After
+#: IDLE_RENEWALS recomputations without a decrease of the objective, float64 replaces float32; in
 #: float64, the run ends.
 IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
 
-#: Lower bound on the relative decrease of the objective between two recomputations that counts as a
+#: Minimum relative change of the objective between two recomputations that is considered a
 #: decrease; smaller changes may be rounding errors.
 LEAST_DECREASE = 1e-12
 
@@ -127,8 +128,8 @@ MOST_ROWS_PER_STEP = 3000
 #: Factors by which the KKT tolerance is multiplied, tried in turn.
 TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
 
-#: w and b are rescaled if the tolerance factor is at most this value. With larger factors only more
-#: accurate multipliers reduce the gap, which also improves the predictions.
+#: w and b are rescaled if the tolerance factor is at most this value. With larger factors, the gap
+#: is reduced only by more accurate multipliers, which also improve the predictions.
 RESCALING_FACTOR = 8.0**-3
 
 #: Relative reduction of the bound on the decisions in the last attempt. The objective changes by a
@@ -142,8 +143,8 @@ Start = PiecewiseSolution | NDArray | None
 class Descent:
     """State of pairwise and Newton steps on a `LazyGram`.
 
-    `decision` is the product of the stored matrix with u, plus `offset`, the contribution of rows
-    outside the working set. `left` is the number of pairwise steps that are still allowed.
+    `decision` is the product of the stored matrix and u, plus `offset`, the contribution of rows
+    outside the working set. `left` is the remaining number of pairwise steps.
     """
 
     problem: PiecewiseQP
@@ -191,7 +192,7 @@ class Descent:
 
 
 def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: float) -> float:
-    """Take a series of Newton steps in place, if the budget allows; return the remaining budget.
+    """Take a series of Newton steps in place if the budget suffices; return the remaining budget.
 
     u stays within its bounds, its sum is constant, and the objective does not increase. `decision`,
     which is ``Ku`` plus any constant, is updated. The unit of the budget is one kernel value that
@@ -204,8 +205,8 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     if len(rows) < 2 or BUDGET_FACTOR * cost > budget:
         return budget
     square = problem.gram.part(rows).astype(float)
-    # With the ridge a singular matrix can be factorised. A step in its null space is then long and
-    # correctly ends at a knot.
+    # The ridge makes it possible to factorise a singular matrix. A step in the null space of the
+    # matrix is then long and correctly ends at a knot.
     ridge = np.finfo(problem.gram.dtype).eps ** (2 / 3) * np.trace(square) / len(square)
     square[np.diag_indices_from(square)] += ridge
     low, high = problem.knots[rows, pieces], problem.knots[rows, pieces + 1]
@@ -285,7 +286,7 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
     a pair is at least `floor`.
     """
     values, columns, gamma, slots = source
-    row_i = read_row(values, columns, gamma, slots, np.int64(0))  # a literal 0 compiles it twice
+    row_i = read_row(values, columns, gamma, slots, np.int64(0))  # 0 needs another compilation
     i, top = _move(decision, rise, row_i, row_i, 0.0)
     for step in range(max_iter):
         row_i = read_row(values, columns, gamma, slots, i)
@@ -356,7 +357,7 @@ def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
 
 @compiled()
 def _around(u, knots, slopes, i):
-    """Return minus the slope right of u_i, minus the slope left, the next knots above and below.
+    """Return minus the slopes to the right and left of u_i, and the next knots above and below u_i.
 
     If u_i is at a bound, the slope outside the bound is infinite, and the knot is u_i itself.
     """
@@ -465,7 +466,7 @@ class WorkingSets(Descent):
 
     def working_set(self) -> tuple[NDArray, bool]:
         """Return the rows of the next working set, and whether it is complete."""
-        # violations of each row if u_i increases and if u_i decreases, at the middle b; -inf if
+        # violations of each row at the middle b, for an increase and for a decrease of u_i; -inf if
         # u_i is at its bound
         rise, fall = gains(self.u, self.problem.knots, self.problem.slopes)
         up, down = rise - self.decision, self.decision - fall
