@@ -164,6 +164,12 @@ def test_a_wrong_arff_row_is_one_line(tmp_path: Path, row: str, reason: str):
     assert reason in refusal(tmp_path, text, "my.arff", steps=["one_hot"])
 
 
+def test_a_declared_number_is_no_category_even_if_words_are(tmp_path: Path):
+    text = "@relation r\n@attribute a real\n@attribute kind {x,y}\n@data\n1,x\nold,y\n"
+    line = refusal(tmp_path, text, "my.arff", steps=["one_hot"], categorical="auto")
+    assert "data row 2, column 'a': text 'old' where a number is needed" in line
+
+
 def test_further_words_for_a_missing_value_can_be_stated(tmp_path: Path):
     text = ARFF.split("'not small', 1")[0] + "small,1,NA,p\nNA,,3,'?'\n"
     steps = [{"impute": "mean"}, "one_hot"]

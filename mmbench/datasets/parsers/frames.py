@@ -209,6 +209,8 @@ def read_arff(
     Values of attributes that are not numeric are read as text. An unquoted ``?`` and the words in
     `missing` denote missing values. Weights of rows are an error, or ignored.
     """
+    from pandas.api.types import is_numeric_dtype
+
     lines = [line.strip() for line in text.splitlines()]
     end = next((k for k, line in enumerate(lines) if re.match(r"@data\b", line, re.I)), 0)
     head = [re.match(r"@attribute\b\s*(.*)", line, re.I) for line in lines[:end]]
@@ -228,11 +230,16 @@ def read_arff(
                 hint = f"to count each row once, {say('row_weights', 'ignore')}"
                 raise ValueError(f"data row {k + 1} has the weight {match[1]}; {hint}")
     nominal = {a.name: a.values for a in attributes if a.values is not None}
-    if not NOT_PLAIN.search(body := "\n".join(lines)):
+    if NOT_PLAIN.search(body := "\n".join(lines)):
+        rows = [_arff_row(line, k, attributes, missing) for k, line in enumerate(lines, 1)]
+        frame = _arff_frame(rows, attributes)
+    else:
         text_columns = [a.name for a in attributes if not a.is_number]
-        return parse_rows(body, names, text_columns, ["?", *missing], sep=","), nominal
-    rows = [_arff_row(line, k, attributes, missing) for k, line in enumerate(lines, 1)]
-    return _arff_frame(rows, attributes), nominal
+        frame = parse_rows(body, names, text_columns, ["?", *missing], sep=",")
+    for a in attributes:
+        if a.is_number and not is_numeric_dtype(frame[a.name]):
+            frame[a.name] = _arff_numbers(frame[a.name])
+    return frame, nominal
 
 
 def _attribute(line: str) -> Attribute:
@@ -306,19 +313,24 @@ def _arff_frame(rows: list[dict[int, str | None]], attributes: list[Attribute]) 
     if len(rows) * len(attributes) > MOST_CELLS:
         size = f"{len(rows)} rows of {len(attributes)} values"
         raise ValueError(f"{size} do not fit in memory; a svmlight file is read as sparse")
-    columns: dict[str, Any] = {}
-    for name, values, number in attributes:
-        omitted = 0.0 if number else (*(values or ()), "0")[0]
-        columns[name] = np.full(len(rows), omitted, float if number else object)
+    omitted = {name: (*(values or ()), "0")[0] for name, values, _ in attributes}
+    columns = {name: np.full(len(rows), value, object) for name, value in omitted.items()}
     for i, row in enumerate(rows):
         for j, value in row.items():
-            name, _, number = attributes[j]
-            if number and value is not None and not is_number(value):
-                needed = f"text {value!r} where a number is needed"
-                hint = f"if it marks a missing value, {say('missing', [value])}"
-                raise ValueError(f"{cell_name(i, name)}: {needed}; {hint}")
-            columns[name][i] = value  # None becomes NaN in a float array
+            columns[attributes[j].name][i] = value
     return pd.DataFrame(columns)
+
+
+def _arff_numbers(column: pd.Series) -> pd.Series:
+    """Return a column as numbers; raise ValueError if a value is not a number."""
+    import pandas as pd
+
+    for row, cell in column.dropna().items():
+        if not is_number(cell):
+            needed = f"text {cell!r} where a number is needed"
+            hint = f"if it marks a missing value, {say('missing', [cell])}"
+            raise ValueError(f"{cell_name(row, column.name)}: {needed}; {hint}")
+    return pd.to_numeric(column)
 
 
 def arff(
