@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mmbench.errors import UserError, did_you_mean
+from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.resources import CONFIGS
 
 #: Folder in which a name such as ``quickstart`` is searched first.
@@ -66,18 +66,14 @@ def config_files() -> dict[str, Path]:
 
 def read_text(path: Path) -> str:
     """Return the text of a file of at most `MAX_BYTES` bytes; errors name the file."""
+    with converted(str(path), OSError), path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise UserError(f"{path}: is larger than {MAX_BYTES // 2**20} MiB; not an experiment")
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise UserError(f"{path}: is larger than {MAX_BYTES // 2**20} MiB; not an experiment")
         return content.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from None
 
 
 def load_yaml(name: str | Path) -> Any:

@@ -217,10 +217,8 @@ def _describe(data_id: int, path: Path) -> Description:
         if "HTTP 412" in str(error):  # OpenML's response to an unknown data set number
             raise SourceError("Unknown dataset") from error
         raise SourceError(str(error).removeprefix(f"{url}: ")) from error
-    try:
+    with converted(NO_DESCRIPTION, ElementTree.ParseError, to=SourceError):
         root = ElementTree.parse(path).getroot()
-    except ElementTree.ParseError as error:
-        raise SourceError(NO_DESCRIPTION) from error
 
     def texts(tag: str) -> list[str]:
         return [(part.text or "").strip() for part in root.findall(f"{OPENML}{tag}") if part.text]
