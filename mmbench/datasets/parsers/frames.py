@@ -325,8 +325,8 @@ def _arff_numbers(column: pd.Series) -> pd.Series:
     """Return a column as numbers; raise ValueError if a value is not a number."""
     import pandas as pd
 
-    for row, cell in column.dropna().items():
-        if not is_number(cell):
+    for row, cell in enumerate(column):
+        if isinstance(cell, str) and not is_number(cell):
             needed = f"text {cell!r} where a number is needed"
             hint = f"if it marks a missing value, {say('missing', [cell])}"
             raise ValueError(f"{cell_name(row, column.name)}: {needed}; {hint}")
