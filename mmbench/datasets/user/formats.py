@@ -203,7 +203,8 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
 def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list[str]:
     """Return the names of the columns if the rows have one field more than the first line.
 
-    The field is a name of the row, or empty; the options must exclude it by number.
+    The additional field is a name of the row, or empty. The options must exclude this field by
+    number.
     """
     n = len(names)
     if n_fields == n + 1 and options.index == 1:
