@@ -11,18 +11,10 @@ from mmbench.config.files import config_files, find_config
 from mmbench.errors import UserError, did_you_mean
 from mmbench.machines import ALIASES, MACHINES, alias_of
 
-#: Patterns of an entry of citations.bib, and of its keywords, which are names of machines.
+#: Patterns of an entry of citations.bib, and of its keywords, which are names of machines or
+#: "mmbench".
 ENTRY = re.compile(r"^@\w+\{.*?^\}$", re.M | re.S)
 KEYWORDS = re.compile(r"\n\s*keywords\s*=\s*\{([^}]*)\},")
-
-SOFTWARE = f"""\
-@software{{mmbench,
-  author  = {{{{The mmbench developers}}}},
-  title   = {{mmbench: max-margin classifiers and the experiments of their papers}},
-  year    = {{2026}},
-  version = {{{__version__}}},
-  note    = {{BSD-3-Clause licence}},
-}}"""
 
 
 def citation(name: str | None = None) -> str:
@@ -36,13 +28,13 @@ def citation(name: str | None = None) -> str:
     UserError
         If there is no such name; the message suggests the nearest known name.
     """
-    if name is None:
-        return SOFTWARE
+    parts: list[str] = []
     if name in MACHINES or name in ALIASES:
-        parts = entries_of([alias_of(name).machine])
-    else:
+        parts = entries_of([alias_of(str(name)).machine])
+    elif name is not None:
         parts = _of_experiment(name)
-    return "\n\n".join([*parts, SOFTWARE])
+    [software] = entries_of(["mmbench"])
+    return "\n\n".join([*parts, software.replace("VERSION", __version__)])
 
 
 def entries_of(machines: Iterable[str]) -> list[str]:

@@ -226,17 +226,11 @@ def in_columns(
     return Parsed(X, y, consecutive(sizes))
 
 
-#: Letter -> weights of the bases (A, C, G, T). An ambiguous letter has equal weights, with sum 1,
-#: for all bases that it stands for.
+#: Letter -> bases that the letter stands for.
+BASES = {"A": "A", "C": "C", "G": "G", "T": "T", "D": "AGT", "N": "ACGT", "R": "AG", "S": "CG"}
+#: Letter -> weights of A, C, G and T: equal weights, with sum 1, for the bases of the letter.
 CODES = {
-    "A": (1.0, 0.0, 0.0, 0.0),
-    "C": (0.0, 1.0, 0.0, 0.0),
-    "G": (0.0, 0.0, 1.0, 0.0),
-    "T": (0.0, 0.0, 0.0, 1.0),
-    "D": (1 / 3, 0.0, 1 / 3, 1 / 3),
-    "N": (0.25, 0.25, 0.25, 0.25),
-    "R": (0.5, 0.0, 0.5, 0.0),
-    "S": (0.0, 0.5, 0.5, 0.0),
+    letter: [(base in bases) / len(bases) for base in "ACGT"] for letter, bases in BASES.items()
 }
 SEQUENCE = re.compile(rf"[{''.join(CODES)}]{{60}}")
 
