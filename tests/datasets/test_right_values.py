@@ -211,7 +211,7 @@ def test_a_single_dot_beside_a_decimal_comma_is_never_a_decimal_point(tmp_path: 
         ("1_000", ["say thousands: _"]),
         ("1 000", ['say thousands: " "']),
         ("1'000", ['say thousands: "\'"']),
-        ("\u0661\u0662", []),
+        ("\u0661\u0662", ["say drop: [a]"]),
     ],
 )
 def test_a_number_with_marks_gets_the_hint_that_goes_on(tmp_path: Path, cell: str, hints: list):
@@ -343,9 +343,23 @@ def test_a_blank_between_thousands_is_written_as_it_can_be_typed(tmp_path: Path,
     assert load(tmp_path, text, thousands=yaml.safe_load(stated)).X.tolist() == [[1234], [2000]]
 
 
-def test_classes_that_differ_in_capital_letters_are_reported(tmp_path: Path):
-    (remark,) = load(tmp_path, "a,kind\n1,Yes\n2,yes\n3,no\n").warnings
-    assert remark == "classes 'Yes' and 'yes' differ only in capital letters"
+@pytest.mark.parametrize("other", ["Café", "cafe\u0301", "caf\u00e9\u200b"])
+def test_classes_that_look_alike_are_reported(tmp_path: Path, other: str):
+    (remark,) = load(tmp_path, f"a,kind\n1,caf\u00e9\n2,{other}\n3,no\n").warnings
+    assert "differ only in capital letters, encoding or invisible characters" in remark
+
+
+@pytest.mark.parametrize(
+    "rows", ["a,note,kind\n1,{},x", "a,note,kind\n1,y,x\n2,{},x", "a,{},kind\n1,2,x"]
+)
+def test_a_field_may_have_any_length(tmp_path: Path, rows: str):
+    text = rows.format('"' + "z" * 200_000 + '"') + "\n3,4,y\n"
+    assert load(tmp_path, text, drop=2).y[0] == "x"
+
+
+@pytest.mark.parametrize("cell", ["2021-01-05", "3/4", "1e5e5"])
+def test_a_single_cell_that_is_no_number_is_refused_with_an_option(tmp_path: Path, cell: str):
+    assert "say drop: [a] (--set " in refusal(tmp_path, f"a,b,kind\n{cell},1,x\n2,1,y\n")
 
 
 def test_the_hint_is_right(tmp_path: Path):

@@ -201,7 +201,6 @@ def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
         ("my.svm", f"1 1:2 {'1' * 40}:3\n", "not in svmlight's format"),
         ("my.svm", "1 1:2\n-1 2000000000:1\n", "columns are too many"),
         ("my.csv", f"a,kind\n{'1' * 400},x\n2,y\n", "infinite value|too large a number"),
-        ("my.csv", f"{'a' * 200_000},kind\n1,x\n", "cannot be cut into fields"),
         ("my.arff", "@attribute\n@attribute kind {a,b}\n@data\n1,a\n", "column 1 has no name"),
     ],
 )

@@ -20,7 +20,7 @@ import numpy as np
 
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.parsers.text import in_columns, is_number, read_bytes
-from mmbench.errors import converted, did_you_mean
+from mmbench.errors import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,10 +150,9 @@ def parse_rows(
 
 def _check_fields(text: str, wanted: int, separator: str) -> None:
     """Raise ValueError if a row does not have `wanted` fields; pandas would fill short rows."""
-    with converted("a line cannot be cut into fields", csv.Error, to=ValueError):
-        for row, count in enumerate(field_counts(text, separator), 1):
-            if count != wanted:
-                raise ValueError(wrong_fields(wanted, row, count))
+    for row, count in enumerate(field_counts(text, separator), 1):
+        if count != wanted:
+            raise ValueError(wrong_fields(wanted, row, count))
 
 
 def wrong_fields(wanted: int, row: int, count: int) -> str:

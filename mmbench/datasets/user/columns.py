@@ -9,6 +9,7 @@ import json
 import math
 import re
 import sys
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -277,6 +278,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
         else:
             all_text = len(bad) == column.notna().sum()
             hint = _hint(cell, options, all_text, str(column.name))
+            hint = hint or f"; to leave it out, {say('drop', [*options.drop, str(column.name)])}"
         raise ValueError(f"{where}: text {cell!r} where a number is needed{hint}")
     return values
 
@@ -364,8 +366,11 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
         remarks = [f"the target holds {mixed}"] if numbers else []
         spelled: dict[str, str] = {}
         for value in values.tolist():
-            if (other := spelled.setdefault(value.casefold(), value)) != value:
-                remarks.append(f"classes {other!r} and {value!r} differ only in capital letters")
+            folded = unicodedata.normalize("NFKC", value).casefold()
+            visible = "".join(filter(str.isprintable, folded))
+            if (other := spelled.setdefault(visible, value)) != value:
+                how = "differ only in capital letters, encoding or invisible characters"
+                remarks.append(f"classes {other!r} and {value!r} {how}")
         return y, remarks
     holds = f"target {column.name!r} holds {len(values)} distinct numbers such as {numbers[-1]}"
     if y.dtype.kind != "i" and len(values) > MOST_FRACTIONS:

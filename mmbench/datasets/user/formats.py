@@ -171,6 +171,7 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     contains no other separator. Columns that the options exclude by number may have an empty name.
     """
     separator, decimal = options.separator, options.decimal
+    csv.field_size_limit(options.max_megabytes * 2**20)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = "\n".join(text.split("\n")[options.skip_lines :]).lstrip("\n")
     if stated := re.match(r'"?sep=(.)"?\n', text):  # first line of CSV files of Excel
@@ -223,15 +224,10 @@ def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list
 def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
     """Return the fields of the first record, the text after it, and the separator."""
     candidates = [separator] if separator else list(SEPARATORS.replace(decimal, ""))
-    records, fault = [], None
+    records = []
     for candidate in candidates:
         reader = csv.reader(io.StringIO(text), delimiter=candidate, skipinitialspace=True)
-        try:
-            records.append((next(reader, []), reader.line_num, candidate))
-        except csv.Error as error:
-            fault = error
-    if not records:
-        raise ValueError(f"a line cannot be cut into fields ({fault})") from fault
+        records.append((next(reader, []), reader.line_num, candidate))
     fields, n_lines, found = max(records, key=lambda record: len(record[0]))
     if separator is None and len(fields) == 1 and " " in fields[0].strip():
         line, _, body = text.partition("\n")
