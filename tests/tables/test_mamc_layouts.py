@@ -73,7 +73,7 @@ def test_samples_without_spread_are_equal_or_different(results):
     errors = {"ida_heart": (10, 10), "ida_banana": (9, 10), "ida_thyroid": (10, 9)}
     for dataset, pair in errors.items():
         for machine, count in zip(("mamc_bs", "svm"), pair, strict=True):
-            for repeat in range(3):
+            for repeat in range(2):
                 job = experiment.job(dataset, machine, repeat=repeat, rule="predefined")
                 experiment.add(job, count)
     assert cells_of(table(experiment.folder), "W/T/L")[2:] == ["–", "1/1/1"]

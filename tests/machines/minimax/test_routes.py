@@ -9,6 +9,7 @@ import pytest
 from helpers.minimax_family import gaussians, minmax, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.model_selection import StratifiedKFold
 
@@ -350,3 +351,63 @@ def test_a_search_holds_no_more_than_it_states(cls, fold):
     assert {model.fit.route for model in machine.train_path(data, grid)} == {"gram"}
     peak = peak_of(lambda: machine.train_path(data, grid))
     assert peak <= (cls.memory_needs.gram_copies + 0.25) * 8 * n**2
+
+
+# -- many rows of few features -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        LDA(bias="optimized"),
+        MPM(),
+        MPM(ridge=0),
+        MEMPM(),
+        M4(),
+        M4(margin="hard"),
+        M4(nu=0.7),
+    ],
+    ids=str,
+)
+def test_rows_that_are_repeated_eighty_times_give_the_same_machine(machine):
+    """From 5000 rows on, the rows are not copied into coordinates."""
+    X, y = gaussians(d=3, shift=6.0 if machine.get_params().get("margin") == "hard" else 1.5)
+    few = clone(machine).fit(X, y)
+    many = clone(machine).fit(np.tile(X, (80, 1)), np.tile(y, 80))
+    assert many.fits_[0].status is few.fits_[0].status
+    np.testing.assert_allclose(many.coef_, few.coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_many_rows_hold_less_than_is_stated():
+    random = np.random.RandomState(0)
+    X = random.normal(size=(8000, 40))
+    y = X[:, 0] + random.normal(size=8000) > 0
+    machine = M4(tol=1e-3)
+    machine.fit(X[:100], y[:100])
+    peak = peak_of(lambda: machine.fit(X, y))
+    assert peak <= 3 * X.nbytes  # beside X, blocks of it included
+    assert peak <= machine.memory_needs.training_bytes("linear", X.shape)
+    cones = M4.needs_at({"nu": 0.9}).training_bytes("linear", X.shape)
+    assert cones > 20 * X.nbytes
+
+
+def test_rows_far_from_zero_give_the_same_m4():
+    X, y = gaussians()
+    near, far = M4().fit(X, y), M4().fit(X + 1e8, y)
+    assert far.fits_[0].objective == pytest.approx(near.fits_[0].objective, rel=1e-6)
+    np.testing.assert_allclose(far.decision_function(X + 1e8), near.decision_function(X), atol=1e-5)
+
+
+# -- what a certificate proves -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C_factor", [2.0, 100.0])
+@pytest.mark.parametrize("form", [{}, {"nu": 0.7}, {"normalization": "mean"}], ids=str)
+def test_value_and_bound_of_a_loose_fit_enclose_the_optimum(form, C_factor):
+    X, y = gaussians()
+    exact, loose = (
+        M4(**form, C_factor=C_factor, tol=tol).fit(X, y).fits_[0] for tol in (1e-7, 0.1)
+    )
+    assert exact.status is loose.status is Status.OPTIMAL
+    assert loose.bound <= exact.objective * (1 + 1e-6)
+    assert loose.objective >= exact.bound * (1 - 1e-6)

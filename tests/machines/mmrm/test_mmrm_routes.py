@@ -142,6 +142,15 @@ def test_parts_too_large_for_an_lu_factorization_are_solved(real_data, monkeypat
     assert (fit.status, fit.route) == (Status.OPTIMAL, "interior")
 
 
+@pytest.mark.parametrize("solver", ["auto", "interior", "reference"])
+def test_margins_that_are_missed_by_rounding_cost_no_slack(solver):
+    """The optimum has no slack; 1e8 times a slack of 1e-9 would show in the objective."""
+    X, y = overlapping(shift=2.5)
+    small, large = (fit_of(X, y, gamma=0.1, C=C, solver=solver) for C in (100.0, 1e8))
+    assert small.status is large.status is Status.OPTIMAL
+    assert large.objective == pytest.approx(small.objective, rel=1e-7)
+
+
 @pytest.mark.parametrize("factor", [1.1, 30.0])
 def test_the_whole_program_of_inseparable_data_has_the_optimum_of_the_rounds(real_data, factor):
     X, y = scaled_pair(real_data, "pima", 0, 1, 2)
