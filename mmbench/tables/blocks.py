@@ -228,7 +228,11 @@ def _used(sheet: Sheet, machine: str) -> list[str]:
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
     """Return the labels of the machines that reuse selected parameters, by label of the source."""
     pairs = ((sheet.label(u), sheet.label(m)) for m in machines for u in _used(sheet, m))
-    return {used: ", ".join(users) for used, users in grouped(pairs).items()}
+    others = len(machines) - 1
+    return {
+        used: "all other machines" if len(users) == others > 3 else ", ".join(users)
+        for used, users in grouped(pairs).items()
+    }
 
 
 def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:

@@ -238,6 +238,19 @@ def test_a_column_is_headed_by_its_label(results) -> None:
     assert cells_of(head)[2:] == ["M4, wide"]
 
 
+def test_many_machines_that_reuse_one_search_are_not_listed(results) -> None:
+    machines = ["svm", "rmm", "mmrm", "m4", "mpm"]
+    for last in (3, 5):
+        name = f"{last}_machines"
+        uses = dict.fromkeys(machines[1:last], "svm")
+        used = {"datasets": ["pima"], "machines": machines[:last], "uses": uses}
+        experiment = results.experiment(name, **used)
+        for machine in machines[:last]:
+            experiment.add(experiment.job("pima", machine), 15, 77)
+        users = "RMM, MMRM" if last == 3 else "all other machines"
+        assert f"; {users} reuse the search of SVM" in table(experiment.folder, layout="generic")
+
+
 def test_every_citation_has_its_footnote_and_every_footnote_a_citation(table1) -> None:
     text = table(table1.folder)
     cited = set(re.findall(r"\[(\d)\]", "\n".join(lines_of(text, ""))))
