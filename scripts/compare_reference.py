@@ -6,7 +6,8 @@ How two cells are compared depends on the rows behind them:
   hashes: test errors, status and certificates of each split.
 - By values, if the cells have the same splits (by hash; without hashes, if the data have the same
   deviations): runs are deterministic, so accuracies, errors and statuses are equal up to rounding
-  by another BLAS, gaps and violations up to a factor, and no published value leaves its band.
+  by another BLAS, gaps up to the gap tolerance or a factor, violations up to a factor, and no
+  published value leaves its band.
 - By means, if the rows differ: up to `NOISE_SE` standard errors of the difference.
 - Not at all, if one side lacks rows of the data set ("only 1560 of ...") that the other has.
 
@@ -34,7 +35,8 @@ TOLERANCES = {"accuracy_pct": 0.1, "errors_count": 2.0}
 #: together, about one in ten full runs has a cell beyond.
 NOISE_SE = 4.0
 CERTIFICATES = ("worst_gap", "worst_violation")
-#: Factor by which a certificate may grow, and the size below which any is noise.
+#: Factor by which a certificate may grow, and the size below which any is noise; of a gap, the gap
+#: tolerance is used if it is larger, because rounding changes the iteration at which it is reached.
 CERTIFICATE_FACTOR, NOISE = 10.0, 1e-6
 #: Ratio of times worth a warning, and the seconds below which none is.
 TIME_FACTOR, SHORTEST = 3.0, 1.0
@@ -72,9 +74,13 @@ class Comparison:
         if splits is not None and reference_splits is not None:
             self._splits(_by_place(splits, names), _by_place(reference_splits, names))
         cells = _by_place(table, [*names, "metric"])
-        for key, [row] in _by_place(reference, [*names, "metric"]).items():
+        references = _by_place(reference, [*names, "metric"])
+        for key, [row] in references.items():
             if pd.notna(row.measured):
-                self._cell(key[:-1], " ".join(filter(None, key)), cells.get(key, [None])[0], row)
+                [asked] = references.get((*key[:-1], "gap_tolerance"), [None])
+                tolerance = asked.measured if asked and row.metric == "worst_gap" else NOISE
+                name, found = " ".join(filter(None, key)), cells.get(key, [None])[0]
+                self._cell(key[:-1], name, found, row, tolerance)
 
     def _ways(self, table: pd.DataFrame, reference: pd.DataFrame) -> None:
         """Choose by the data's deviations how each data set is compared."""
@@ -110,7 +116,9 @@ class Comparison:
                     f"{name}: {len(worse)} of {len(pairs)} equal splits differ, first {worse[0]}"
                 )
 
-    def _cell(self, place: Key, name: str, found: tuple | None, row: tuple) -> None:
+    def _cell(
+        self, place: Key, name: str, found: tuple | None, row: tuple, tolerance: float
+    ) -> None:
         way = self._of_cell.get(place, self._of_data[row.dataset])
         counted, lost = row.metric in TOLERANCES, found is None or pd.isna(found.measured)
         if lost:
@@ -122,7 +130,7 @@ class Comparison:
             if longest >= SHORTEST and longest > TIME_FACTOR * shortest:
                 text = f"{name}: {found.measured:.3g} s, reference {row.measured:.3g} s"
                 self.warnings.append(text)
-        elif row.metric in CERTIFICATES and _grew(found.measured, row.measured):
+        elif row.metric in CERTIFICATES and _grew(found.measured, row.measured, tolerance):
             text = f"{name}: {found.measured:.1e}, reference {row.measured:.1e}"
             self.differences.append(text)
         if not counted:
@@ -203,7 +211,8 @@ def _split_differs(found: tuple, row: tuple) -> str:
         for name, differs in (
             ("status", found.status != row.status),
             ("errors_count", not _near(found.errors_count, row.errors_count)),
-            *((name, _grew(getattr(found, name), getattr(row, name))) for name in CERTIFICATES),
+            ("worst_gap", _grew(found.worst_gap, row.worst_gap, row.gap_tolerance)),
+            ("worst_violation", _grew(found.worst_violation, row.worst_violation, NOISE)),
         )
         if differs
     ]
@@ -224,8 +233,10 @@ def _near(found: float, reference: float) -> bool:
     return pd.notna(found) and abs(found - reference) <= TOLERANCES["errors_count"]
 
 
-def _grew(found: float, reference: float) -> bool:
-    return pd.notna(reference) and found > max(NOISE, CERTIFICATE_FACTOR * reference)
+def _grew(found: float, reference: float, tolerance: float) -> bool:
+    """Whether a certificate grew beyond its tolerance; a fit may have none (NaN)."""
+    allowed = max(NOISE, 0.0 if pd.isna(tolerance) else tolerance, CERTIFICATE_FACTOR * reference)
+    return pd.notna(reference) and found > allowed
 
 
 def _splits_of(folder: Path) -> pd.DataFrame | None:

@@ -126,6 +126,8 @@ def test_a_gap_that_has_grown_is_a_difference(reference) -> None:
     made = Comparison(changed(reference, "worst_gap", "mmrm", measured=1e-3), reference)
     assert len(made.differences) == 1 and "worst_gap: 1.0e-03" in made.differences[0]
     assert Comparison(changed(reference, "worst_gap", "mmrm", measured=1e-9), reference).code == 0
+    within = changed(reference, "worst_gap", "rmm", measured=9e-4)  # of 1e-3
+    assert Comparison(within, reference).code == 0
 
 
 def test_a_missing_cell_is_a_difference(reference) -> None:
@@ -172,6 +174,7 @@ def splits() -> pd.DataFrame:
             "status": "optimal",
             "errors_count": [1.0, 2.0, 3.0, 4.0, 5.0],
             "parameters": '{"C": 1}',
+            "gap_tolerance": 1e-3,
             "worst_gap": 1e-9,
             "worst_violation": 0.0,
         }
@@ -197,6 +200,11 @@ def test_equal_splits_are_compared_one_by_one(cells, splits) -> None:
     assert 'parameters {}, reference {"C": 1}' in line
     [line] = Comparison(cells, cells, splits.assign(status="failed"), splits).differences
     assert "status failed, reference optimal" in line
+    assert Comparison(cells, cells, splits.assign(worst_gap=1e-4), splits).code == 0
+    [line] = Comparison(cells, cells, splits.assign(worst_gap=1e-2), splits).differences
+    assert (
+        "5 of 5 equal splits differ, first repeat 0 fold 0: worst_gap 0.01, reference 1e-09" in line
+    )
 
 
 def test_splits_of_other_rows_are_compared_by_means(cells, splits) -> None:
