@@ -500,7 +500,7 @@ class PenaltySearch:
     ) -> list[DualPoint]:
         """Return the dual points of `around` for tolerances that decrease until the gap is small.
 
-        The tolerances are those of `solve_to_gap`.
+        `solve_to_gap` decreases its tolerance by the same factors.
         """
         high = self.point(svm.state)
         self.iterations, self.last = 0, start  # the caller adds the iterations of the SVM
