@@ -116,8 +116,8 @@ def config_for(
 def _for_classes(config: Config, say: Say) -> Iterator[str]:
     """Yield settings that leave out classes with too few rows for the folds.
 
-    If the training subset would have too few rows of a class, a setting limits the rows per class
-    instead of all rows.
+    If a training subset with the class proportions of the data would have too few rows of a class,
+    another setting replaces the limit on the total number of rows by a limit per class.
     """
     from mmbench.datasets import load_dataset
 

@@ -129,7 +129,7 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 
 
 def doubts(fits: Sequence[Fit]) -> str:
-    """Return a text with the number of fits per status that is not optimal, and the first such fit.
+    """Return a text with the number of fits and the first fit of each status that casts doubt.
 
     Examples
     --------

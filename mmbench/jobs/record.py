@@ -32,7 +32,7 @@ class BadRecord(UserError):
 
 
 def sealed(content: Mapping[str, Any], indent: int | None = None) -> bytes:
-    """Return the JSON text of a mapping with its seal."""
+    """Return the JSON text of a mapping to which its seal, a hash of its content, is added."""
     sealed = {**content, "seal": _seal(content)}
     return json.dumps(sealed, indent=indent, allow_nan=False).encode()
 

@@ -443,8 +443,8 @@ def certified(
 ) -> BinaryModel:
     """Return the model and the certificate that belong to a solution of the dual.
 
-    If multipliers equal to C cancel beyond double precision, the value of (2) may be too inaccurate
-    to prove that an optimal solution of (1) is optimal.
+    If terms with multipliers equal to C cancel in ``u'Ku``, rounding errors of the value of (2) can
+    leave the duality gap open although the solution is optimal.
     """
     gap_tolerance = GAP_TOLERANCE_FACTOR * tol
     found = dual.constant_if_unresolved(state, tol, gap_tolerance)

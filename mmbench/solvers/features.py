@@ -65,7 +65,7 @@ MAX_REFINEMENTS = 5
 #: Relative threshold of singular values for the numerical rank.
 RANK_TOLERANCE = 1e-12
 
-#: Maximum number of linear systems in the free rows per initial active set.
+#: Maximum number of active sets tried per initial active set; each needs one linear system.
 MAX_ROUNDS = 15
 
 

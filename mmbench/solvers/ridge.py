@@ -176,8 +176,8 @@ def _by_primal(
 ) -> tuple[NDArray, NDArray, float]:
     """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from a system in w.
 
-    If G is large, rounding errors of a change ``G a`` far more than rounding errors of w change
-    ``rows w``. The second pass of the loop is one step of iterative refinement.
+    If G is large, a rounding error of a has a much larger effect on ``G a`` than a rounding error
+    of w has on ``rows w``. The second pass of the loop is one step of iterative refinement.
     """
     inverse, ahead = ridge_inverse(square, 1 / C), rows.T @ border
     from_border = inverse(ahead)

@@ -71,8 +71,8 @@ class SourceFiles:
 
     card: Card
     source: Source
-    #: Paths in the order of the parser's arguments, or one path of parsed arrays; empty for data in
-    #: memory.
+    #: Paths of the raw files in the order of the parser's arguments, or the path of one file with
+    #: parsed arrays; empty for data in memory.
     paths: tuple[Path, ...] = ()
 
     @property

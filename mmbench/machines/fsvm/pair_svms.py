@@ -35,7 +35,8 @@ from mmbench.solvers.svm_dual.qp import (
 )
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
-#: With a tolerance of at least this value, SVMs are solved to few digits, as in a search.
+#: SVMs need few correct digits if their tolerance is at least this value, for example during the
+#: selection of parameters.
 SEARCH_TOL = 1e-4
 
 #: Number of rows of a pair above which the interior point is faster than pairwise steps: in a

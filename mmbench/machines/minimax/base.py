@@ -52,8 +52,8 @@ from mmbench.solvers.result import Result
 #: submatrix is at most `LOW_RANK_SHARE` times its number of rows.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
-#: Lower bound on the relative ridge for the Gram route. A smaller ridge is lost in the rounding
-#: errors of a kernel matrix, but not in diagonal coordinates.
+#: Lower bound on the relative ridge for the Gram route. Machines with a smaller ridge are trained
+#: in diagonal coordinates, since the rounding errors of a kernel matrix are larger than the ridge.
 LEAST_GRAM_RIDGE = 1e-8
 
 #: The class means are treated as equal if their squared distance in feature space, relative to the

@@ -194,9 +194,9 @@ def _pass(
         found = False
         for s in range(slopes.shape[1]):
             slope = slopes[i, s] + f
-            if knots[i, s] <= old < knots[i, s + 1]:  # to the right of u
+            if knots[i, s] <= old < knots[i, s + 1]:  # the piece on the right of u_i
                 room, missed = min(room, slope), max(missed, -slope)
-            if knots[i, s] < old <= knots[i, s + 1]:  # to the left of u
+            if knots[i, s] < old <= knots[i, s + 1]:  # the piece on the left of u_i
                 room, missed = min(room, -slope), max(missed, slope)
             goal = old - slope / squares[i]
             if not found and goal < knots[i, s + 1]:

@@ -162,8 +162,9 @@ class PiecewiseQP:
     def _credible(self, value: float) -> float:
         """Return `value` if it is a possible dual value, otherwise the dual value at u = 0.
 
-        By weak duality, minus a dual value is at most the machine's objective at w = 0 and any b. A
-        value above the dual value at u = 0 is also replaced.
+        The dual is a minimisation. By weak duality, the negative of a dual value is a lower bound
+        on the machine's objective, for example at w = 0. A value above the dual value at u = 0 is
+        also replaced.
         """
         least = self.constant - self.constant_decision[0]
         if not least - SUM_ROUNDING * abs(least) <= value <= self.constant:

@@ -291,7 +291,7 @@ def _ratio_text(ratio: float) -> str:
 
 
 def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
-    """Return blocks of accuracies with the number of wins of the F-SVM, and of training times."""
+    """Return blocks of accuracies, which end with the wins of the F-SVM, then blocks of times."""
     return [*paired(sheet, caption="Accuracy. {}", decimals=2, count=_wins), *fsvm_times(sheet)]
 
 
