@@ -121,6 +121,10 @@ def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
     return f"of a mean over {runs} {text}, combined with {BINOMIAL}" if same_test_rows else text
 
 
+#: Name of a machine in a note; notes on machines that the table lacks are left out.
+MACHINE = r"\{(\w+)\}"
+
+
 @dataclass(frozen=True)
 class Layout:
     """The arrangement of a table, an entry of ``layouts/layouts.yaml``.
@@ -159,6 +163,10 @@ class Layout:
         rest = [machine for machine in sheet.machines if machine not in first]
         sheet.machines = first + (rest if self.others else [])
         grids = list(resolve_name(self.blocks)(sheet))
-        notes = (re.sub(r"\{(\w+)\}", lambda m: sheet.label(m[1]), note) for note in self.notes)
+        notes = (
+            re.sub(MACHINE, lambda found: sheet.label(found[1]), note)
+            for note in self.notes
+            if not (named := re.findall(MACHINE, note)) or set(named) & set(sheet.machines)
+        )
         options = {name: getattr(self, name) for name in ("metric", "sd", "runs", "choices")}
         return compose(sheet, self.title, grids, *notes, **options)

@@ -51,6 +51,13 @@ def test_wins_are_counted_for_both_by_the_same_rule(accuracies):
     assert text.splitlines()[line + 1].count("1 of 2") == 2
 
 
+def test_a_table_without_the_f_svm_has_no_line_of_its_wins(results):
+    kernels = {"datasets": ["ida_heart"], "kernel": "rbf", "layout": "fsvm_table2"}
+    experiment = results.experiment("fsvm_table4_rsvm", machines=["svm", "rsvm_plus"], **kernels)
+    experiment.add(experiment.job("ida_heart", "svm", rule="predefined"), 15)
+    assert "better on" not in table(experiment.folder)
+
+
 @pytest.fixture
 def table4(results):
     """The lines of table IV, of which one job has run."""

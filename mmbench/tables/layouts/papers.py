@@ -298,10 +298,13 @@ def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
     """Return, per machine, the number of data sets on which the F-SVM has the larger rounded mean.
 
-    The texts also state the number of data sets with results of both machines.
+    The texts also state the number of data sets with results of both machines. Without an F-SVM,
+    the result is empty.
     """
     means = side["mean"].map(lambda mean: round(mean, 2))
-    ours = means["fsvm"] if "fsvm" in means else pd.Series(np.nan, means.index)
+    if "fsvm" not in means:
+        return {}
+    ours = means["fsvm"]
     better, known = means.lt(ours, axis=0).sum(), means.notna()[ours.notna()].sum()
     known["fsvm"] = 0
     texts = [f"{better[m]} of {known[m]}" if known[m] else NOTHING for m in means]
