@@ -73,7 +73,7 @@ def test_the_time_left_is_that_of_all_machines_and_never_rises(table):
 def test_jobs_that_fail_beside_records_of_other_settings_are_no_wrong_input(table):
     few = FEW[1:]
     assert easy(table, "--target=7", "--set=machines={svm: {grid: {C: [1]}}}", *few).exit_code == 0
-    slow = ["--set=machines={svm: {grid: {C: [2]}}}", "--set=limits.time=0.01"]
+    slow = ["--set=machines={svm: {grid: {C: [2]}}}", "--set=limits.time=0.0001"]
     done = easy(table, "--target=7", *slow, *few)
     assert done.exit_code == 1, done.output
     assert "0 jobs done, 0 done before, 2 failed" in done.stderr
