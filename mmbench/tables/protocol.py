@@ -115,10 +115,13 @@ def _plain(value: Any) -> str:
 
 
 def grid_rows(jobs: Sequence[Job], label: Callable[[str], str]) -> list[list[str]]:
-    """Return machine, parameter and range of the grid over all jobs, one row per parameter."""
+    """Return machine, parameter and range of the grid over all jobs, one row per parameter.
+
+    `protocol` states the choice of a machine that uses its own parameters of another experiment.
+    """
     axes: dict[tuple[str, str], set] = {}
     for job in jobs:
-        if job.use:
+        if job.use not in (None, job.column):
             name = "all others" if job.grid else "all"
             axes.setdefault((job.column, name), set()).add(f"as {label(job.use)}")
         for name, values in job.grid:

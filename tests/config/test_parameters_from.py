@@ -113,6 +113,7 @@ def test_all_splits_have_the_median_of_what_the_first_ones_chose(files: Path):
     tables = CliRunner().invoke(app, ["table", str(files / "r" / "whole")])
     text = " ".join(tables.output.split())
     assert "one choice of parameters: the median over the selections on 3 training parts" in text
+    assert "Parameter grids" not in text  # there are none, and "SVM as SVM" says nothing
     assert "| wine     | poly 2 | C " in tables.output
     assert "5 jobs done" not in run(files).output
 
