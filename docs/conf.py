@@ -41,7 +41,20 @@ templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
+# `name` in a docstring is a link if the name has a page; strings can be copied
+default_role = "py:obj"
+smartquotes_action = "De"
+
 autosummary_generate = True
+autosummary_context = {
+    "pages": {
+        **dict.fromkeys(("LDA", "MPM", "MEMPM", "M4"), "minimax"),
+        **dict.fromkeys(("RSVMPlus", "RSVMMuPlus", "MRSVM"), "radius"),
+        **dict.fromkeys(("KLDA", "LSSVM"), "least_squares"),
+        "SigmaSVM": "sigma_svm",
+    },
+}
+autodoc_preserve_defaults = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 

@@ -159,8 +159,16 @@ def memory_of(solver: str) -> Iterator[None]:
 class Status(StrEnum):
     """Outcome of a fit, from harmless to fatal; statuses of solver libraries are translated.
 
-    ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
-    optimum.
+    - ``optimal``: gap and violation are within the tolerances.
+    - ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
+      optimum.
+    - ``uncertified``: the classifier has no certificate.
+    - ``one_class``: the training rows have a single class.
+    - ``trivial``: w = 0 is optimal, and one class is always predicted.
+    - ``inaccurate``: gap or violation exceeds its tolerance.
+    - ``iteration_limit``, ``time_limit``, ``memory_limit``: the training ended at a limit.
+    - ``unbounded``, ``infeasible``: the problem has no solution.
+    - ``failed``: the solver stopped with an error.
     """
 
     OPTIMAL = "optimal"

@@ -6,6 +6,7 @@ Nothing is typed: all figures come from ``results/reference/*/table.csv`` when t
 from __future__ import annotations
 
 import csv
+import html
 import re
 import shutil
 from collections.abc import Iterator
@@ -149,6 +150,41 @@ class Measured(SphinxDirective):
         return node.children
 
 
+#: Experiment -> page that explains its results.
+EXPLAINED = {
+    "geometry": "geometry",
+    "solvers": "solvers",
+    "verdict": "verdict",
+    "verdict_large": "verdict",
+}
+#: Number of rows above which a table below the first is folded, and of letters of a folded note.
+ROWS, LETTERS = 10, 400
+TABLE = re.compile(r"^(?:\|.*\n)+", re.M)
+CAPTIONED = re.compile(r"^\*\*(.+)\*\*\n\n((?:\|.*\n)+)", re.M)
+
+
+def folded(section: str) -> str:
+    """Fold long tables below the first table of a section, and long notes."""
+    first = TABLE.search(section)
+    end = first.end() if first else 0
+    below = CAPTIONED.sub(_fold_table, section[end:])
+    return section[:end] + re.sub(rf"^- (.{{{LETTERS},}})$", _fold_note, below, flags=re.M)
+
+
+def _fold_table(table: re.Match[str]) -> str:
+    rows = table[2].count("\n") - 2
+    return table[0] if rows <= ROWS else fold(f"{table[1]} ({rows} rows)", table[2]) + "\n"
+
+
+def _fold_note(note: re.Match[str]) -> str:
+    return "- " + fold(f"{note[1][:90].rpartition(' ')[0]} …", note[1]).replace("\n\n", "\n\n  ")
+
+
+def fold(summary: str, text: str) -> str:
+    """Return a text that is shown if its summary is clicked on."""
+    return f"<details><summary>{html.escape(summary)}</summary>\n\n{text}\n\n</details>"
+
+
 def write_pages(app: Sphinx) -> None:
     """Write a page for each reference table, with its figures, into ``docs/tables``."""
     target = Path(app.srcdir) / "tables"
@@ -163,8 +199,10 @@ def write_pages(app: Sphinx) -> None:
             shutil.copy(figure, target / f"{name}_{figure.name}")
             shown = title_of(name if figure.stem == "figure" else figure.stem).rstrip(".")
             pictures.append(f"![{shown}]({name}_{figure.name})\n\n*{shown}.*\n")
-        head = f"# {name}\n\n{title}. Run again with `mmbench run {name}`.\n\n"
-        page = head + "\n".join(pictures) + body.replace("\n## ", "\n## More of ")
+        head = f"# {name}\n\n{title}. Run again with `mmbench run {name}`."
+        head += f" Explained in [](/{EXPLAINED[name]}.md).\n\n" if name in EXPLAINED else "\n\n"
+        sections = "\n## More of ".join(map(folded, body.split("\n## ")))
+        page = head + "\n".join(pictures) + sections
         (target / f"{name}.md").write_text(page, encoding="utf-8")
 
 

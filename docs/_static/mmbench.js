@@ -36,6 +36,7 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   for (const box of boxes) box.addEventListener("scroll", () => fade(box), { passive: true });
   window.addEventListener("resize", lay);
+  document.addEventListener("toggle", lay, true);
   window.addEventListener("load", lay);
   lay();
 });

@@ -117,10 +117,12 @@ def geometry(
     -------
     DataFrame
         Labels and numbers of rows of both classes (``negative``, ``positive``, ``n_negative``,
-        ``n_positive``), the norm of w (``norm``), and the quantities of `margins`, `dispersions`,
-        `worst_case`, `enclosing_ball` (``R``, ``R_bound``, ``Rbar``), ``radius_margin`` and
-        `rademacher_bounds`. ``radius_margin`` is ``R^2 ||w||^2``, the radius-margin ratio in (6) of
-        the F-SVM paper; it equals ``(R / margin)^2`` if the nearest row has ``|f| = 1``.
+        ``n_positive``), the norm of w (``norm``), and the quantities of
+        `~mmbench.kernels.geometry.margins`, `~mmbench.kernels.geometry.dispersions`,
+        `~mmbench.kernels.geometry.worst_case`, `~mmbench.kernels.geometry.enclosing_ball` (``R``,
+        ``R_bound``, ``Rbar``) and `~mmbench.kernels.geometry.rademacher_bounds`. ``radius_margin``
+        is ``R^2 ||w||^2``, the radius-margin ratio in (6) of the F-SVM paper; it equals
+        ``(R / margin)^2`` if the nearest row has ``|f| = 1``.
 
     Raises
     ------
@@ -359,13 +361,17 @@ def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
     """Return the margins of the rows and the spread of their decision values.
 
     The margin of a row is its signed distance ``t_i f_i / ||w||`` from the hyperplane, (2) of the
-    MAMC paper. ``margin`` is the smallest margin; it is negative if a row is misclassified.
-    ``average_margin`` is the mean margin, which the MAMC maximises in (5). ``margin_variance`` is
-    the mean squared difference of two margins in the LDM paper, which is twice their variance.
-    ``spread`` is the standard deviation of the distances over both classes, ``||S^(1/2) w|| /
-    ||w||`` in (3) of the RMM paper. ``B`` is ``max |f_i|``, the smallest B for which (w, b) is
-    feasible in (5) of the RMM paper. ``relative_margin`` is the smallest ``t_i f_i`` divided by B;
-    it is 1/B if the data are separable and the nearest row has ``|f| = 1``.
+    MAMC paper.
+
+    - ``margin``: the smallest margin, negative if a row is misclassified.
+    - ``average_margin``: the mean margin, which the MAMC maximises in (5).
+    - ``margin_variance``: the mean squared difference of two margins in the LDM paper, which is
+      twice their variance.
+    - ``spread``: the standard deviation of the distances over both classes,
+      ``||S^(1/2) w|| / ||w||`` in (3) of the RMM paper.
+    - ``B``: ``max |f_i|``, the smallest B for which (w, b) is feasible in (5) of the RMM paper.
+    - ``relative_margin``: the smallest ``t_i f_i``, divided by B; it is 1/B if the data are
+      separable and the nearest row has ``|f| = 1``.
     """
     distances, B = t * f / (norm or np.nan), float(np.abs(f).max())
     return {
@@ -382,14 +388,25 @@ def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, floa
     """Return the dispersions and ratios of the MMRM paper, from projections ``s_i = w'z_i``.
 
     Within classes, with the standard deviations sx and sy of the projections:
-    ``d_w_v = sqrt(sx^2 + sy^2)`` of the LDA, (2); ``d_w_s = sx + sy`` of MPM and M4, (5);
-    ``d_w_n = sqrt(w'w / 2)`` of the SVM, (6); ``d_w_d = max_ij (w'x_i - w'y_j) + D/2 w'w`` of the
-    RMM, (14); ``d_w_m = d_b_c - d_b_m`` of the MMRM, (16) and (17). Between classes:
-    ``d_b_c = w'(mean x - mean y)``, (3); ``d_b_m = min_i w'x_i - max_j w'y_j``, (7).
-    ``rho = d_b_m / d_w_m`` is the margin ratio (20). ``rho_m4 = d_b_m / d_w_s`` is the largest rho
-    in (12) of the M4 for this w. ``kappa = d_b_c / d_w_s`` is the largest kappa of the MPM for this
-    w, and ``alpha = kappa^2 / (1 + kappa^2)`` is the worst-case accuracy of both classes, (12) of
-    the M4 paper.
+
+    - ``d_w_v = sqrt(sx^2 + sy^2)`` of the LDA, (2);
+    - ``d_w_s = sx + sy`` of MPM and M4, (5);
+    - ``d_w_n = sqrt(w'w / 2)`` of the SVM, (6);
+    - ``d_w_d = max_ij (w'x_i - w'y_j) + D/2 w'w`` of the RMM, (14);
+    - ``d_w_m = d_b_c - d_b_m`` of the MMRM, (16) and (17).
+
+    Between classes:
+
+    - ``d_b_c = w'(mean x - mean y)``, (3);
+    - ``d_b_m = min_i w'x_i - max_j w'y_j``, (7).
+
+    Ratios:
+
+    - ``rho = d_b_m / d_w_m``, the margin ratio (20);
+    - ``rho_m4 = d_b_m / d_w_s``, the largest rho in (12) of the M4 for this w;
+    - ``kappa = d_b_c / d_w_s``, the largest kappa of the MPM for this w;
+    - ``alpha = kappa^2 / (1 + kappa^2)``, the worst-case accuracy of both classes, (12) of the M4
+      paper.
     """
     x, y = s[t > 0], s[t < 0]
     centres, between = x.mean() - y.mean(), x.min() - y.max()
@@ -411,7 +428,7 @@ def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, floa
 
 
 def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
-    """Return the worst-case accuracies of the decision function with its own bias.
+    """Return the worst-case accuracies of a decision function, with its bias.
 
     ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the decision value
     of the class mean divided by the standard deviation of the decision values of the class. For all
@@ -443,6 +460,8 @@ class Ball(NamedTuple):
 
 def enclosing_ball(gram: NDArray) -> Ball:
     """Return the radius R of the minimum enclosing ball, (7) of the F-SVM paper, and Rbar.
+
+    Returns an upper and a lower bound on R, and the largest distance Rbar of a row from the mean.
 
     The dual is ``R^2 = max p'd - p'Kp`` over the simplex, where d is the diagonal of the kernel
     matrix K. Each p gives a lower bound, and the ball around ``sum_i p_i phi(x_i)`` through the
@@ -484,14 +503,17 @@ def enclosing_ball(gram: NDArray) -> Ball:
 def rademacher_bounds(
     squares: NDArray, cross: NDArray, among: NDArray, norm: float, u: NDArray, D: float
 ) -> dict[str, float]:
-    """Return the bounds on the Rademacher complexities in appendix A of the RMM paper.
+    r"""Return the bounds on the Rademacher complexities in appendix A of the RMM paper.
 
     E is the smallest value for which the class of functions contains w: ``w'w / 2`` for F (the
     SVM), plus ``D/2 mean (w'u_i)^2`` for G (the Sigma-SVM) or ``D/2 max (w'u_i)^2`` for H (the
     RMM). The multipliers lambda of U_H are written as s q with a scalar s and q in the simplex; the
     best s is a closed form. With q_i = 1/n_u for G and the best q for H, both bounds are
 
-        U = 2/n sqrt(2 E T(q)),   T(q) = sum_i x_i' (I + D sum_j q_j u_j u_j')^-1 x_i
+    .. math::
+
+        U = \frac2n \sqrt{2 E T(q)}, \qquad
+        T(q) = \sum_i x_i^\top \Big(I + D \sum_j q_j u_j u_j^\top\Big)^{-1} x_i .
 
     Parameters
     ----------
@@ -504,6 +526,7 @@ def rademacher_bounds(
     u : ndarray of shape (n_u,)
         Projections ``w'u_i``.
     D : float
+        Weight of the projections in E.
     """
     n, m = cross.shape
 

@@ -54,12 +54,19 @@ def compose(
     Parameters
     ----------
     sheet : Sheet
+        The long table of the experiment.
     title : str
+        Title of the table.
     grids : sequence of Grid
+        Blocks of results, from top to bottom.
     *notes : str
         Notes of the layout.
-    metric, sd, runs
-        Arguments of `legend`; if `metric` is empty, there is no legend.
+    metric : str
+        Metric whose marks and uncertainties the legend explains; if empty, there is no legend.
+    sd : bool
+        Whether the number beside a mean is a standard deviation.
+    runs : str
+        Word for repetitions in the legend; by default it follows from the rule of the splits.
     choices : bool
         Whether to add a block of selected parameters.
     """
@@ -129,30 +136,31 @@ MACHINE = r"\{(\w+)\}"
 class Layout:
     """The arrangement of a table, an entry of ``layouts/layouts.yaml``.
 
-    Functions are given by name, as ``module:function``.
+    - ``about``: description in ``mmbench list layouts``, one line.
+    - ``blocks``: function that returns the blocks of the table, given a sheet, as
+      ``module:function``; or ``layout``: function that returns the whole table.
+    - ``title``, ``notes``: texts; ``{name}`` is replaced by the label of the machine `name`.
+    - ``machines``, ``others``: machines in the order of the paper, and whether other machines are
+      shown after these.
+    - ``metric``, ``sd``, ``runs``, ``choices``: arguments of `compose`.
+    - ``published``: name of the published table to compare with.
+    - ``sized``, ``any_metric``: whether several training sizes, and metrics other than the
+      accuracy, can be shown.
     """
 
-    #: Description in ``mmbench list layouts``, one line.
     about: str
-    #: Function that returns the blocks of the table, given a sheet.
     blocks: str = ""
     title: str = ""
-    #: Machines in the order of the paper, and whether other machines are shown after these.
     machines: Sequence[str] = ()
     others: bool = True
-    #: Notes on this table; ``{name}`` is replaced by the label of the machine `name`.
     notes: Sequence[str] = ()
-    #: Arguments of `compose`.
     metric: str = ""
     sd: bool = False
     runs: str = ""
     choices: bool = True
-    #: Name of the published table to compare with.
     published: str | None = None
-    #: Whether several training sizes, and metrics other than the accuracy, can be shown.
     sized: bool = False
     any_metric: bool = False
-    #: Function that returns the whole table of a sheet; `blocks` is not called then.
     layout: str = ""
 
     def draw(self, sheet: Sheet) -> Table:

@@ -65,7 +65,7 @@ def numbers(*names: str, group: str = "") -> tuple[Column, ...]:
 
 @dataclass(frozen=True)
 class Grid:
-    """One block of a table: columns, and rows of text."""
+    """One block of a table: columns, rows of text, and a caption above the block."""
 
     columns: tuple[Column, ...]
     rows: list[list[str]]
@@ -79,6 +79,7 @@ class Table:
     Attributes
     ----------
     title : str
+        Heading above the first block.
     grids : list of Grid
         Blocks of the table, from top to bottom.
     notes : list of str

@@ -49,8 +49,9 @@ class Experiment:
     Attributes
     ----------
     folder : Path
+        Results folder, or folder of the reference table.
     plan : Plan
-        For a reference table, the plan of the configuration of the same name.
+        Plan of the jobs. For a reference table, the plan of the configuration of the same name.
     records : sequence of Record
         Records of planned jobs, including failed jobs; empty for a reference table.
     remarks : tuple of str

@@ -52,6 +52,7 @@ class Sheet:
     Parameters
     ----------
     experiment : Experiment
+        Plan and records.
     layout : str
         Name of the layout.
     frame : DataFrame
@@ -70,7 +71,9 @@ class Sheet:
     machines : list of str
         Machines in the order of the columns of the layout.
     datasets : list of str
+        Data sets in the order of the configuration.
     kernels : list of (kernel, degree)
+        Kernels in the order of the configuration.
     places : list of Key
         Data sets, kernels, degrees and training sizes: the rows of a table with one column per
         machine.

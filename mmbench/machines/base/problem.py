@@ -55,9 +55,11 @@ class BinaryProblem:
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+        Features of the rows of both classes.
     y : ndarray of shape (n_samples,)
         Signs of the rows, -1.0 or +1.0; both occur.
     kernel : Kernel
+        Kernel, with the numerical value of gamma.
     given_gram : ndarray of shape (n_samples, n_samples), optional
         The kernel matrix of `X` in float32 or float64; computed if not given.
     classes : tuple, default=()
@@ -155,6 +157,8 @@ class Fit:
         Objective value of the optimisation problem in the machine's documentation.
     bound : float
         Proven lower bound on the optimum, for example a dual objective value.
+    gap : float
+        Duality gap ``objective - bound``, relative to the larger of the two magnitudes.
     max_violation : float
         Largest constraint violation, recomputed from the returned solution.
     iterations : int
