@@ -510,13 +510,21 @@ def versions() -> str:
             continue
         config, texts, older = load_config(find_config(name)), [], []
         codes = cells[["machine", "kernel", "version", "fingerprint"]].dropna(subset="version")
+        kernels: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
         for column, kernel, version, fingerprint in codes.fillna("").drop_duplicates().values:
             machine = config.machine_of(column)
             label = alias_of(alias_of(machine).machine).label
+            if ":" in machine:  # of another package, such as "sklearn.svm:SVC"
+                label = machine.rpartition(":")[2]
             older += [label] * (version != str(version_of(machine, kernel)))
-            texts.append(f"{label} {version} ({fingerprint})".removesuffix(" ()"))
+            word = {"rbf": "RBF", "poly": "polynomial"}.get(kernel, kernel)
+            kernels.setdefault((label, fingerprint), {}).setdefault(version, {})[word] = None
+        for (label, fingerprint), of in kernels.items():
+            # the versions of several kernels stand beside one name: SVM 9 linear, 6 RBF
+            parts = of if len(of) == 1 else (f"{v} {listing(words)}" for v, words in of.items())
+            texts.append(f"{label} {', '.join(parts)} ({fingerprint})".removesuffix(" ()"))
         n_older += bool(older)
-        found = "; ".join(dict.fromkeys(texts)), ", ".join(dict.fromkeys(older)) or "–"
+        found = "; ".join(texts), ", ".join(dict.fromkeys(older)) or "–"
         lines.append(f"| `{name}` | {' | '.join(found)} |")
     said = f"by today's versions: {len(lines) - n_older}; by older versions: {n_older}"
     missing = f"; without versions: {len(unstated)} ({listing(unstated)})" if unstated else ""

@@ -55,6 +55,16 @@ def test_a_raised_version_makes_the_tables_of_a_machine_older(monkeypatch: pytes
     assert "M4" in row.split("|")[3]
 
 
+def test_a_machine_with_several_kernels_is_named_once() -> None:
+    for row in reference_text.versions().splitlines():
+        if row.startswith("| `"):
+            found = re.findall(
+                r"(?:^|; )([^;]+?) \d[^;(]*(\([0-9a-f]*\))?", row.split("|")[2].strip()
+            )
+            assert len(found) == len(set(found)), row
+    assert "SVM 9 linear, 6 RBF" in reference_text.versions()
+
+
 def test_every_table_has_a_state_or_states_no_version() -> None:
     counted, _, rows = reference_text.versions().partition("\n\n")
     tables = {path.parent.name for path in REFERENCE.glob("*/table.csv")}
