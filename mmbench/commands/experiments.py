@@ -1,12 +1,13 @@
 """Plan and run experiments.
 
 Configurations, options and data are checked before the first job starts and before any file is
-written to the results folder.
+written to the results folder. If the server of a data set cannot be reached, the jobs of this data
+set fail, and the other jobs run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -18,6 +19,7 @@ from mmbench.config.plan import job_of_column, plan, plan_of
 from mmbench.config.read import load_configs, to_yaml
 from mmbench.config.smoke import smoke
 from mmbench.datasets import load_dataset, split_at, split_slots
+from mmbench.datasets.fetch import NotAvailable
 from mmbench.errors import SEVERITY, UserError, did_you_mean
 from mmbench.jobs.data import check_rows
 from mmbench.jobs.job import Job
@@ -38,6 +40,7 @@ class PlannedExperiment:
     """A configuration with the jobs to run, the plan of all jobs, and the results folder.
 
     `source` is the results folder of the experiment whose selected parameters the jobs inherit.
+    `absent` contains the data sets that cannot be downloaded, with the reasons.
     """
 
     config: Config
@@ -45,6 +48,7 @@ class PlannedExperiment:
     plan: Plan = field(repr=False)
     folder: Path
     source: Path | None = None
+    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,8 @@ def plan_experiments(
     """Return the experiments with the jobs that `options` select.
 
     If `say` is given, data are downloaded and checked first, and `say` is called with warnings
-    about the data. Otherwise the data of cards are neither downloaded nor read.
+    about the data; the experiments list the data sets whose servers cannot be reached. Otherwise
+    the data of cards are neither downloaded nor read.
     """
     configs = load_configs(as_list(experiments), options.set)
     if options.smoke:
@@ -98,21 +103,29 @@ def plan_experiments(
             by_name.setdefault(one.name, one)
     configs = list(by_name.values())
     wanted = parse_only(options.only, configs)
-    if say:
-        for config in configs:
-            for entry in config.datasets:
-                if entry.label in wanted.get("dataset", {entry.label}):
-                    _prepare(config, entry, options, say)
     results, planned = Path(options.results), []
+    absent: dict[str, dict[str, str]] = {}
     for config in configs:
+        lacking = dict(absent[config.source.name]) if config.source else {}
+        absent[config.name] = lacking
+        for entry in config.datasets:
+            label = entry.label
+            if say and label in wanted.get("dataset", {label}) and label not in lacking:
+                try:
+                    _prepare(config, entry, options, say)
+                except NotAvailable as error:
+                    lacking[label] = str(error)
         jobs = plan(config, Path(options.store), options.mirror, allow_network=say is not None)
         kept, whole = keep_only(jobs, wanted), plan_of(config, jobs)
         source = results / config.source.name if config.source else None
-        planned.append(PlannedExperiment(config, kept, whole, results / config.name, source))
+        folder = results / config.name
+        planned.append(PlannedExperiment(config, kept, whole, folder, source, lacking))
     planned = [one if one.config.name in asked else _needed(one, planned) for one in planned]
     planned = [one for one in planned if one.jobs]
     if not planned:
         raise UserError(f"--only {' --only '.join(options.only)}: leaves no job")
+    if all(job.dataset.name in one.absent for one in planned for job in one.jobs):
+        raise UserError(next(iter(planned[0].absent.values())))
     return planned
 
 
@@ -217,6 +230,7 @@ def run_planned(
             rerun=options.rerun,
             time_left=left if options.by_machine else None,
             planned=experiment.plan.jobs,
+            absent=experiment.absent,
         )
         if options.by_machine:
             say(_line(group, store, experiment.plan))

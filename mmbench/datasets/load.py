@@ -1,12 +1,13 @@
 """Functions that load a data set, or its content hash, from a reference to the data set."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from mmbench.datasets.card import Card
 from mmbench.datasets.dataset import Dataset, DatasetRef, keep_classes
-from mmbench.datasets.fetch import Places, Search, SourceFiles, find, recipe_hash
+from mmbench.datasets.fetch import NotAvailable, Places, Search, SourceFiles, find, recipe_hash
 from mmbench.datasets.preprocess import check_steps
 from mmbench.datasets.splits import hash_with_folds, with_folds
 from mmbench.datasets.user import load_user_data, user_hash
@@ -67,9 +68,9 @@ def dataset_hash(
 
     For a data set with a card, the hash covers values, labels and splits. If the card does not
     state the hash, because the content of the source is not known in advance, the data are
-    downloaded first; without network, the source is hashed instead of the data. For generated data,
-    the hash covers the generator, its version and its arguments. For a user's file, the hash covers
-    the file, the name of the target and the options.
+    downloaded first; without network, or if the server cannot be reached, the source is hashed
+    instead of the data. For generated data, the hash covers the generator, its version and its
+    arguments. For a user's file, the hash covers the file, the name of the target and the options.
 
     Raises
     ------
@@ -87,7 +88,8 @@ def _card_hash(card: Card, places: Places) -> str:
     if found is None and card.expect.content:
         return card.expect.content
     if found is None and places.allow_network:
-        found = find(card, places)
+        with suppress(NotAvailable):
+            found = find(card, places)
     return found.content_hash() if found else recipe_hash(card, card.sources[0])
 
 

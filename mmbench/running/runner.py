@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmbench.errors import FINISHED, Status, UserError
@@ -51,7 +52,7 @@ class Schedule:
 
     `records` contains the records of jobs that are not run again, by key. `expected` returns the
     expected seconds of a job, or None if they are unknown. `most_threads` is the maximum number of
-    threads of one job.
+    threads of one job. `absent` contains reasons why the jobs of a data set cannot run.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Schedule:
         slots: int,
         expected: Callable[[Job], float | None] = lambda job: None,
         most_threads: int | None = None,
+        absent: Mapping[str, str] = MappingProxyType({}),
     ):
         self.slots, self._expected, self._most_threads = slots, expected, most_threads
         self._ready: dict[Hashable, deque[tuple[int, Job]]] = defaultdict(deque)
@@ -72,7 +74,9 @@ class Schedule:
         self._running: dict[str, int] = {}
         coming = {job.key for job in jobs}
         for job in jobs:
-            if not job.parents:
+            if job.dataset.name in absent:
+                self._impossible.append((job, absent[job.dataset.name]))
+            elif not job.parents:
                 self._make_ready(job)
             elif any(key not in records and key not in coming for key in job.parents):
                 self._give_up(job, "is not among the jobs")
@@ -224,7 +228,8 @@ class Run:
     or URL with data files. If a limit stopped a job in an earlier run and `limits` would stop it
     again, the job is not run again. With ``rerun="changed"``, finished jobs run again if the source
     code of their machine has changed. The outcome is added to `summary`. `planned` contains keys of
-    jobs. `planned` and `time_left` may include the jobs of other runs.
+    jobs. `planned` and `time_left` may include the jobs of other runs. `absent` contains the data
+    sets that cannot be downloaded, with the reasons; their jobs fail.
     """
 
     def __init__(
@@ -242,6 +247,7 @@ class Run:
         summary: Summary | None = None,
         time_left: TimeLeft | None = None,
         planned: Set[str] = frozenset(),
+        absent: Mapping[str, str] = MappingProxyType({}),
     ):
         self.store, self.executor, self.summary = store, executor, summary or Summary()
         self.context = Context(
@@ -279,8 +285,8 @@ class Run:
             self.time_left.end(unique[key])
         for record in self.results.values():
             self.time_left.learn(record)
-        expected, threads = self.time_left.expected, executor.task_threads
-        self.schedule = Schedule(self.open.values(), settled, executor.slots, expected, threads)
+        known = self.time_left.expected, executor.task_threads, absent
+        self.schedule = Schedule(self.open.values(), settled, executor.slots, *known)
         self.tasks: dict[Future, Start] = {}
         self.waits = False
         self.progress = progress(len(self.open))

@@ -6,3 +6,5 @@ from mmbench.datasets.fetch.locate import SourceFiles as SourceFiles
 from mmbench.datasets.fetch.locate import copy_to_store as copy_to_store
 from mmbench.datasets.fetch.locate import find as find
 from mmbench.datasets.fetch.locate import recipe_hash as recipe_hash
+from mmbench.datasets.fetch.sources import NoAnswer as NoAnswer
+from mmbench.datasets.fetch.sources import NotAvailable as NotAvailable

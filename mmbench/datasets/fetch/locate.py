@@ -21,6 +21,8 @@ from mmbench.datasets.card import Card, CardFile, Expected, Source
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.fetch.sources import (
     NOT_INSTALLED,
+    NoAnswer,
+    NotAvailable,
     SourceError,
     download,
     keel_is_installed,
@@ -170,26 +172,29 @@ class Places:
 def find(card: Card, places: Places) -> SourceFiles:
     """Return the data of a card; data that do not exist locally are downloaded into the store.
 
-    Raises UserError if the data cannot be found or downloaded; the message gives reasons and
-    advice.
+    Raises UserError if the data cannot be found or downloaded, and NotAvailable if servers that
+    cannot be reached are the only reason; the message gives reasons and advice.
     """
     search = Search(card, places)
     found = search.local() or (search.remote() if places.allow_network else None)
     if found is None:
-        raise UserError(search.advice())
+        unreachable = set(search.failures) == {NoAnswer}
+        raise (NotAvailable if unreachable else UserError)(search.advice())
     return found
 
 
 class Search:
     """The search for the data of one card.
 
-    ``tried`` contains one message per damaged file and per failed download.
+    ``tried`` contains one message per damaged file and per failed download, ``failures`` the types
+    of their exceptions.
     """
 
     def __init__(self, card: Card, places: Places):
         self.card = card
         self.places = places
         self.tried: list[str] = []
+        self.failures: list[type[ValueError]] = []
 
     def local(self) -> SourceFiles | None:
         """Return the first source with all files, undamaged, in the store or the mirror folder."""
@@ -288,11 +293,12 @@ class Search:
 
     @contextmanager
     def _noting_failure(self, prefix: str = "") -> Iterator[None]:
-        """Add the message of a ValueError inside the block to `tried`."""
+        """Add the message and the type of a ValueError inside the block to the attributes."""
         try:
             yield
         except ValueError as error:
             self.tried.append(f"{prefix}{error}")
+            self.failures.append(type(error))
 
 
 def copy_to_store(found: SourceFiles, places: Places) -> SourceFiles:

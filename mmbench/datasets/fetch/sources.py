@@ -58,6 +58,14 @@ class SourceError(ValueError):
     """The data of a source cannot be obtained; the message is one line without data set name."""
 
 
+class NoAnswer(SourceError):
+    """A server cannot be reached, refuses the request, or does not send the whole file."""
+
+
+class NotAvailable(UserError):
+    """Data cannot be obtained, because servers cannot be reached and for no other reason."""
+
+
 def seconds(variable: str) -> float:
     """Return the time limit of an environment variable, or its default value, in seconds."""
     text = os.environ.get(variable, "")
@@ -129,7 +137,7 @@ def _within_limit(url: str, stop: threading.Event, function: Callable[[], Any]) 
     finally:
         stop.set()
     if not outcome.done():
-        raise SourceError(f"{url}: not complete within {limit:g} s ({WHOLE} raises this limit)")
+        raise NoAnswer(f"{url}: not complete within {limit:g} s ({WHOLE} raises this limit)")
     return outcome.result()
 
 
@@ -154,7 +162,7 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
             path.open("xb") as file,  # refuses a file or link that exists already
         ):
             if not answer.ok:
-                raise SourceError(f"{url}: HTTP {answer.status_code}")
+                raise NoAnswer(f"{url}: HTTP {answer.status_code}")
             stated = answer.headers.get("Content-Length", "")
             total = int(stated) if stated.isdecimal() else None
             with tqdm(total=total, unit="B", unit_scale=True, disable=not progress) as bar:
@@ -166,12 +174,11 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
                     file.write(chunk)
                     bar.update(len(chunk))
     except (requests.exceptions.RequestException, OSError) as error:
-        reason = str(error) or type(error).__name__
         if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error):
-            reason = f"no answer within {silence:g} s"
-        elif isinstance(error, ConnectionError | ChunkedEncodingError):
-            reason = "the server cannot be reached or broke off"
-        raise SourceError(f"{url}: {reason}") from error
+            raise NoAnswer(f"{url}: no answer within {silence:g} s") from error
+        if isinstance(error, ConnectionError | ChunkedEncodingError):
+            raise NoAnswer(f"{url}: the server cannot be reached or broke off") from error
+        raise SourceError(f"{url}: {str(error) or type(error).__name__}") from error
 
 
 def looks_like_html(path: Path) -> bool:
@@ -198,7 +205,7 @@ def download_arff(
     data_id: int, folder: Path, progress: bool, most: int
 ) -> tuple[Path, Description]:
     """Return the path of the ARFF file, compared with its MD5, and the description."""
-    with converted(f"OpenML data set {data_id}", SourceError, to=SourceError):
+    try:
         facts = _describe(data_id, folder / "description.xml")
         path = folder / "data.arff"
         download(facts.url, path, progress, most)
@@ -206,6 +213,8 @@ def download_arff(
             md5 = hashlib.file_digest(file, "md5").hexdigest()
         if facts.md5 not in (None, md5):
             raise SourceError(f"{facts.url}: its MD5 is not the one that OpenML states")
+    except SourceError as error:
+        raise type(error)(f"OpenML data set {data_id}: {error}") from error
     return path, facts
 
 
@@ -216,7 +225,7 @@ def _describe(data_id: int, path: Path) -> Description:
     except SourceError as error:
         if "HTTP 412" in str(error):  # OpenML's response to an unknown data set number
             raise SourceError("Unknown dataset") from error
-        raise SourceError(str(error).removeprefix(f"{url}: ")) from error
+        raise type(error)(str(error).removeprefix(f"{url}: ")) from error
     with converted(NO_DESCRIPTION, ElementTree.ParseError, to=SourceError):
         root = ElementTree.parse(path).getroot()
 
@@ -249,7 +258,8 @@ def _from_sklearn(source: Source, folder: Path, most: int) -> Parsed:
     options = {"data_home": folder, "n_retries": 1, **source.options}
     name = f"scikit-learn's {source.loader}"
     stop = threading.Event()
-    with converted(name, OSError, to=SourceError), bounded_urlopen(most, stop):
+    unreachable = converted(name, urllib.error.URLError, TimeoutError, to=NoAnswer)
+    with converted(name, OSError, to=SourceError), unreachable, bounded_urlopen(most, stop):
         return _within_limit(name, stop, lambda: fetch(**options))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mmbench.datasets.dataset import Dataset, DatasetRef, Parsed
-from mmbench.datasets.fetch import Places
+from mmbench.datasets.fetch import NoAnswer, NotAvailable, Places
 from mmbench.datasets.user.columns import user_dataset
 from mmbench.datasets.user.formats import (
     SparseTable,
@@ -44,7 +44,7 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
                 digest = hashlib.file_digest(file, "sha256")
             digest.update(f"\nignored {ignored}".encode())
     except ValueError as error:
-        if kind != "openml" or places.allow_network:
+        if kind != "openml" or (places.allow_network and not isinstance(error, NoAnswer)):
             raise UserError(f"{ref.path}: {error}") from error
         digest = hashlib.sha256(str(ref.path).encode())  # not downloaded yet: hash of the source
     target = "" if ref.target is None else ref.target
@@ -65,7 +65,8 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
         encode all categories.
     """
     try:
-        with converted(str(ref.path), ValueError):
+        source = str(ref.path)
+        with converted(source, ValueError), converted(source, NoAnswer, to=NotAvailable):
             data = user_dataset(ref, _table(ref, places), _options(ref))
     except MemoryError:
         raise UserError(f"{ref.path}: does not fit in memory") from None
