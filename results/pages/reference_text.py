@@ -486,6 +486,11 @@ def saved_by_warm_start(rows: list[dict[str, str]]) -> str:
     return listing(f"{100 * (1 - sums[b] / sums[f'{b}, cold']):.0f} %" for b in BOUNDS)
 
 
+def exponent_gap(rows: list[dict[str, str]]) -> float:
+    """Return the largest difference of the RMM's exponents of time from the SVM's."""
+    return max(abs(number(rows[-1][b]) - number(rows[-1]["SVM"])) for b in BOUNDS)
+
+
 def errors_at(rows: list[dict[str, str]], k: int) -> str:
     """Return the errors of SVM and RMM in a row."""
     return listing(rows[k][f"errors {m}"] for m in ("SVM", *BOUNDS))
@@ -558,6 +563,7 @@ PARAGRAPHS = (
     whole_ratios,
     alone_ratios,
     saved_by_warm_start,
+    exponent_gap,
     errors_at,
     leak_worth,
     versions,
