@@ -31,7 +31,8 @@ def installed(tmp_path_factory) -> Path:
     for name in FILES:
         shutil.copy(ROOT / name, source / name)
     code = f"from setuptools import build_meta; build_meta.build_wheel({str(folder)!r})"
-    subprocess.run([sys.executable, "-c", code], cwd=source, check=True, capture_output=True)
+    with (folder / "build.log").open("w") as log:
+        subprocess.run([sys.executable, "-c", code], cwd=source, check=True, stdout=log, stderr=log)
     (wheel,) = folder.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(folder / "site")
     return folder / "site"
@@ -75,6 +76,12 @@ def test_experiments_run_by_name_where_there_is_no_checkout(installed: Path, tmp
     assert plan.startswith("quickstart: 45 ")
     assert shown == (ROOT / "configs" / "quickstart.yaml").read_text()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_folder_of_data_is_taken_for_a_package(installed: Path):
+    assert "absent from the `packages` configuration" not in (
+        installed.parent / "build.log"
+    ).read_text("utf-8")
 
 
 def test_reference_tables_come_with_it(installed: Path):
