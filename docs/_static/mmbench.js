@@ -12,7 +12,9 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const row of table.querySelectorAll("tbody tr"))
       [...row.children].forEach((cell, k) => {
         cell.dataset.label = heads[k] || "";
-        cell.classList.toggle("nothing", ["", "–"].includes(cell.textContent.trim()));
+        const text = cell.textContent.trim();
+        cell.classList.toggle("nothing", ["", "–"].includes(text));
+        cell.classList.toggle("long", text.length > 14);
       });
   }
 

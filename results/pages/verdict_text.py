@@ -229,8 +229,11 @@ class Verdict:
         found = list(self.all_against(machine))
         findings = {one.finding for one in found}
         if "better" in findings:
-            better = dict.fromkeys(name_of(a.metric) for a in found if a.finding == "better")
-            return f"better by {listing(better)}"
+            by = {
+                word: dict.fromkeys(name_of(a.metric) for a in found if a.finding == word)
+                for word in ("better", "worse")
+            }
+            return ", ".join(f"{word} by {listing(by[word])}" for word in by if by[word])
         if findings == {"worse"}:
             return "not on data sets like these"
         if findings == {"equivalent"}:

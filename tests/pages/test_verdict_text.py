@@ -22,6 +22,7 @@ RESULTS = {
     "rmm": [(83.0, 0.4, 1.0, 1.0)] * 2,
     "klda": [(80.2, 0.5, 0.5, 0.5)] * 2,
     "lssvm": [(85.0, 0.6, 1.0, 1.0), (75.0, 0.6, 1.0, 1.0)],
+    "mpm": [(83.0, 0.6, 1.0, 1.0)] * 2,
 }
 CERTIFICATES = """
 **Certificates of all fits: relative duality gaps, violations of constraints**
@@ -73,8 +74,10 @@ def test_findings_and_advice_follow_from_probabilities(reference) -> None:
         "rmm": "better by accuracy and log loss",
         "klda": "as good as the SVM: choose by CPU time",
         "lssvm": "no certain gain",
+        "mpm": "better by accuracy, worse by log loss",
     }
     assert {machine: verdict.advice(machine) for machine in advice} == advice
+    assert "- **Better by accuracy and log loss**: RMM\n" in page()
     assert verdict.against(linear, "lssvm", "log_loss").finding == "worse"
     assert verdict.against(linear, "lssvm", "accuracy_pct").finding == ""
     assert "| [RMM](machines/rmm.md) | linear | **better** | **better** |" in page()
@@ -98,7 +101,7 @@ def test_ends_of_grids_wins_and_fits_are_counted_over_the_data_sets(reference) -
     assert str(verdict.against(("linear", None), "lssvm", "accuracy_pct").counts) == "4/0/4"
     text = page()
     assert "| RMM | C 16 of 40 | 1 inaccurate, 7 optimal | 1 of 8 |" in text
-    assert "6 comparisons with the SVM" in text
+    assert "8 comparisons with the SVM" in text
 
 
 def test_a_parameter_that_some_splits_choose_by_a_word_has_no_count(reference) -> None:
@@ -127,7 +130,7 @@ def test_a_cell_without_a_result_is_told(reference) -> None:
         )
     )
     text = page()
-    assert "1 of the 32 cells have no result" in text
+    assert "1 of the 40 cells have no result" in text
     assert "| *data sets* | *7* | *8* |" in text
 
 
@@ -140,7 +143,7 @@ def test_tables_are_renewed_without_the_rows_that_no_page_reads(reference) -> No
     renew(run)
     assert "n_ties" in (run / "table.csv").read_text()
     assert "n_ties" not in path.read_text()
-    assert path.read_text().count("selected_C") == 32
+    assert path.read_text().count("selected_C") == 40
     assert "(../results/reference/verdict/time_and_accuracy.svg)" in page()
 
 
