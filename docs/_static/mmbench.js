@@ -26,11 +26,12 @@ document.addEventListener("DOMContentLoaded", () => {
       table.classList.remove("cards");
       const columns = table.rows[0].cells.length;
       const few = columns <= 7 && columns * table.rows.length <= 130;
-      const words = 2 * table.querySelectorAll("thead .text-right").length < columns;
+      const words = 3 * table.querySelectorAll("thead .text-right").length < columns;
       // Rows of many lines show that columns are too narrow for their words.
       const tall = [...table.tBodies[0].rows].some((row) => row.offsetHeight > 120);
       const wide = table.scrollWidth > table.parentElement.clientWidth + 2;
-      table.classList.toggle("cards", phone.matches && few && words && (wide || tall));
+      const names = table.classList.contains("autosummary");
+      table.classList.toggle("cards", phone.matches && ((few && words && (wide || tall)) || names));
       table.classList.toggle("scrolls", phone.matches && wide && !(few && words));
       table.classList.toggle("pairs", columns === 2);
     }
