@@ -159,7 +159,7 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
     ref, store = entry.ref(config.steps_of(entry)), Path(options.store)
     data = load_dataset(ref, store=store, mirror=options.mirror, progress=has_terminal())
     repeat, fold = split_slots(rule, data, protocol.repeats)[0]
-    at: dict[str, Any] = {"repeat": repeat, "fold": fold, "seed": protocol.seeds[0]}
+    at: dict[str, Any] = {"repeat": repeat, "fold": fold, "seed": protocol.seed[0]}
     # smallest and largest training size
     subsets = dict.fromkeys((protocol.subsets[0], protocol.subsets[-1]))
     splits = [split_at(rule, data, max_train=subset, **at) for subset in subsets]

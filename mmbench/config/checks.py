@@ -13,6 +13,7 @@ from mmbench.config.grids import (
     AUTO,
     KERNEL_PARAMETERS,
     Axis,
+    distinct,
     expand_auto,
     in_other_words,
     n_points,
@@ -26,6 +27,7 @@ from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier
 from mmbench.tables.layouts import LAYOUTS, check_any_metric, check_sized
 from mmbench.tables.published import published_machines, published_rows, published_tables
+from mmbench.tables.results import REFERENCE
 
 #: Parameters that cannot be set in ``params`` or ``grid``, and the key or option that sets each.
 EXPERIMENT_KEYS = {
@@ -57,11 +59,15 @@ def check_counts(content: Mapping[str, Any]) -> None:
 
 def check(config: Config) -> None:
     """Raise `Fault` if the experiment cannot be run with this configuration."""
+    if config.name == REFERENCE:
+        raise Fault(f"{REFERENCE!r} is the folder of the reference tables", "name")
     _check_number_of_jobs(config)
     columns = _check_machines(config)
     _check_shared_kernel_keys(config, columns)
     if config.select.validation == "rest" and config.protocol.max_train is None:
-        raise Fault("rest needs protocol.max_train, which leaves rows", "select", "validation")
+        raise Fault(
+            "rest needs rows left out by protocol.max_train", "select", "validation"
+        )
     _check_datasets(config, columns)
     _check_grid_points(config, columns)
     _check_published(config)
@@ -78,13 +84,13 @@ def _check_number_of_jobs(config: Config) -> None:
     """Raise Fault if there are more jobs than `limits.jobs`; planning them could take minutes."""
     protocol, most = config.protocol, config.limits.jobs
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
-    splits = int(folds or 1) * (protocol.repeats or 1) * len(protocol.seeds)
+    splits = int(folds or 1) * (protocol.repeats or 1) * len(protocol.seed)
     kernels = [kernel for name in config.machines for kernel in config.kernels_of(name)]
     n_columns = sum(len(config.degree or [None]) if kernel == "poly" else 1 for kernel in kernels)
     n_jobs = len(config.datasets) * n_columns * splits * len(protocol.subsets)
     if n_jobs > most:
         option = f"more than {most} need --set limits.jobs={n_jobs}"
-        raise Fault(f"makes {n_jobs} jobs; {option}", "protocol")
+        raise Fault(f"the experiment has {n_jobs} jobs; {option}", "protocol")
 
 
 # -- machines ----------------------------------------------------------------------------------
@@ -133,7 +139,7 @@ class MachineColumn:
         for value in axis:
             text = value is None or isinstance(value, str)
             if text and self.cls.parameters[parameter].numeric:
-                raise ValueError(f"a grid of {parameter} holds numbers, got {value!r}")
+                raise ValueError(f"the values of {parameter} must be numbers, got {value!r}")
             self.check_value(parameter, value)
 
 
@@ -155,7 +161,7 @@ def _check_machines(config: Config) -> list[MachineColumn]:
                 columns.append(MachineColumn(config, name))
         if columns[-1].foreign and entry.estimator is None:
             path = columns[-1].machine.replace(":", ".")
-            raise Fault(f"is no machine of mmbench; say estimator: {path}", "machines", name)
+            raise Fault(f"belongs to another package; write estimator: {path}", "machines", name)
     for k, column in enumerate(columns):
         keys = ("machines", column.name, "kernel") if column.entry.kernel else ("kernel",)
         for kernel in column.kernels:
@@ -165,19 +171,20 @@ def _check_machines(config: Config) -> list[MachineColumn]:
             with at("use"):
                 _check_parent(config, column, list(config.machines)[:k])
             if column.entry.calibrate and (config.source or config).select.scope == "pair":
-                message = "probabilities need one parameter set for all pairs; use scope: global"
-                raise Fault(message, "calibrate")
+                raise Fault("needs one parameter set for all pairs; use scope: global", "calibrate")
             if column.entry.calibrate and config.protocol.test.rule == "time_series":
-                raise Fault("needs folds of all training rows, not time_series", "calibrate")
+                raise Fault("needs folds of all training rows; time_series has none", "calibrate")
         joint = column.foreign or issubclass(column.cls, JointClassifier)
         if config.select.scope == "pair" and joint:
-            message = f"{column.name} has one parameter set for all class pairs"
-            raise Fault(f"{message}; use scope: global", "select", "scope")
+            message = f"{column.name} has one parameter set for all pairs; use scope: global"
+            raise Fault(message, "select", "scope")
     declared = {p: d for column in columns for p, d in column.cls.parameters.items()}
     known = {p for p, d in declared.items() if d.numeric and p not in EXPERIMENT_KEYS}
     with at("select", "prefer"):
         for parameter in config.select.prefer:
-            check_known(parameter, known, "no machine here has parameter", parameter)
+            check_known(
+                parameter, known, "no machine here has the parameter", parameter
+            )
     return columns
 
 
@@ -190,7 +197,7 @@ def _check_name(name: str, machine: str) -> None:
     if machine != name and name in known:
         raise ValueError(f"{name!r} is the name of another machine; give this column another name")
     if machine != name and not re.fullmatch(NAME_PATTERN, name):
-        raise ValueError(f"{name!r} cannot name a column of a table")
+        raise ValueError(f"a name has only letters, digits, '-', '_' and '.', got {name!r}")
 
 
 def _check_settings(column: MachineColumn) -> None:
@@ -204,11 +211,11 @@ def _check_settings(column: MachineColumn) -> None:
             column.check_parameter(parameter)
             column.check_value(parameter, value)
             if parameter in entry.grid:
-                raise ValueError(f"{parameter} is also in the column's grid")
+                raise ValueError(f"{parameter} is also in grid; remove one of them")
     stated = {**dict.fromkeys(entry.grid, "grid"), **dict.fromkeys(entry.params, "params")}
     for parameter, other in replaced_by(column.cls, stated).items():
         if parameter in stated:
-            raise Fault(f"{parameter} and {other} exclude each other", stated[other], other)
+            raise Fault(f"give only one of {parameter} and {other}", stated[other], other)
 
 
 def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> None:
@@ -254,7 +261,7 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
         for name, entry in config.machines.items():
             for part in ("params", "grid"):
                 if key in getattr(entry, part):
-                    message = f"{key} is also a key of the experiment"
+                    message = "is also set for the whole experiment; remove one of them"
                     raise Fault(message, "machines", name, part, key)
 
 
@@ -265,13 +272,10 @@ def check_source(config: Config, source: Config) -> None:
     """Raise Fault if the experiment in ``parameters_from`` lacks a job that `config` needs."""
     for name, machine in config.machines.items():
         if machine.grid or machine.use:
-            message = f"the parameters of {name} come from parameters_from"
+            message = f"must be removed, since {name} takes its parameters from parameters_from"
             raise Fault(message, "machines", name, "grid" if machine.grid else "use")
     for problem in _source_problems(config, source):
         raise Fault(f"{source.name} {problem}", "parameters_from")
-    if len(source.protocol.seeds) > 1 or len(config.protocol.seeds) > 1:
-        message = "parameters can be inherited for one seed, not for a list of seeds"
-        raise Fault(message, "parameters_from")
 
 
 def _source_problems(config: Config, source: Config) -> Iterator[str]:
@@ -294,6 +298,8 @@ def _source_problems(config: Config, source: Config) -> Iterator[str]:
         yield "has fewer repeats"
     if len(source.protocol.subsets) > 1:
         yield "has several training sizes"
+    if len(source.protocol.seed) > 1 or len(config.protocol.seed) > 1:
+        yield "and this experiment must have one seed each, not a list of seeds"
 
 
 def _check_published(config: Config) -> None:
@@ -303,8 +309,6 @@ def _check_published(config: Config) -> None:
             check_known(name, known, "no published table has machine")
             if name in config.machines:
                 raise ValueError(f"{name!r} is also a machine of this experiment")
-            if name in config.published_only[:k]:
-                raise ValueError(f"{name!r} occurs twice")
     for k, entry in enumerate(config.datasets):
         if entry.published_as is not None:
             known = {r["dataset"] for table in published_tables() for r in published_rows(table)}
@@ -316,34 +320,32 @@ def _check_published(config: Config) -> None:
 
 
 def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
-    known, names = card_names(), [entry.label for entry in config.datasets]
+    known = card_names()
+    grids = {parameter for machine in config.machines.values() for parameter in machine.grid}
+    with at("datasets"):
+        distinct([entry.label for entry in config.datasets])
     for k, entry in enumerate(config.datasets):
-        name, user_file = entry.label, entry.source is not None
+        name, steps = entry.label, config.steps_of(entry)
         with at("datasets", k):
-            if user_file and name in known:
+            if entry.source is not None and name in known:
                 raise ValueError(f"{name!r} is the name of a card; give the file another 'name'")
-            if not user_file and "." in name and name not in known:
+            if entry.source is None and "." in name and name not in known:
                 hint = "a file of your own is {path: FILE, target: COLUMN}"
                 raise ValueError(f"unknown data set {name!r}; {hint}")
-            if not user_file:
+            if entry.source is None:
                 check_known(name, known, "unknown data set")
         with at("protocol", "test"):  # official and predefined splits may not exist
             split_slots(config.protocol.test.spec, entry.ref(()), config.protocol.repeats)
-        steps = config.steps_of(entry)
         card = entry.ref(steps).card
         if card and (problem := check_steps(steps, card.n_features)):
             section = () if entry.preprocess is None else ("datasets", k)
             raise Fault(problem, *section, "preprocess")
-        with at("datasets", k):
-            if card and len(card.expect.classes) == card.expect.n_classes:
-                with at("classes"):  # classes of a user's file are checked when the file is read
-                    check_classes(entry.classes, card.expect.classes, name)
-            for parameter, axis in entry.grid.items():
-                with at("grid", parameter):
-                    grids = {p for machine in config.machines.values() for p in machine.grid}
-                    check_known(parameter, grids, "no machine here has a grid of")
-                    for column in columns:
-                        if parameter in column.entry.grid:
-                            column.check_axis(parameter, axis)
-            if name in names[:k]:
-                raise ValueError(f"{name!r} occurs twice")
+        if card and len(card.expect.classes) == card.expect.n_classes:
+            with at("datasets", k, "classes"):  # classes of a file are checked when it is read
+                check_classes(entry.classes, card.expect.classes, name)
+        for parameter, axis in entry.grid.items():
+            with at("datasets", k, "grid", parameter):
+                check_known(parameter, grids, "no machine here has a grid of")
+                for column in columns:
+                    if parameter in column.entry.grid:
+                        column.check_axis(parameter, axis)

@@ -88,20 +88,22 @@ def dotted(keys: Iterable[Any]) -> str:
 def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
     """Return the first fault as one line; unknown keys, which explain missing keys, come first."""
     fault = min(error.errors(), key=lambda f: f["type"] != "extra_forbidden")
-    keys, kind = fault["loc"], fault["type"]
+    keys, kind, value = fault["loc"], fault["type"], fault["input"]
     if kind == "extra_forbidden":
-        where = f"{dotted(keys[:-1])}: " if keys[:-1] else ""
-        return where + _unknown_key(keys, fault["input"], content)
-    if kind == "invalid_key" or keys[-1] == "[key]":
-        parent = dotted(keys[: -1 if kind == "invalid_key" else -2])
-        return f"{parent}: " * bool(parent) + f"key {fault['input']!r} is not text"
-    if kind == "missing":
-        return f"{dotted(keys)}: is missing"
-    if kind == "value_error":
-        return f"{dotted(keys)}: {fault['ctx']['error']}"
-    if kind == "dict_type" and keys[-1] == "grid":
-        return f"{dotted(keys)}: must be a mapping, as {{C: auto}}, got {shown(fault['input'])}"
-    return f"{dotted(keys)}: {_plain(fault)}"
+        keys, problem = keys[:-1], _unknown_key(keys, value, content)
+    elif kind == "invalid_key" or keys[-1] == "[key]":
+        keys, problem = keys[: -1 if kind == "invalid_key" else -2], f"key {value!r} is not text"
+    elif kind == "value_error":
+        problem = str(fault["ctx"]["error"])
+    elif kind in ("missing", "too_short"):
+        problem = "is missing" if kind == "missing" else "is empty"
+    else:
+        problem = MESSAGES.get(kind, fault["msg"])
+        for theirs, ours in WORDS.items():
+            problem = problem.replace(theirs, ours)
+        example = " such as {C: auto}" if kind == "dict_type" and keys[-1] == "grid" else ""
+        problem += f"{example}, got {shown(value)}"
+    return f"{dotted(keys)}: {problem}".removeprefix(": ")
 
 
 def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
@@ -114,26 +116,17 @@ def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
             parameters = machine_class(machine).parameters if isinstance(machine, str) else ()
     if key in parameters:
         both = f"params: {{{key}: {shown(value)}}} or grid: {{{key}: [{shown(value)}, ...]}}"
-        return f"{key!r} is a parameter: write {both}"
+        return f"{key!r} is a parameter; write {both}"
     if keys == ("protocol", key) and key in RULES:
-        return f"{key!r} is a rule: write test: {{{key}: {shown(value)}}}"
+        return f"{key!r} is a split rule; write test: {{{key}: {shown(value)}}}"
     known = (SECTIONS[keys[0]] if keys[1:] else Config).model_fields
     if keys[1:] and key in Config.model_fields:
-        return f"{key!r} is a key of the experiment, not of its parts"
+        return f"key {key!r} belongs at the top level of the file, not in {keys[0]}"
     for section in ("protocol", "select", "machines"):
         if key in SECTIONS[section].model_fields and section != keys[0]:
-            return f"{key!r} is a key of {section}{'.NAME' * (section == 'machines')}.{key}"
+            name = ".NAME" * (section == "machines")
+            return f"unknown key {key!r}; did you mean {section}{name}.{key}?"
     return f"unknown key {key!r}{did_you_mean(key, known)}"
-
-
-def _plain(fault: Any) -> str:
-    """Return pydantic's message in the terms of a YAML file."""
-    if fault["type"] == "too_short":
-        return "is empty"
-    message = MESSAGES.get(fault["type"], fault["msg"])
-    for theirs, ours in WORDS.items():
-        message = message.replace(theirs, ours)
-    return f"{message}, got {shown(fault['input'])}"
 
 
 def shown(value: Any) -> str:

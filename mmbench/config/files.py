@@ -23,18 +23,15 @@ MAX_BYTES = 4 * 2**20
 #: expand to billions of values.
 MAX_NODES = 10**6
 
-#: The core schema of YAML 1.2: tag, regular expression, and the possible first characters.
-RESOLVERS = (
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
-    ("int", r"[-+]?[0-9]+", list("-+0123456789")),
-    (
-        "float",
-        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
-        list("-+.0123456789"),
-    ),
-    ("merge", r"<<", ["<"]),
-)
+#: The core schema of YAML 1.2: tag -> regular expression.
+RESOLVERS = {
+    "null": r"~|null|Null|NULL|",
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?[0-9]+",
+    "float": r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+    "merge": r"<<",
+}
 
 
 def find_config(name: str | Path) -> Path:
@@ -87,8 +84,8 @@ def parse_yaml(text: str, where: str) -> Any:
     import yaml
 
     try:
+        loader = _loader_class(fast=True)(text)
         try:
-            loader = _loader_class(fast=True)(text)
             node = loader.get_single_node()
         except yaml.MarkedYAMLError:  # libyaml rejects {svm:, rmm:}, which is valid YAML
             loader = _loader_class(fast=False)(text)
@@ -141,14 +138,9 @@ def _loader_class(fast: bool) -> Any:
 
     base = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
 
-    class Loader(base):  # type: ignore[misc, valid-type]
-        yaml_implicit_resolvers: dict[str, list] = {}  # noqa: RUF012 - PyYAML's own interface
-
-        def construct_decimal(self, node: Any) -> int:
-            """Read an integer as decimal, also with leading zeros."""
-            return int(self.construct_scalar(node))
-
-    for tag, form, first in RESOLVERS:
-        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{form})$"), first)
-    Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_decimal)
-    return Loader
+    loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}})
+    for tag, form in RESOLVERS.items():
+        loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{form})$"), None)
+    # integers are decimal, also with leading zeros
+    loader.add_constructor("tag:yaml.org,2002:int", lambda self, n: int(self.construct_scalar(n)))
+    return loader

@@ -45,18 +45,15 @@ def parse_axis(axis: Any) -> Axis:
     for value in axis:
         if isinstance(value, list | Mapping | set):
             raise ValueError(f"must be {FORMS}, got {value!r} inside the list")
-    return tuple(distinct(axis, "the grid holds {!r} twice"))
+    return tuple(distinct(axis))
 
 
-def distinct(values: Sequence[Any], problem: str) -> Any:
-    """Return the values; raise ValueError if a value occurs twice.
-
-    The value replaces {} in the message `problem`.
-    """
+def distinct(values: Sequence[Any]) -> Any:
+    """Return the values; raise ValueError if a value occurs twice."""
     seen: set[Any] = set()
     for value in values:
         if value in seen:
-            raise ValueError(problem.format(value))
+            raise ValueError(f"{value!r} occurs twice")
         seen.add(value)
     return values
 

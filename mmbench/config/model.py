@@ -20,25 +20,23 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     PrivateAttr,
-    ValidationInfo,
-    field_validator,
     model_validator,
 )
 
+from mmbench.config.grids import distinct
 from mmbench.config.values import (
     MAX_SPLITS,
     Classes,
-    Degrees,
+    DataFile,
     ExperimentFile,
     Grid,
-    Kernels,
+    Kernel,
     MaxTrainKey,
     Positive,
+    Seed,
+    Several,
     StepList,
-    TrainingSizes,
     parse_fixed,
-    parse_seeds,
-    resolve,
 )
 from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
 from mmbench.datasets.card import one_or_more
@@ -53,8 +51,6 @@ from mmbench.tables.frame import check_metrics
 #: Batch systems of computing clusters.
 Queue = Literal["slurm", "pbs", "sge", "lsf"]
 QUEUES = get_args(Queue)
-#: Names of folders in results/ that an experiment must not have.
-TAKEN_NAMES = ("reference",)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
@@ -77,19 +73,15 @@ class DatasetEntry(UserTable):
     preprocess: StepList | None = None
     grid: Grid = Field(default={})
     published_as: str | None = None
-    folds: str | None = None
-
-    @field_validator("path", "folds", mode="after")
-    @classmethod
-    def _absolute(cls, path: str | None, info: ValidationInfo) -> str | None:
-        return None if path is None else resolve(path, info)
+    path: DataFile | None = None
+    folds: DataFile | None = None
 
     @model_validator(mode="after")
     def _card_or_table(self) -> DatasetEntry:
         if self.source is None and self.name is None:
-            raise ValueError("needs a name (a card), or a path and a target (a file)")
+            raise ValueError("needs the name of a card, or path and target of a file")
         if not re.fullmatch(NAME_PATTERN, self.label):
-            raise ValueError(f"{self.label!r} cannot name the data in tables; give it a 'name'")
+            raise ValueError(f"{self.label!r} cannot be a name in tables; add a 'name'")
         return self
 
     @property
@@ -105,11 +97,11 @@ class DatasetEntry(UserTable):
 
 def _parse_test(value: Any) -> SplitRule:
     if not isinstance(value, str | dict):
-        raise ValueError(f"must be a rule: {', '.join(RULES)}; got {value!r}")
+        raise ValueError(f"must be one of {', '.join(RULES)}, got {value!r}")
     with converted("", UserError, OverflowError, to=ValueError):
         test = parse_rule(value)
     if (test.arg or 0) > MAX_SPLITS:
-        raise ValueError(f"{test.rule} of more than {MAX_SPLITS} parts, got {test.arg!r}")
+        raise ValueError(f"{test.rule} must be at most {MAX_SPLITS}, got {test.arg!r}")
     return test
 
 
@@ -125,25 +117,21 @@ class Protocol(Strict):
 
     test: Annotated[Any, PlainValidator(_parse_test), PlainSerializer(lambda test: test.spec)]
     repeats: Positive | None = None
-    seed: Annotated[Any, PlainValidator(parse_seeds)] = 0
+    seed: Several[Seed] = [0]
     max_train: MaxTrainKey = None
-
-    @property
-    def seeds(self) -> list[int]:
-        """The seeds, as a list."""
-        return self.seed if isinstance(self.seed, list) else [self.seed]
 
     @property
     def subsets(self) -> list[int | tuple[str, int] | None]:
         """``max_train`` in the form of `SplitRef.max_train`, one entry per training size."""
-        if isinstance(self.max_train, TrainingSizes):
+        if isinstance(self.max_train, list):
             return [(NESTED, size) for size in self.max_train]
-        return [self.max_train]
+        per_class = isinstance(self.max_train, dict)
+        return list(self.max_train.items()) if per_class else [self.max_train]
 
-    @property
-    def sizes(self) -> list[int | None]:
-        """The training sizes of the table cells; [None] without a list of sizes."""
-        return list(self.max_train) if isinstance(self.max_train, TrainingSizes) else [None]
+
+def _text_as(key: str) -> BeforeValidator:
+    """Return a validator that reads a text as a section with the value of one key."""
+    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
 def _checked(check: Callable[[Any], object], value: Any) -> Any:
@@ -178,9 +166,9 @@ class Select(Strict):
     def _one_way(self) -> Select:
         stated = [n for n in ("folds", "split", "validation") if getattr(self, n) is not None]
         if len(stated) > 1:
-            raise ValueError(f"{' and '.join(stated)} exclude each other")
+            raise ValueError(f"give only one of {' and '.join(stated)}")
         if self.validation is not None and self.repeats > 1:
-            raise ValueError("validation is not repeated; set repeats for folds or split only")
+            raise ValueError("validation is not repeated; remove repeats")
         if self.validation == "test" and self.scope == "pair":
             raise ValueError("validation: test needs scope: global")
         if self.validation == "test" and self.metric != "accuracy":
@@ -211,14 +199,14 @@ class MachineEntry(Strict):
     params: dict[str, Annotated[Any, PlainValidator(parse_fixed)]] = {}
     grid: Grid = {}
     use: str | None = None
-    kernel: Kernels | None = None
+    kernel: Several[Kernel] | None = None
     label: Annotated[str, Field(min_length=1)] | None = None
     calibrate: Literal["sigmoid", "isotonic"] | None = None
 
     @model_validator(mode="after")
     def _one_machine(self) -> MachineEntry:
         if self.machine is not None and self.estimator is not None:
-            raise ValueError("machine and estimator exclude each other")
+            raise ValueError("give only one of machine and estimator")
         return self
 
 
@@ -285,45 +273,25 @@ class Config(Strict):
     """An experiment."""
 
     name: str = Field(pattern=NAME_PATTERN)
-    datasets: list[DatasetEntry] = Field(min_length=1)
+    datasets: list[Annotated[DatasetEntry, _text_as("name")]] = Field(min_length=1)
     preprocess: StepList = ()
-    kernel: Kernels = ["rbf"]
-    degree: Degrees | None = None
+    kernel: Several[Kernel] = ["rbf"]
+    degree: Several[Positive] | None = None
     gamma_scaling: Literal["none", "per_feature"] = "none"
     kernel_scaling: Literal["none", "trace"] = "none"
     protocol: Protocol
     select: Select = Select()
     ties: Literal["lowest", "random", "expected"] = "lowest"
     machines: Annotated[dict[str, ColumnEntry], Field(min_length=1)]
-    parameters_from: (
-        Annotated[
-            ParametersFrom,
-            BeforeValidator(lambda v: {"experiment": v} if isinstance(v, str) else v),
-        ]
-        | None
-    ) = None
+    parameters_from: Annotated[ParametersFrom, _text_as("experiment")] | None = None
     limits: JobLimits = JobLimits()
     cluster: Annotated[dict[Queue, QueueJobs], Field(min_length=1, max_length=1)] | None = None
-    published_only: list[str] = []
+    published_only: Annotated[list[str], AfterValidator(distinct)] = []
     metrics: Annotated[
         list[str], BeforeValidator(lambda value: _checked(check_metrics, one_or_more(value)))
     ] = []
     layout: str = "generic"
     _source: Config | None = PrivateAttr(default=None)
-
-    @field_validator("name", mode="after")
-    @classmethod
-    def _not_taken(cls, name: str) -> str:
-        if name in TAKEN_NAMES:
-            raise ValueError(f"{name!r} is the folder of the reference tables")
-        return name
-
-    @field_validator("datasets", mode="before")
-    @classmethod
-    def _names_are_entries(cls, value: Any) -> Any:
-        if not isinstance(value, list):
-            raise ValueError(f"must be a list of data sets, got {value!r}")
-        return [{"name": item} if isinstance(item, str) else item for item in value]
 
     @property
     def source(self) -> Config | None:

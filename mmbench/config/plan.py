@@ -147,7 +147,7 @@ def split_refs(config: Config, dataset: DatasetRef | Dataset) -> list[SplitRef]:
     return [
         SplitRef(rule, tuple(args), repeat, fold, seed, subset)
         for subset in protocol.subsets
-        for seed in protocol.seeds
+        for seed in protocol.seed
         for repeat, fold in split_slots(protocol.test.spec, dataset, protocol.repeats)
     ]
 
@@ -237,7 +237,9 @@ def _cells(config: Config) -> Iterator[tuple[Key, int]]:
     """
     for entry in config.datasets:
         n_splits = Counter(split.size for split in split_refs(config, entry.ref(())))
-        n_splits = n_splits or Counter(dict.fromkeys(config.protocol.sizes, 0))
+        sizes = config.protocol.max_train
+        sizes = sizes if isinstance(sizes, list) else [None]
+        n_splits = n_splits or Counter(dict.fromkeys(sizes, 0))
         for kernel, degrees in degrees_by_kernel(config).items():
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
             for machine in (*run, *config.published_only):

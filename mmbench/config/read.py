@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mmbench.config.checks import check, check_counts, check_source
-from mmbench.config.faults import Fault, dotted, explain
+from mmbench.config.faults import Fault, dotted, explain, shown
 from mmbench.config.files import find_config, load_yaml, parse_yaml
 from mmbench.config.model import Config
 from mmbench.config.smoke import version_for
@@ -74,7 +74,7 @@ def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config
     # `check_source` rejects a source that has `parameters_from`; a chain of sources may be endless
     other = Path(config.parameters_from.experiment)
     source = _checked(load_yaml(other), other)
-    with _in_file(path):
+    with _in_file(path, content):
         check_source(config, source)
     return config.with_source(version_for(config, source))
 
@@ -85,17 +85,13 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
     content = deepcopy(dict(content))
     for option in overrides:
         key, equals, text = option.partition("=")
-        if not equals:
+        if not equals or not KEY_PATH.fullmatch(key):
             raise UserError(f"--set {option}: must be KEY=VALUE, as machines.svm.grid.C=[1,10]")
         value = text if text in INDICATORS else parse_yaml(text, f"--set {option}")
         set_value(content, key, value, option)
-    with _in_file(path):
+    with _in_file(path, content):
         check_counts(content)
-    try:
         config = Config.model_validate(content, context={"folder": path.parent})
-    except ValidationError as error:
-        raise UserError(f"{path}: {explain(error, content)}") from None
-    with _in_file(path):
         check(config)
     return config
 
@@ -110,14 +106,16 @@ def set_value(content: Any, key: str, value: Any, option: str) -> None:
     >>> content
     {'datasets': [{'name': 'iris', 'grid': {'C': [1]}}]}
     """
-    if not KEY_PATH.fullmatch(key):
-        raise UserError(f"--set {option}: must be KEY=VALUE, as machines.svm.grid.C=[1,10]")
     parts = re.findall(r"([^.\[\]]+)|\[(\d+)\]", key)
     keys = [int(index) if index else name for name, index in parts]
     for k, part in enumerate(keys):
-        fits = isinstance(content, list) if isinstance(part, int) else isinstance(content, dict)
-        if not fits or (isinstance(part, int) and part >= len(content)):
-            raise UserError(f"--set {option}: there is no place for {part!r} in the file")
+        kind, name = (list, "list") if isinstance(part, int) else (dict, "mapping")
+        if not isinstance(content, kind):
+            problem = f"{dotted(keys[:k])} is {shown(content)} in the file, not a {name}"
+            raise UserError(f"--set {option}: {problem}")
+        if isinstance(part, int) and part >= len(content):
+            problem = f"the file has no {dotted(keys[: k + 1])}; the first entry is [0]"
+            raise UserError(f"--set {option}: {problem}")
         if k == len(keys) - 1:
             content[part] = value
         elif isinstance(content, dict) and content.get(part) is None:
@@ -126,12 +124,14 @@ def set_value(content: Any, key: str, value: Any, option: str) -> None:
 
 
 @contextmanager
-def _in_file(path: Path) -> Iterator[None]:
-    """Convert a fault in the block to a UserError that names the file."""
+def _in_file(path: Path, content: Mapping[str, Any]) -> Iterator[None]:
+    """Convert a fault in the block to a UserError that names the file of the content."""
     try:
         yield
     except Fault as fault:
         raise UserError(f"{path}: {dotted(fault.keys)}: {fault}") from None
+    except ValidationError as error:
+        raise UserError(f"{path}: {explain(error, content)}") from None
 
 
 def to_yaml(config: Config) -> str:

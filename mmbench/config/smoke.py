@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from mmbench.config.grids import Axis, expand_auto
 from mmbench.config.model import Config, Protocol
-from mmbench.config.values import MaxTrain, TrainingSizes
+from mmbench.config.values import MaxTrain
 from mmbench.datasets.splits import SplitRule
 from mmbench.machines import machine_class
 
@@ -91,17 +91,16 @@ def _protocol(protocol: Protocol) -> Protocol:
         test = SplitRule("kfold", MAX_SPLITS)
     repeats = MAX_SPLITS if test.rule in ("holdout", "predefined") else 1
     repeats, size = min(repeats, protocol.repeats or repeats), _max_train(protocol.max_train)
-    return _changed(protocol, test=test, repeats=repeats, max_train=size, seed=protocol.seeds[0])
+    return _changed(protocol, test=test, repeats=repeats, max_train=size, seed=protocol.seed[:1])
 
 
 def _max_train(given: MaxTrain) -> MaxTrain:
-    if isinstance(given, TrainingSizes):
+    if isinstance(given, list):
         # keep two sizes, so that a comparison of training sizes stays possible
         small = given[:MAX_VALUES]
-        fewer = (MAX_TRAIN // 2, MAX_TRAIN)[-len(small) :]
-        return TrainingSizes(small if small[-1] <= MAX_TRAIN else fewer)
-    if isinstance(given, tuple):
-        return (given[0], min(given[1], MAX_PER_CLASS))
+        return small if small[-1] <= MAX_TRAIN else [MAX_TRAIN // 2, MAX_TRAIN][-len(small) :]
+    if isinstance(given, dict):
+        return {"per_class": min(given["per_class"], MAX_PER_CLASS)}
     return min(MAX_TRAIN, given or MAX_TRAIN)
 
 

@@ -114,7 +114,7 @@ WRONG = {
         "--set 'protocol.test={kfold: 30}'",
     ),
     "bad value": (["--target=7", "--set=kernel=lin"], "did you mean 'linear'"),
-    "bad key": (["--target=7", "--set=folds=3"], "'folds' is a key of select.folds"),
+    "bad key": (["--target=7", "--set=folds=3"], "did you mean select.folds?"),
 }
 
 

@@ -59,7 +59,7 @@ FAULTS = {
     ),
     "unknown machine": ("svm: {grid", "swm: {grid", ["machines.swm", "did you mean 'svm'?"]),
     "unknown data set": ("[wine]", "[wime]", ["datasets[0]", "did you mean 'wine'?"]),
-    "data set twice": ("[wine]", "[wine, wine]", ["datasets[1]", "twice"]),
+    "data set twice": ("[wine]", "[wine, wine]", ["datasets: 'wine'", "twice"]),
     "no data set": ("[wine]", "[]", ["datasets", "empty"]),
     "data sets as a word": ("[wine]", "wine", ["datasets", "list"]),
     "a file instead of a card": ("[wine]", "[my.csv]", ["{path: FILE, target: COLUMN}"]),
@@ -115,7 +115,11 @@ FAULTS = {
         ["machines.m.params.reading", "'empirical'", "lssvm takes other values"],
     ),
     "estimator and machine": (
-        *("  rmm: {", "  m: {machine: rmm, estimator: a.b, ", ["machines.m", "exclude each other"]),
+        *(
+            "  rmm: {",
+            "  m: {machine: rmm, estimator: a.b, ",
+            ["machines.m", "only one of machine and estimator"],
+        ),
     ),
     "estimator that is not there": (
         *("  rmm: {", "  m: {estimator: sklearn.svm.SWC, ", ["machines.m.estimator", "SWC"]),
@@ -186,8 +190,16 @@ FAULTS = {
     "endless folds": ("{kfold: 3}", "{kfold: 1000000000000}", ["protocol.test", "10000"]),
     "negative seed": ("{kfold: 3}}", "{kfold: 3}, seed: -1}", ["protocol.seed", "-1"]),
     "one inner fold": ("{folds: 3}", "{folds: 1}", ["select.folds", "1"]),
-    "folds and split": ("{folds: 3}", "{folds: 3, split: 0.2}", ["select", "exclude"]),
-    "folds and validation": ("{folds: 3}", "{folds: 3, validation: rest}", ["select", "exclude"]),
+    "folds and split": (
+        "{folds: 3}",
+        "{folds: 3, split: 0.2}",
+        ["select", "only one of folds and split"],
+    ),
+    "folds and validation": (
+        "{folds: 3}",
+        "{folds: 3, validation: rest}",
+        ["select", "folds and validation"],
+    ),
     "validation on nothing": ("{folds: 3}", "{validation: rest}", ["validation", "max_train"]),
     "repeated validation": (
         "{folds: 3}",
@@ -195,15 +207,19 @@ FAULTS = {
         ["select", "not repeated"],
     ),
     "no rows of a class": ("3}}", "3}, max_train: {per_class: 0}}", ["protocol.max_train"]),
-    "no rows": ("3}}", "3}, max_train: 1}", ["protocol.max_train", "from 2 on"]),
+    "no rows": ("3}}", "3}, max_train: 1}", ["protocol.max_train", "at least 2"]),
     "no training size": ("3}}", "3}, max_train: []}", ["protocol.max_train", "empty"]),
-    "training size twice": ("3}}", "3}, max_train: [9, 30, 9]}", ["protocol.max_train", "9 twice"]),
+    "training size twice": (
+        "3}}",
+        "3}, max_train: [9, 30, 9]}",
+        ["protocol.max_train", "9 occurs twice"],
+    ),
     "training size as a word": ("3}}", "3}, max_train: [9, all]}", ["protocol.max_train", "'all'"]),
     "sizes in a layout without place": (
         *("3}}", "3}, max_train: [9, 30]}\nlayout: mmrm_table1", ["layout", "generic"]),
     ),
     "one class": ("[wine]", "[{name: wine, classes: [0]}]", ["datasets[0].classes", "two"]),
-    "class twice": ("[wine]", "[{name: wine, classes: [0, '0']}]", ["[0].classes", "'0' twice"]),
+    "class twice": ("[wine]", "[{name: wine, classes: [0, '0']}]", ["[0].classes", "'0' occurs"]),
     "class as a word": ("[wine]", "[{name: wine, classes: 0}]", ["[0].classes", "list"]),
     "truth value as a class": (
         "[wine]",
@@ -241,7 +257,11 @@ FAULTS = {
     ),
     "published machine unknown": ("kernel: rbf", "published_only: [m5]", ["published_only[0]"]),
     "published machine that runs": ("kernel: rbf", "published_only: [svm]", ["published_only[0]"]),
-    "published machine twice": ("kernel: rbf", "published_only: [m4, m4]", ["only[1]", "twice"]),
+    "published machine twice": (
+        "kernel: rbf",
+        "published_only: [m4, m4]",
+        ["published_only", "twice"],
+    ),
     "same key twice": ("kernel: rbf", "name: again", ["line 3", "'name'", "twice"]),
     "bad syntax": ("[wine]", "[wine", ["line 3"]),
     "tab": ("  svm:", "\tsvm:", ["line 7"]),
@@ -331,9 +351,7 @@ def test_later_and_cyclic_use_are_told_apart(tmp_path: Path):
 def test_parameter_stated_in_two_ways(tmp_path: Path):
     path = tmp_path / "a.yaml"
     path.write_text(GOOD.replace("{B: auto}", "{B: auto}, params: {B_fraction: 0.5}"))
-    assert_refused(
-        run(path), path, ["rmm.params.B_fraction", "B and B_fraction exclude each other"]
-    )
+    assert_refused(run(path), path, ["rmm.params.B_fraction", "only one of B and B_fraction"])
 
 
 def test_pairs_of_a_machine_that_trains_all_of_them_together(tmp_path: Path):
