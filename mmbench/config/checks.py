@@ -65,9 +65,7 @@ def check(config: Config) -> None:
     columns = _check_machines(config)
     _check_shared_kernel_keys(config, columns)
     if config.select.validation == "rest" and config.protocol.max_train is None:
-        raise Fault(
-            "rest needs rows left out by protocol.max_train", "select", "validation"
-        )
+        raise Fault("rest needs rows left out by protocol.max_train", "select", "validation")
     _check_datasets(config, columns)
     _check_grid_points(config, columns)
     _check_published(config)
@@ -130,13 +128,11 @@ class MachineColumn:
     def check_axis(self, parameter: str, axis: Axis) -> None:
         """Raise ValueError if the machine cannot search an axis."""
         self.check_parameter(parameter)
-        if axis == AUTO:
-            known = ", ".join(self.cls.search_space.auto_grids) or "none"
-            if parameter not in self.cls.search_space.auto_grids:
-                message = f"{self.machine} has no automatic grid for {parameter}; list the values"
-                raise ValueError(f"{message} (automatic: {known})")
-            return
-        for value in axis:
+        automatic = self.cls.search_space.auto_grids
+        if axis == AUTO and parameter not in automatic:
+            message = f"{self.machine} has no automatic grid for {parameter}; list the values"
+            raise ValueError(f"{message} (automatic: {', '.join(automatic) or 'none'})")
+        for value in () if axis == AUTO else axis:
             text = value is None or isinstance(value, str)
             if text and self.cls.parameters[parameter].numeric:
                 raise ValueError(f"the values of {parameter} must be numbers, got {value!r}")
@@ -182,9 +178,7 @@ def _check_machines(config: Config) -> list[MachineColumn]:
     known = {p for p, d in declared.items() if d.numeric and p not in EXPERIMENT_KEYS}
     with at("select", "prefer"):
         for parameter in config.select.prefer:
-            check_known(
-                parameter, known, "no machine here has the parameter", parameter
-            )
+            check_known(parameter, known, "no machine here has the parameter", parameter)
     return columns
 
 

@@ -93,7 +93,7 @@ def parse_yaml(text: str, where: str) -> Any:
         if node is None:
             return None
         if _expanded_size(node, where, {}) > MAX_NODES:
-            raise UserError(f"{where}: its aliases stand for more than {MAX_NODES} values")
+            raise UserError(f"{where}: its aliases expand to more than {MAX_NODES} values")
         return loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -104,7 +104,7 @@ def parse_yaml(text: str, where: str) -> Any:
     except RecursionError:
         raise UserError(f"{where}: nested too deeply") from None
     except (ValueError, LookupError, AttributeError) as error:  # !!int x, !!bool x, !!timestamp x
-        raise UserError(f"{where}: holds a value that cannot be read ({error})") from None
+        raise UserError(f"{where}: contains a value that cannot be read ({error})") from None
 
 
 def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
@@ -121,7 +121,7 @@ def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
         for key, _ in parts:
             name, line = key.value, key.start_mark.line + 1
             if not isinstance(name, str):
-                raise UserError(f"{where}, line {line}: a key is a list or a mapping")
+                raise UserError(f"{where}, line {line}: a key is a list or a mapping, not text")
             if name in lines and name != "<<":
                 first = f"first in line {lines[name]}"
                 raise UserError(f"{where}, line {line}: key {name!r} occurs twice, {first}")

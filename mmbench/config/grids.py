@@ -67,11 +67,11 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
         raise ValueError(f"{name} must be [first, last] or [first, last, step], got {exponents!r}")
     first, last, step = (*exponents, 1)[:3]
     if not 0 < step <= 600 or not -300 <= first <= 300 or not -300 <= last <= 300:
-        ranges = "exponents from -300 to 300, a step above 0 and up to 600"
+        ranges = "exponents must be from -300 to 300, and the step above 0 and at most 600"
         raise ValueError(f"{name}: {ranges}, got {exponents!r}")
     steps = (last - first) / step + 1e-9
     if last < first or steps >= MAX_VALUES:
-        raise ValueError(f"the grid is empty or too long: {name} {exponents!r}")
+        raise ValueError(f"{name} {exponents!r} is empty or too long (above {MAX_VALUES} values)")
     return tuple(POWERS[name] ** (first + k * step) for k in range(int(steps) + 1))
 
 

@@ -86,7 +86,7 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
     for option in overrides:
         key, equals, text = option.partition("=")
         if not equals or not KEY_PATH.fullmatch(key):
-            raise UserError(f"--set {option}: must be KEY=VALUE, as machines.svm.grid.C=[1,10]")
+            raise UserError(f"--set {option}: must be KEY=VALUE, such as select.folds=3")
         value = text if text in INDICATORS else parse_yaml(text, f"--set {option}")
         set_value(content, key, value, option)
     with _in_file(path, content):

@@ -20,8 +20,8 @@ Model = TypeVar("Model", bound=BaseModel)
 SUFFIX = "-smoke"
 MAX_TRAIN = 500
 MAX_PER_CLASS = 50
+#: Maximum number of splits, and of inner folds.
 MAX_SPLITS = 2
-MAX_FOLDS = 2
 MAX_VALUES = 2
 
 
@@ -33,7 +33,7 @@ def smoke(config: Config) -> Config:
     has several training sizes. All test rows are kept.
     """
     select, given = config.select, config.parameters_from
-    folds = None if select.ref.folds is None else min(select.ref.folds, MAX_FOLDS)
+    folds = None if select.ref.folds is None else min(select.ref.folds, MAX_SPLITS)
     if given is not None and given.splits is not None:
         given = _changed(given, splits=min(given.splits, MAX_SPLITS))
     small = _changed(
@@ -108,5 +108,4 @@ def _thin(axis: Axis) -> Axis:
     """Return two values from the middle of an axis, since the ends are seldom selected."""
     if isinstance(axis, str) or len(axis) <= MAX_VALUES:
         return axis
-    n = len(axis)
-    return tuple(axis[(2 * k + 1) * n // (2 * MAX_VALUES)] for k in range(MAX_VALUES))
+    return tuple(axis[(2 * k + 1) * len(axis) // (2 * MAX_VALUES)] for k in range(MAX_VALUES))

@@ -43,7 +43,7 @@ def check_path(path: str) -> str:
     """Return a relative path; raise ValueError if the path could lead out of the store."""
     parts = path.split("/")
     if not all(part.strip(". ") for part in parts) or any(c in path for c in "\\:\0"):
-        raise ValueError(f"must lie below the store, as name/file.csv does, got {path!r}")
+        raise ValueError(f"must be a path inside the store, such as name/file.csv, got {path!r}")
     return path
 
 
@@ -217,7 +217,7 @@ class Card(_Strict):
             raise ValueError("not_public is stated, but a source is public")
         labels = [source.label for source in self.sources if source.kind != "files"]
         if len(set(labels)) < len(labels):
-            raise ValueError("two sources would be stored under one name")
+            raise ValueError("two sources have the same name in the store")
         return self
 
     @property

@@ -45,7 +45,7 @@ def _card_files(folders: str) -> dict[str, Traversable]:
         for file in folder.iterdir():
             name = file.name.removesuffix(".yaml")
             if name != file.name and found.setdefault(name, file) is not file:
-                raise UserError(f"{file}: there is a card {name!r} already, {found[name]}")
+                raise UserError(f"{file}: a card {name!r} exists already, {found[name]}")
     return found
 
 

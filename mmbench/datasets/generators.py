@@ -60,14 +60,12 @@ class Normal:
 
     def sample(self, random: np.random.RandomState, n: int) -> NDArray:
         """Return n points, shape (n, 2)."""
-        deviations = np.sqrt(np.array(self.variances, dtype=float))
-        return self._turn(random.standard_normal((n, 2)) * deviations + np.array(self.mean), 1)
+        return self._turn(random.standard_normal((n, 2)) * np.sqrt(self.variances) + self.mean, 1)
 
     def density(self, points: NDArray) -> NDArray:
         """Return the density at points, shape (n,)."""
-        variances = np.array(self.variances, dtype=float)
-        squares = (self._turn(points, -1) - self.mean) ** 2 / variances
-        return np.exp(-0.5 * squares.sum(axis=1)) / (2 * np.pi * np.sqrt(variances.prod()))
+        squares = (self._turn(points, -1) - self.mean) ** 2 / self.variances
+        return np.exp(-0.5 * squares.sum(axis=1)) / (2 * np.pi * np.sqrt(np.prod(self.variances)))
 
     def _turn(self, points: NDArray, way: int) -> NDArray:
         x, y = points.T

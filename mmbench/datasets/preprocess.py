@@ -85,7 +85,7 @@ def from_path(name: str, parameters: Any = ()) -> Any:
     with converted(f"{name} cannot be created", Exception, to=ValueError):
         made = getattr(import_module(module), attribute)(**dict(parameters or ()))
     if not (hasattr(made, "fit") and hasattr(made, "transform")):
-        raise ValueError(f"{name} is no transformer: it has no fit and transform")
+        raise ValueError(f"{name} is not a transformer: fit or transform is missing")
     return made
 
 
@@ -100,15 +100,15 @@ def check_steps(
     Examples
     --------
     >>> check_steps((("pca", 80),), n_features=60)
-    'pca: 80 components of data with 60 columns'
+    'pca: 80 components, but the data have 60 columns'
     """
     names = [name for name, _ in steps]
     if missing and not set(IMPUTERS) & set(names) and not any(map(is_path, names)):
-        return f"{missing}; fill it by a step such as {{impute: median}}"
+        return f"{missing}; add a preprocessing step such as {{impute: median}}"
     first = next((name for name in names if name not in IMPUTERS), None)
     if categorical and first not in ENCODERS:
-        step = f"the first step but for imputing, not {first!r}" if first else "a step"
-        return f"column {categorical[0]!r} holds categories: one_hot or ordinal must be {step}"
+        needed = "the first preprocessing step, except for imputation, must be one_hot or ordinal"
+        return f"column {categorical[0]!r} contains categories; {needed}"
     if categorical and "one_hot" in names:  # the number of columns depends on the training rows
         return None
     argument: Any
@@ -119,7 +119,7 @@ def check_steps(
             return None  # the number of output columns is unknown
         if name in COMPONENTS:
             if argument > n_features // COMPONENTS[name]:
-                return f"{name}: {argument:g} components of data with {n_features} columns"
+                return f"{name}: {argument:g} components, but the data have {n_features} columns"
             n_features = int(argument) * COMPONENTS[name]
     return None
 

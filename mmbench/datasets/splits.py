@@ -70,7 +70,7 @@ def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
         return plan.count if repeats is None else repeats
     given = len(data.predefined or ()) if isinstance(data, Dataset) else 0
     if repeats and given and repeats > given:
-        raise UserError(f"{data.folds}: gives {given} splits, not protocol.repeats {repeats}")
+        raise UserError(f"{data.folds}: has {given} splits; lower protocol.repeats {repeats}")
     return min(given, repeats or given)
 
 
@@ -83,7 +83,7 @@ def _plan(data: Described, wanted: int) -> PredefinedSplits:
     """Return the card's `PredefinedSplits`; raise UserError if it has fewer than `wanted`."""
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
-        hint = "use kfold or holdout, or state a file of folds"
+        hint = "use kfold or holdout, or set folds to a file of folds"
         raise UserError(f"data set {data.name!r} has no predefined splits; {hint}")
     if wanted > plan.count and not plan.train:
         message = f"data set {data.name!r} has {plan.count} predefined splits, not {wanted}"
@@ -136,7 +136,7 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
         from sklearn.model_selection import StratifiedGroupKFold
 
         if len(np.unique(data.groups)) < folds:
-            raise ValueError(f"{len(np.unique(data.groups))} groups are fewer than {folds} folds")
+            raise ValueError(f"{len(np.unique(data.groups))} groups, fewer than {folds} folds")
         cutter = StratifiedGroupKFold(folds, shuffle=True, random_state=random)
         return list(cutter.split(data.y, data.y, data.groups))[fold]
     if problem := too_few_rows(data.y, folds):
@@ -211,8 +211,8 @@ def parse_rule(spec: RuleSpec) -> SplitRule:
     number = isinstance(arg, int | float) and not isinstance(arg, bool)
     fits, needs = {
         "none": (arg is None, "takes no number"),
-        "count": (number and arg >= 2 and arg % 1 == 0, "must be a whole number of at least 2"),
-        "share": (number and 0 < arg < 1, "must be a share of the rows between 0 and 1"),
+        "count": (number and arg >= 2 and arg % 1 == 0, "needs a whole number of at least 2"),
+        "share": (number and 0 < arg < 1, "needs a share of the rows between 0 and 1"),
     }[RULES[name]]
     if not fits:
         raise UserError(f"{name} {needs}, got {arg!r}")
@@ -239,7 +239,7 @@ def split_slots(
     """
     rule, arg = parse_rule(spec)
     if rule in FIXED and repeats not in (None, 1):
-        raise UserError(f"{rule} has one partition; leave out repeats {repeats}")
+        raise UserError(f"{rule} has a single partition; remove protocol.repeats")
     folds = int(arg or 1) if RULES[rule] == "count" else 1
     if rule == "leave_one_out":
         folds = len(np.unique(_units(data))) if isinstance(data, Dataset) else 0
@@ -298,7 +298,7 @@ def _subset(
     codes, counts = codes_and_counts(y[train])
     kind, number = size if isinstance(size, tuple) else ("all", size)
     if kind == "nested" and number > len(train):
-        raise ValueError(f"max_train {number}, but there are {len(train)} rows to train on")
+        raise ValueError(f"max_train {number} exceeds the {len(train)} training rows")
     if kind == "per_class":
         share = np.minimum(counts, number)
     else:
@@ -307,7 +307,7 @@ def _subset(
     if share.sum() == len(train):
         return train
     if share.min() == 0:
-        raise ValueError(f"max_train {number} leaves a class without training row")
+        raise ValueError(f"max_train {number} leaves a class without training rows")
     return train[pick_stratified(codes, share, random)]
 
 
@@ -376,17 +376,17 @@ def with_folds(data: Dataset, path: str) -> Dataset:
     if len(table) == n_rows + 1:
         table = table[1:]
     if len(table) != n_rows:
-        raise UserError(f"{path}: {len(table)} lines of folds for {n_rows} rows of {data.name!r}")
+        raise UserError(f"{path}: has {len(table)} lines, but {data.name!r} has {n_rows} rows")
     for k, line in enumerate(table):
         if fraction := next((cell for cell in line if "." in cell and is_number(cell)), None):
-            raise UserError(f"{path}: row {k + 1} of the data: {fraction!r} is no fold")
+            raise UserError(f"{path}: row {k + 1} of the data: {fraction!r} is not a fold")
     splits: list[Rows] = []
     for column in zip(*table, strict=True):
         cells = np.array(column)
         names = sorted(set(column) - {""}, key=lambda name: (len(name), name))  # "2" before "10"
         splits += [(np.flatnonzero(cells != name), np.flatnonzero(cells == name)) for name in names]
     if not splits:
-        raise UserError(f"{path}: no row is a test row")
+        raise UserError(f"{path}: all cells are empty, so there are no test rows")
     content = hash_with_folds(data.content_hash, path)
     return replace(data, predefined=splits, split_deviations=(), folds=path, content_hash=content)
 
@@ -406,6 +406,5 @@ def _read_folds(path: str) -> list[list[str]]:
         lines = [[cell.strip() for cell in line] or [""] for line in csv.reader(file)]
     for k, line in enumerate(lines):
         if len(line) != len(lines[0]):
-            cells = f"{len(line)} cells where line 1 has {len(lines[0])}"
-            raise UserError(f"{path}: line {k + 1} has {cells}")
+            raise UserError(f"{path}: line {k + 1} has {len(line)} cells, not {len(lines[0])}")
     return lines

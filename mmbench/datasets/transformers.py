@@ -77,17 +77,19 @@ def pair_features(X: ArrayLike) -> NDArray:
 
 def transformer(name: str, value: Any, n_categorical: int) -> Any:
     """Return the unfitted transformer of a step for data whose last columns are categorical."""
-    if name in ON_NUMBERS:
-        return ON_NUMBERS[name](value)
-    on_numbers, on_categories = ON_TABLES[name](value)
+    if name in ON_ALL_COLUMNS:
+        return ON_ALL_COLUMNS[name](value)
+    if name in ENCODERS:
+        on_numbers, on_categories = FunctionTransformer(), ENCODERS[name]()
+    else:
+        fill = partial(SimpleImputer, keep_empty_features=True)
+        on_numbers = fill(strategy=value, add_indicator=name == "impute_indicator")
+        on_categories = fill(strategy="most_frequent")
     if not n_categorical:
         return on_numbers
-    return ColumnTransformer(
-        [
-            ("numbers", on_numbers, partial(columns_of_numbers, n_categorical=n_categorical)),
-            ("categories", on_categories, slice(-n_categorical, None)),
-        ]
-    )
+    numbers = partial(columns_of_numbers, n_categorical=n_categorical)
+    categories = ("categories", on_categories, slice(-n_categorical, None))
+    return ColumnTransformer([("numbers", on_numbers, numbers), categories])
 
 
 def columns_of_numbers(X: NDArray, n_categorical: int) -> list[int]:
@@ -106,13 +108,8 @@ def true_divide(X: NDArray, by: float) -> NDArray[np.float64]:
     return X / float(by)
 
 
-def _imputers(strategy: str, **more: Any) -> tuple[Any, Any]:
-    numbers = SimpleImputer(strategy=strategy, keep_empty_features=True, **more)
-    return numbers, SimpleImputer(strategy="most_frequent", keep_empty_features=True)
-
-
 #: Steps that transform all columns in the same way: name -> constructor.
-ON_NUMBERS = {
+ON_ALL_COLUMNS = {
     "none": lambda _: FunctionTransformer(),
     "standard": lambda _: StandardScaler(),
     "minmax": lambda _: MinMaxScaler(),
@@ -124,18 +121,9 @@ ON_NUMBERS = {
     "pair_pca": lambda number: PairPCA(int(number)),
     "pair_features": lambda _: FunctionTransformer(pair_features),
 }
-#: Steps with one transformer for numeric and another for categorical columns: name ->
-#: constructor of both. A category that does not occur in the training rows is encoded by zeros in
-#: ``one_hot`` and by -1 in ``ordinal``.
-ON_TABLES = {
-    "impute": _imputers,
-    "impute_indicator": lambda strategy: _imputers(strategy, add_indicator=True),
-    "one_hot": lambda _: (
-        FunctionTransformer(),
-        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-    ),
-    "ordinal": lambda _: (
-        FunctionTransformer(),
-        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
-    ),
+#: Constructors of the encoders of categories; numeric columns are unchanged. A category that does
+#: not occur in the training rows is encoded by zeros in ``one_hot`` and by -1 in ``ordinal``.
+ENCODERS: dict[str, Any] = {
+    "one_hot": partial(OneHotEncoder, handle_unknown="ignore", sparse_output=False),
+    "ordinal": partial(OrdinalEncoder, handle_unknown="use_encoded_value", unknown_value=-1),
 }

@@ -190,7 +190,7 @@ def test_run_resume_table_and_repair(tmp_path: Path, monkeypatch: pytest.MonkeyP
         patch.setattr(launch, "executor_for", WITH_WORKERS)
         result = run(path)
     assert result.exit_code == 0, result.stderr
-    assert "warning: constant columns (without information): 'c'" in result.stderr
+    assert "warning: constant columns: 'c'" in result.stderr
     assert "2 jobs done, 0 done before" in result.stderr
     plan = run(path, "--dry-run").stdout
     assert "2 of them stored" in plan

@@ -393,5 +393,5 @@ def test_the_advice_about_a_table_is_an_option_of_the_command(table, tmp_path):
     assert_allclose(found.objective, mmbench.certify(model, rows, y).objective, rtol=1e-5)
     joblib.dump(SVC().fit(encoder.fit_transform(rows), y), tmp_path / "m.joblib")
     bare = CliRunner().invoke(app, ["certify", *call])
-    assert (bare.exit_code, "'colour' holds categories" in bare.output) == (2, True)
+    assert (bare.exit_code, "'colour' contains categories" in bare.output) == (2, True)
     assert "--set" not in bare.output

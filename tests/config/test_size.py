@@ -59,5 +59,5 @@ def test_the_option_goes_on(tmp_path):
 
 
 def test_aliases_that_stand_for_millions_of_values_are_refused(tmp_path):
-    with pytest.raises(UserError, match="aliases stand for more"):
+    with pytest.raises(UserError, match="aliases expand to more"):
         load(tmp_path, f"machines:\n lda:\n  params:\n{BOMB.replace('  a', '   a')}\n")

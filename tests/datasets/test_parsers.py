@@ -40,7 +40,7 @@ def test_a_z_file_that_unfolds_is_left_at_the_limit(tmp_path: Path):
     path = tmp_path / "zeros.Z"
     path.write_bytes(b"\x1f\x9d\x90" + b"".join(packed))
     assert read_bytes(path) == bytes(256 * 257 // 2)
-    with pytest.raises(ValueError, match=r"zeros\.Z: 291 bytes that unpack to more than 1000"):
+    with pytest.raises(ValueError, match=r"zeros\.Z: unpacks to more than 1000 bytes"):
         read_bytes(path, 1000)
 
 
@@ -197,7 +197,7 @@ def test_known_rows_of_a_set_are_compared_where_the_whole_is_unknown():
     assert disagreement(data, expect) is None
     X = data.X.copy()
     X[5, 0] += 1e-6
-    assert "rows 5 to 6 hold other values" in str(disagreement(Parsed(X, data.y), expect))
+    assert "rows 5 to 6 have other values" in str(disagreement(Parsed(X, data.y), expect))
     X = data.X.copy()
     X[0, 0] += 1
     assert disagreement(Parsed(X, data.y), expect) is None

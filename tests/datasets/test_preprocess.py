@@ -102,7 +102,7 @@ def test_a_wrong_step_is_one_line(steps, reason: str):
 def test_more_components_than_columns_are_refused():
     assert check_steps((("pca", 3),), n_features=3) is None
     assert check_steps((("minmax", None), ("pca", 4)), n_features=3) == (
-        "pca: 4 components of data with 3 columns"
+        "pca: 4 components, but the data have 3 columns"
     )
 
 
@@ -165,7 +165,7 @@ def test_any_transformer_is_a_step_by_its_path():
     ("step", "words"),
     [
         ("sklearn.preprocessing.Quantile", "cannot be created"),
-        ("sklearn.svm.SVC", "no transformer"),
+        ("sklearn.svm.SVC", "not a transformer"),
         ({"sklearn.preprocessing.PowerTransformer": {"metod": 1}}, "unexpected keyword"),
         ({"sklearn.preprocessing.PowerTransformer": 3}, "takes parameters as"),
     ],

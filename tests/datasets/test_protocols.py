@@ -60,7 +60,7 @@ def test_leaving_one_out_tests_every_row_or_group_once(clinic):
     assert sorted(tested) == list(range(40))
     assert len(parts(data, "leave_one_out")) == 10
     assert len(parts(replace(data, groups=None), "leave_one_out")) == 40
-    with pytest.raises(UserError, match="one partition"):
+    with pytest.raises(UserError, match="a single partition"):
         split_slots("leave_one_out", data, 2)
 
 
@@ -76,7 +76,7 @@ def test_parts_in_time_are_those_of_scikit_learn(clinic):
 
 def test_too_few_groups_or_rows_are_one_line(clinic):
     data = load(clinic)
-    with pytest.raises(UserError, match="10 groups are fewer than 11 folds"):
+    with pytest.raises(UserError, match="10 groups, fewer than 11 folds"):
         parts(data, {"kfold": 11})
     with pytest.raises(UserError, match="folds=61 greater than the number of samples=40"):
         parts(data, {"time_series": 60})
@@ -100,15 +100,15 @@ def test_given_folds_test_what_they_say(clinic, folds):
         assert np.array_equal(found[k].test, np.arange(40)[k::3])
     assert np.array_equal(found[3].test, np.arange(40)[::4])
     assert {split.origin for split in found} == {"official"}
-    with pytest.raises(UserError, match="gives 4 splits"):
+    with pytest.raises(UserError, match="has 4 splits"):
         split_slots("predefined", data, 5)
 
 
 WRONG = {
-    "too few": (["1", "2"], "2 lines of folds for 40 rows"),
-    "ragged": (["1,2", "1"], "line 2 has 1 cells where line 1 has 2"),
-    "nothing": ([""] * 40, "no row is a test row"),
-    "fraction": (["1"] * 39 + ["0.25"], "row 40 of the data: '0.25' is no fold"),
+    "too few": (["1", "2"], "has 2 lines"),
+    "ragged": (["1,2", "1"], "line 2 has 1 cells, not 2"),
+    "nothing": ([""] * 40, "there are no test rows"),
+    "fraction": (["1"] * 39 + ["0.25"], "row 40 of the data: '0.25' is not a fold"),
 }
 
 

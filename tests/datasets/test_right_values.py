@@ -61,7 +61,7 @@ def test_columns_that_openml_names_as_no_features_are_left_out(server: DataServe
     server.openml(31, COPIES.encode(), more=tags)
     data = load_dataset(DatasetRef("a", "openml:31"), store=store)
     assert data.X.tolist() == [[5], [6], [7]]
-    assert data.warnings == ("left out, as the source declares: 'id', 'copy'",)
+    assert data.warnings == ("columns excluded by the source: 'id', 'copy'",)
     server.answers.clear()
     assert load_dataset(DatasetRef("a", "openml:31"), store=store).X.shape == (3, 1)
     wanted = DatasetRef("a", "openml:31", options=(("features", ("id", "a")),))
@@ -140,23 +140,23 @@ def test_sparse_rows_are_the_same_data_as_dense_ones(tmp_path: Path):
 )
 def test_a_short_row_is_not_filled(tmp_path: Path, text: str):
     line = refusal(tmp_path, text, steps=[{"impute": "mean"}])
-    assert line.endswith("a row does not have 3 fields (data row 2 has 2)")
+    assert line.endswith("data row 2 has 2 fields, not 3")
 
 
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("small,1,2.5", "a row does not have 4 fields (data row 1 has 3)"),
-        ("not small,1,2.5,p", "a row does not have 4 fields (data row 1 has 5)"),
+        ("small,1,2.5", "data row 1 has 3 fields, not 4"),
+        ("not small,1,2.5,p", "data row 1 has 5 fields, not 4"),
         ("'small,1,2.5,p", 'data row 1: "\'small,1,2.5,p" cannot be read'),
-        ("{0 small, 4 1}", "data row 1: there is no attribute 4, counted from 0"),
-        ("{1 1, 1 2}", "data row 1: names an attribute twice"),
-        ("{0 small 1}", "data row 1: is not {index value, ...}"),
-        ("small,1,NA,p\nsmall,1,2,'?'", "text 'NA' where a number is needed"),
-        ('small,1,NA,p\nsmall,1,2,"it\'s"', "text 'NA' where a number is needed"),
-        ("small,1.0,2,p\nsmall,1,2,'?'", "column 'grade': '1.0' is none of 1, 2, 3"),
-        ("small,1,2,z\nsmall,1,2,'?'", "column 'kind': 'z' is none of p, it's, ?"),
-        ("small,,2,p\nsmall,1,2,'?'", "column 'grade': '' is none of 1, 2, 3"),
+        ("{0 small, 4 1}", "data row 1: no attribute 4, counted from 0"),
+        ("{1 1, 1 2}", "data row 1: an attribute has two values"),
+        ("{0 small 1}", "data row 1: a sparse row is {number value, ...}"),
+        ("small,1,NA,p\nsmall,1,2,'?'", "'NA' is not a number"),
+        ('small,1,NA,p\nsmall,1,2,"it\'s"', "'NA' is not a number"),
+        ("small,1.0,2,p\nsmall,1,2,'?'", "column 'grade': '1.0' is not one of 1, 2, 3"),
+        ("small,1,2,z\nsmall,1,2,'?'", "column 'kind': 'z' is not one of p, it's, ?"),
+        ("small,,2,p\nsmall,1,2,'?'", "column 'grade': '' is not one of 1, 2, 3"),
     ],
 )
 def test_a_wrong_arff_row_is_one_line(tmp_path: Path, row: str, reason: str):
@@ -167,7 +167,7 @@ def test_a_wrong_arff_row_is_one_line(tmp_path: Path, row: str, reason: str):
 def test_a_declared_number_is_no_category_even_if_words_are(tmp_path: Path):
     text = "@relation r\n@attribute a real\n@attribute kind {x,y}\n@data\n1,x\nold,y\n"
     line = refusal(tmp_path, text, "my.arff", steps=["one_hot"], categorical="auto")
-    assert "data row 2, column 'a': text 'old' where a number is needed" in line
+    assert "data row 2, column 'a': 'old' is not a number" in line
 
 
 def test_further_words_for_a_missing_value_can_be_stated(tmp_path: Path):
@@ -184,8 +184,8 @@ GERMAN = "a;b;kind\n1.234,5;1,5;x\n1.234;2;y\n-12.345.678;3e1;x\n"
 
 def test_dots_between_thousands_are_read_only_if_stated(tmp_path: Path):
     line = refusal(tmp_path, GERMAN, decimal=",")
-    assert "data row 1, column 'a': text '1.234,5' where a number is needed; if '.'" in line
-    assert line.endswith("say thousands: . (--set 'datasets[0].thousands=.')")
+    assert "data row 1, column 'a': '1.234,5' is not a number; if '.'" in line
+    assert line.endswith("write thousands: . (--set 'datasets[0].thousands=.')")
     data = load(tmp_path, GERMAN, decimal=",", thousands=".")
     assert data.X.tolist() == [[1234.5, 1.5], [1234, 2], [-12345678, 30]]
 
@@ -193,11 +193,11 @@ def test_dots_between_thousands_are_read_only_if_stated(tmp_path: Path):
 @pytest.mark.parametrize("cell", ["1.5", "1.2345", "12.34,5", "1234.567", "1,234,5"])
 def test_a_dot_that_groups_no_thousands_is_refused(tmp_path: Path, cell: str):
     line = refusal(tmp_path, GERMAN.replace("-12.345.678", cell), decimal=",", thousands=".")
-    assert f"text {cell!r} where a number is needed" in line
+    assert f"{cell!r} is not a number" in line
 
 
 def test_a_single_dot_beside_a_decimal_comma_is_never_a_decimal_point(tmp_path: Path):
-    assert "text '1.234' where a number" in refusal(
+    assert "'1.234' is not a number" in refusal(
         tmp_path, "a;kind\n1.234;x\n2;y\n", decimal=",", separator=";"
     )
 
@@ -205,18 +205,18 @@ def test_a_single_dot_beside_a_decimal_comma_is_never_a_decimal_point(tmp_path: 
 @pytest.mark.parametrize(
     ("cell", "hints"),
     [
-        ("1,234", ["say thousands: ,", "say decimal: ,"]),
-        ("1,234.5", ["say thousands: ,"]),
-        ("1,5", ["say decimal: ,"]),
-        ("1_000", ["say thousands: _"]),
-        ("1 000", ['say thousands: " "']),
-        ("1'000", ['say thousands: "\'"']),
-        ("\u0661\u0662", ["say drop: [a]"]),
+        ("1,234", ["write thousands: ,", "write decimal: ,"]),
+        ("1,234.5", ["write thousands: ,"]),
+        ("1,5", ["write decimal: ,"]),
+        ("1_000", ["write thousands: _"]),
+        ("1 000", ['write thousands: " "']),
+        ("1'000", ['write thousands: "\'"']),
+        ("\u0661\u0662", ["write drop: [a]"]),
     ],
 )
 def test_a_number_with_marks_gets_the_hint_that_goes_on(tmp_path: Path, cell: str, hints: list):
     line = refusal(tmp_path, f'a,kind\n"{cell}",x\n7,y\n')
-    said = re.findall(r"say \w+: [^(]*(?= \()", line)
+    said = re.findall(r"write \w+: [^(]*(?= \()", line)
     assert said == hints
     assert "infinite" not in line
 
@@ -255,13 +255,13 @@ def test_the_option_in_a_message_goes_on(tmp_path: Path, text: str, values):
 
 def test_names_among_the_data_are_no_missing_values(tmp_path: Path):
     line = refusal(tmp_path, "a,kind\n1,x\n2,y\na,kind\n3,x\n")
-    assert line.endswith("data row 3: the names of the columns stand there again")
+    assert line.endswith("data row 3 repeats the column names; remove the row")
     again = "a,kind\n1,x\n2,y\na,kind\n3,x\n"
     assert refusal(tmp_path, again, categorical="auto") == line
     line = refusal(tmp_path, "a,kind\n1,x\n2,y\n", header=False, target=2)
-    assert line.endswith("say header: true (--set 'datasets[0].header=true')")
+    assert line.endswith("write header: true (--set 'datasets[0].header=true')")
     line = refusal(tmp_path, "a,kind\n1,x\n2,y\n", separator=";")
-    assert "say separator: ," in line
+    assert "write separator: ," in line
 
 
 AUTO = {"categorical": "auto"}
@@ -287,7 +287,7 @@ def test_a_minus_of_unicode_is_a_minus(tmp_path: Path, keys: dict):
 )
 def test_units_of_numbers_are_left_out_if_stated(tmp_path: Path, keys, cells, unit, values):
     text = "a,kind\n{},x\n{},y\n".format(*cells)
-    said = f"say units: {unit} (--set "
+    said = f"write units: {unit} (--set "
     if keys:
         (remark, *_) = load(tmp_path, text, steps=["one_hot"], **keys).warnings
         assert said in remark
@@ -300,8 +300,8 @@ def test_units_of_numbers_are_left_out_if_stated(tmp_path: Path, keys, cells, un
 
 def test_a_unit_and_a_thousands_separator_are_named_one_after_the_other(tmp_path: Path):
     text = "a;kind\n$1,234.5;x\n$2;y\n"
-    assert "say units" in refusal(tmp_path, text)
-    assert "say thousands: ," in refusal(tmp_path, text, units=["$"])
+    assert "write units" in refusal(tmp_path, text)
+    assert "write thousands: ," in refusal(tmp_path, text, units=["$"])
     for keys in ({}, AUTO):
         found = load(tmp_path, text, units=["$"], thousands=",", **keys)
         assert found.X.tolist() == [[1234.5], [2]]
@@ -329,7 +329,7 @@ def test_a_first_line_unlike_the_rows_is_refused_with_the_option_that_goes_on(
     tmp_path: Path, text: str, option: dict
 ):
     ((key, value),) = option.items()
-    assert f"say {key}: {value} (--set" in refusal(tmp_path, text)
+    assert f"write {key}: {value} (--set" in refusal(tmp_path, text)
     data = load(tmp_path, text, **option)
     assert (data.X.tolist(), data.y.tolist()) == ([[1], [2]], ["x", "y"])
 
@@ -339,7 +339,7 @@ def test_a_blank_between_thousands_is_written_as_it_can_be_typed(tmp_path: Path,
     text = f"a;kind\n1{blank}234;x\n2{blank}000;y\n"
     line = refusal(tmp_path, text)
     assert line.isprintable()
-    stated = re.search(r"say thousands: (\S*|\" \") \(--set", line)[1]
+    stated = re.search(r"write thousands: (\S*|\" \") \(--set", line)[1]
     assert load(tmp_path, text, thousands=yaml.safe_load(stated)).X.tolist() == [[1234], [2000]]
 
 
@@ -359,7 +359,7 @@ def test_a_field_may_have_any_length(tmp_path: Path, rows: str):
 
 @pytest.mark.parametrize("cell", ["2021-01-05", "3/4", "1e5e5"])
 def test_a_single_cell_that_is_no_number_is_refused_with_an_option(tmp_path: Path, cell: str):
-    assert "say drop: [a] (--set " in refusal(tmp_path, f"a,b,kind\n{cell},1,x\n2,1,y\n")
+    assert "write drop: [a] (--set " in refusal(tmp_path, f"a,b,kind\n{cell},1,x\n2,1,y\n")
 
 
 def test_the_hint_is_right(tmp_path: Path):
@@ -373,14 +373,14 @@ def test_the_hint_is_right(tmp_path: Path):
 
 
 def test_a_fraction_is_no_number_of_a_column():
-    with pytest.raises(ValidationError, match=r"got 3.0; its name in quotes, or 3\?"):
+    with pytest.raises(ValidationError, match=r"a whole number or a name in quotes, got 3.0"):
         UserTable.model_validate({"path": "a.csv", "target": 3.0})
 
 
 def test_a_separator_that_is_not_seen_gets_the_hint_that_goes_on(tmp_path: Path):
     text = "a|b|kind\n1|2|x\n3|4|y\n"
     line = refusal(tmp_path, text)
-    assert line.endswith("say separator: | (--set 'datasets[0].separator=|')")
+    assert line.endswith("write separator: | (--set 'datasets[0].separator=|')")
     assert load(tmp_path, text, separator="|").X.tolist() == [[1, 2], [3, 4]]
     excel = load(tmp_path, "sep=;\na;kind\n1;x\n2;y\n")
     assert excel.X.tolist() == [[1], [2]]
@@ -390,19 +390,19 @@ def test_a_separator_that_is_not_seen_gets_the_hint_that_goes_on(tmp_path: Path)
 
 def test_a_column_without_a_name_can_be_left_out(tmp_path: Path):
     text = ",a,kind,\n7,1,x,\n8,2,y,\n"
-    assert "say index: 1 (--set 'datasets[0].index=1')" in refusal(tmp_path, text)
-    assert "say drop: [4] (--set 'datasets[0].drop=[4]')" in refusal(tmp_path, text, index=1)
+    assert "write index: 1 (--set 'datasets[0].index=1')" in refusal(tmp_path, text)
+    assert "write drop: [4] (--set 'datasets[0].drop=[4]')" in refusal(tmp_path, text, index=1)
     assert load(tmp_path, text, index=1, drop=[-1]).X.tolist() == [[1], [2]]
 
 
 def test_a_column_of_dates_alone_is_left_out_and_no_category(tmp_path: Path):
     line = refusal(tmp_path, "a,d,kind\n1,2024-01-01,x\n2,2024-01-02,y\n")
-    assert line.endswith("to leave it out, say drop: [d] (--set 'datasets[0].drop=[d]')")
+    assert line.endswith("to leave it out, write drop: [d] (--set 'datasets[0].drop=[d]')")
 
 
 def test_numbers_that_are_rounded_are_reported(tmp_path: Path):
     data = load(tmp_path, f"a,b,kind\n{2**60},1,x\n{2**60 + 1},2,y\n")
-    assert "column 'a' holds numbers beyond 2^53, which are rounded" in data.warnings[0]
+    assert "column 'a' contains integers beyond 2^53, which are rounded" in data.warnings[0]
 
 
 # Encodings
@@ -433,7 +433,7 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path, encoding: str, stated: dic
 
 def test_utf_16_without_a_mark_gets_the_hint_that_goes_on(tmp_path: Path):
     line = refusal(tmp_path, "a,kind\n1,x\n2,y\n".encode("utf-16-le"))
-    assert "text in UTF-16 needs encoding: utf-16-le" in line
+    assert "for UTF-16 text, write encoding: utf-16-le" in line
 
 
 def test_a_mark_before_svmlight_and_arff_is_no_text(tmp_path: Path):
@@ -453,7 +453,7 @@ def test_numbers_of_queries_are_named_and_can_be_groups(tmp_path: Path):
     text = "1 qid:7 1:2\n2 qid:7 1:3\n1 qid:9 1:4\n"
     data = load(tmp_path, text, "my.svm", target=None)
     assert data.X.tolist() == [[2], [3], [4]]
-    assert data.warnings == ("left out, as the source declares: 'qid'",)
+    assert data.warnings == ("columns excluded by the source: 'qid'",)
     assert load(tmp_path, text, "my.svm", target=None, groups="qid").groups.tolist() == [0, 0, 1]
     line = refusal(tmp_path, text + "2 1:5\n", "my.svm", target=None)
     assert "3 of 4 rows have a qid" in line
@@ -516,7 +516,7 @@ def test_the_words_for_a_missing_value_can_be_stated(tmp_path: Path):
     coded = load(tmp_path, "a,kind\n-999,x\n2,y\n", steps=[{"impute": "mean"}], missing=["-999"])
     assert np.isnan(coded.X[:, 0]).tolist() == [True, False]
     line = refusal(tmp_path, "a,kind\nnone,x\n2,y\n3,x\n")
-    assert line.endswith('say missing: ["", none] (--set \'datasets[0].missing=["", none]\')')
+    assert line.endswith('write missing: ["", none] (--set \'datasets[0].missing=["", none]\')')
 
 
 # Parquet
@@ -542,8 +542,8 @@ def table(**columns) -> pa.Table:
 def test_a_parquet_column_that_is_no_feature_is_named(tmp_path: Path, column, word: str):
     content = table(n=[1, 2], odd=column)
     line = refusal(tmp_path, content)
-    assert f"column 'odd' holds {word}, neither numbers nor categories" in line
-    assert line.endswith("say drop: [odd] (--set 'datasets[0].drop=[odd]')")
+    assert f"column 'odd' contains {word}, neither numbers nor categories" in line
+    assert line.endswith("write drop: [odd] (--set 'datasets[0].drop=[odd]')")
     assert load(tmp_path, content, drop=["odd"]).X.tolist() == [[1], [2]]
 
 
@@ -575,7 +575,7 @@ def test_an_index_of_pandas_is_no_feature_unless_it_is_asked_for(tmp_path: Path)
     content = pa.Table.from_pandas(frame)
     data = load(tmp_path, content)
     assert data.X.tolist() == [[1], [2]]
-    assert data.warnings == ("left out, as the source declares: 'age'",)
+    assert data.warnings == ("columns excluded by the source: 'age'",)
     assert load(tmp_path, content, features=["a", "age"]).X.tolist() == [[1, 5], [2, 6]]
 
 
@@ -600,7 +600,8 @@ def test_arrays_of_the_other_byte_order_are_read(tmp_path: Path):
 def test_a_first_row_taken_for_a_header_is_reported(tmp_path: Path):
     data = load(tmp_path, "1,2,x\n3,4,y\n5,6,x\n", target=3)
     assert data.warnings == (
-        "the first line names a column 'x', which is a class: if it holds data, say header: false",
+        "the first line, taken as column names, contains 'x'; if it is a data row, "
+        "write header: false (--set 'datasets[0].header=false')",
     )
     assert load(tmp_path, "1,2,x\n3,4,y\n5,6,x\n", target=3, header=False).warnings == ()
 
@@ -624,13 +625,13 @@ def many(values, n: int = 600) -> str:
 )
 def test_ids_dates_and_many_categories_are_named(tmp_path: Path, values, kind: str):
     line = refusal(tmp_path, many(values), steps=["one_hot"], categorical="auto")
-    assert f"column 'c' holds {kind}" in line
-    assert "say drop: [c] (--set 'datasets[0].drop=[c]')" in line
-    assert "to keep it, say categorical: [c]" in line
+    assert f"column 'c' contains {kind}" in line
+    assert "write drop: [c] (--set 'datasets[0].drop=[c]')" in line
+    assert "to keep it, write categorical: [c]" in line
     keys = {"steps": ["one_hot"], "categorical": ["c"]}
     assert load(tmp_path, many(values), **keys).n_categorical == 1
     frame = pd.read_csv(tmp_path / "my.csv")
-    assert f"column 'c' holds {kind}" in refusal(tmp_path, pa.Table.from_pandas(frame))
+    assert f"column 'c' contains {kind}" in refusal(tmp_path, pa.Table.from_pandas(frame))
 
 
 def test_few_categories_in_few_rows_are_no_ids(tmp_path: Path):
@@ -640,9 +641,9 @@ def test_few_categories_in_few_rows_are_no_ids(tmp_path: Path):
 
 def test_a_number_that_names_the_rows_is_reported(tmp_path: Path):
     data = load(tmp_path, many(lambda k: (k * 7919) % 104729).replace("a,c", "a,patient_id"))
-    assert "column 'patient_id' looks like an id of the rows" in data.warnings[0]
+    assert "column 'patient_id' seems to contain identifiers of the rows" in data.warnings[0]
     assert data.warnings[0].endswith(
-        "say drop: [patient_id] (--set 'datasets[0].drop=[patient_id]')"
+        "write drop: [patient_id] (--set 'datasets[0].drop=[patient_id]')"
     )
 
 
@@ -657,7 +658,10 @@ def test_a_file_that_unfolds_is_refused_at_once(tmp_path: Path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40_000_000
-    assert "unpack to more than 10485760, and at most 10 MB are read; say max_megabytes: 40" in line
+    assert (
+        "unpacks to more than 10485760 bytes, and at most 10 MB are read; write max_megabytes: 40"
+        in line
+    )
     assert load(tmp_path, bomb, "my.csv.bz2", max_megabytes=60).X.tolist() == [[1], [2]]
 
 
@@ -665,7 +669,7 @@ def test_many_columns_are_refused_before_they_are_read(tmp_path: Path):
     names = [f"c{k}" for k in range(10**6)]
     text = ",".join(names) + ",kind\n" + "1," * 10**6 + "x\n"
     line = refusal(tmp_path, text)
-    assert "1000001 columns, and at most 100000 are read; say max_columns: 1000001" in line
+    assert "1000001 columns, and at most 100000 are read; write max_columns: 1000001" in line
     text = ",".join(names[:50_000]) + ",kind\n" + "".join("1," * 50_000 + f"{k}\n" for k in "xyx")
     assert load(tmp_path, text).X.shape == (3, 50_000)
     few = "a,b,kind\n1,2,x\n3,4,y\n"
@@ -676,7 +680,7 @@ def test_many_columns_are_refused_before_they_are_read(tmp_path: Path):
 def test_constant_columns_of_parquet_count_by_their_values(tmp_path: Path):
     content = pa.table({"a": np.zeros(300_000), "kind": ["x", "y"] * 150_000})
     line = refusal(tmp_path, content, max_megabytes=1)
-    assert "300000 rows x 2 columns, and at most 1 MB are read; say max_megabytes: 5" in line
+    assert "300000 rows x 2 columns, and at most 1 MB are read; write max_megabytes: 5" in line
 
 
 @pytest.mark.parametrize("value", ["x" * 2000, [0] * 250])
@@ -684,7 +688,7 @@ def test_long_values_of_parquet_count_by_their_length(tmp_path: Path, value):
     content = pa.table({"a": [value] * 10_000, "kind": ["x", "y"] * 5_000})
     line = refusal(tmp_path, content, max_megabytes=4)
     assert "values of more than 4194304 bytes, and at most 4 MB are read" in line
-    assert "say max_megabytes: 16" in line
+    assert "write max_megabytes: 16" in line
 
 
 def test_dictionaries_of_row_groups_are_the_categories_of_one_column(tmp_path: Path):
@@ -699,7 +703,7 @@ def test_arrays_of_numpy_count_before_they_are_read(tmp_path: Path):
     path = tmp_path / "my.npz"
     np.savez_compressed(path, X=np.zeros((200_000, 2)), y=np.arange(200_000) % 2)
     ref = DatasetRef("my", str(path), None, options=(("max_megabytes", 1),))
-    with pytest.raises(UserError, match="say max_megabytes: 5"):
+    with pytest.raises(UserError, match="write max_megabytes: 5"):
         load_dataset(ref, store=tmp_path)
 
 
@@ -708,5 +712,5 @@ def test_a_raw_pickle_among_arrays_is_one_line(tmp_path: Path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("X", b"\x80\x04K\x01.")
         archive.writestr("y", b"\x80\x04K\x01.")
-    with pytest.raises(UserError, match="'X' is no array of numpy"):
+    with pytest.raises(UserError, match="'X' is not a NumPy array"):
         load_dataset(DatasetRef("my", str(path)), store=tmp_path)

@@ -131,7 +131,7 @@ def test_404_is_one_line_and_leaves_the_store_alone(server: DataServer, store: P
 
 def test_a_truncated_body_is_one_line_and_leaves_the_store_alone(server: DataServer, store: Path):
     line = refusal(make_card(file_source(server.truncated("/rows.data", BODY))), store)
-    assert "broke off" in line or "wrong SHA-256" in line
+    assert "closed the connection" in line or "wrong SHA-256" in line
 
 
 def test_an_html_page_with_status_200_is_called_one(server: DataServer, store: Path):
@@ -210,7 +210,7 @@ def test_a_body_without_end_is_left_at_the_size_that_the_card_knows(
     server: DataServer, store: Path
 ):
     url = server.endless("/rows.data")
-    assert f"more than the {len(BODY)} bytes that were expected" in refusal(sized(url), store)
+    assert f"larger than the limit of {len(BODY)} bytes" in refusal(sized(url), store)
     bounded = make_card({"kind": "url", "urls": [url], "max_bytes": 10**6})
     assert "more than the 1000000 bytes" in refusal(bounded, store)
 
@@ -256,7 +256,7 @@ def test_a_byte_now_and_then_is_left_after_the_time_for_a_whole_file(
     monkeypatch.setenv("MMBENCH_DOWNLOAD_TIMEOUT", "1.5")
     slow = server.endless("/s", b"1", 0.1) if kind == "body" else server.endless_head("/s")
     line = refusal(sized(slow), store)
-    assert "not complete within 1.5 s (MMBENCH_DOWNLOAD_TIMEOUT raises this limit)" in line
+    assert "not complete within 1.5 s; MMBENCH_DOWNLOAD_TIMEOUT sets this limit" in line
 
 
 def test_a_description_of_openml_without_end_is_left(
@@ -316,7 +316,7 @@ def test_the_limit_for_a_table_of_openml_is_the_users(server: DataServer, store:
 def test_a_path_that_leads_out_of_the_store_is_refused_with_the_card(path: str):
     source = file_source("http://127.0.0.1/x")
     source["files"][0]["path"] = path
-    with pytest.raises(ValueError, match="must lie below the store"):
+    with pytest.raises(ValueError, match="must be a path inside the store"):
         make_card(source)
 
 
@@ -394,7 +394,7 @@ def test_class_counts_are_checked_where_the_content_is_unknown(server: DataServe
     ("body", "reason"),
     [
         (HTML, "HTML page"),
-        (BODY[: len(BODY) // 2], "the card says|fields"),
+        (BODY[: len(BODY) // 2], "the card states|fields"),
         (gzip.compress(BODY)[:-20], "cut short"),
         (b"", "no row"),
         (b"1,red\n2,blue\n", "no row of 3 fields"),
@@ -486,14 +486,14 @@ def break_target(server: DataServer) -> None:
     [
         (break_missing, "Unknown dataset"),
         (break_arff_404, "HTTP 404"),
-        (break_truncated, "broke off"),
+        (break_truncated, "closed the connection"),
         (break_html, "not in OpenML's format"),
         (break_arff_html, "not an ARFF file"),
         (break_md5, "MD5"),
         (break_content, "other values"),
         (break_hang, "no answer within 1 s"),
         (break_arff_hang, "no answer within 1 s"),
-        (break_target, "no single target column"),
+        (break_target, "must be a single column"),
     ],
 )
 def test_a_broken_openml_is_one_line_and_leaves_the_store_alone(

@@ -49,7 +49,7 @@ def test_it_is_read_sparse(file: Path):
 
 @pytest.mark.parametrize("step", ["standard", "minmax"])
 def test_steps_that_would_fill_zeros_are_refused(file: Path, step: str):
-    with pytest.raises(UserError, match="stays sparse: preprocess can only be none, unit_norm"):
+    with pytest.raises(UserError, match="preprocess must be none or unit_norm"):
         load_dataset(DatasetRef("wide", str(file), preprocess=((step, None),)), store=file.parent)
 
 

@@ -117,7 +117,7 @@ def test_a_class_without_training_row_is_refused():
     ("rule", "reason"),
     [
         ("offical", "did you mean 'official'"),
-        ({"kfold": 1}, "kfold must be a whole number of at least 2, got 1"),
+        ({"kfold": 1}, "kfold needs a whole number of at least 2, got 1"),
         ({"kfold": 2.5}, "whole number"),
         ({"kfold": True}, "whole number"),
         ({"kfold": float("inf")}, "whole number"),
@@ -219,7 +219,7 @@ def test_nested_subsets_lie_in_one_another_with_classes_in_proportion(counts, sh
 
 def test_a_training_size_beyond_the_rows_is_refused():
     data = data_of([0, 1] * 20)
-    with pytest.raises(UserError, match="max_train 33, but there are 32 rows to train on"):
+    with pytest.raises(UserError, match="max_train 33 exceeds the 32 training rows"):
         split_at({"holdout": 0.2}, data, max_train=("nested", 33))
 
 

@@ -114,30 +114,30 @@ def test_weights_of_rows_are_left_out_if_asked(tmp_path: Path, rows: tuple, weig
         ("\n\n", "the file is empty"),
         ("age,kind\n", "the file has no rows"),
         ("age,king\n1,a\n", "no target column 'kind'; did you mean 'king'?"),
-        ("kind\na\nb\n", "no column beside the target"),
+        ("kind\na\nb\n", "no feature column besides the target"),
         ("age,size,kind\n1,2,a\n3,,b\n", "data row 2, column 'size': value missing"),
         ("age,size,kind\n1,2,a\n3,NaN,b\n", "data row 2, column 'size': value missing"),
         ("age,size,kind\n1,?,a\n3,1,b\n", "data row 1, column 'size': value missing"),
         ("age,size,kind\n1,2,a\n3,4,\n", "data row 2, column 'kind': value missing"),
-        ("age,size,kind\n1,2,a\n3,4\n", "a row does not have 3 fields (data row 2 has 2)"),
-        ("age,kind\n1,a\ntwo,b\n", "data row 2, column 'age': text 'two'"),
+        ("age,size,kind\n1,2,a\n3,4\n", "data row 2 has 2 fields, not 3"),
+        ("age,kind\n1,a\ntwo,b\n", "data row 2, column 'age': 'two'"),
         ("age,kind\n1,a\ninf,b\n", "data row 2, column 'age': infinite value 'inf'"),
         ("age,kind\n1,a\n-Infinity,b\n", "data row 2, column 'age': infinite value"),
         ("age,kind\n1,a\n1e999,b\n", "data row 2, column 'age': infinite value"),
         ("age,kind\n1,a\n2,a\n", "only the class a"),
-        ("age,kind\n1,a\n2,b,c\n", "a row does not have 2 fields"),
-        ("age,kind\n1,a,9\n2,b,9\n", "a row does not have 2 fields (data row 1 has 3)"),
+        ("age,kind\n1,a\n2,b,c\n", "data row 2 has 3 fields, not 2"),
+        ("age,kind\n1,a,9\n2,b,9\n", "data row 1 has 3 fields, not 2"),
         ("age,age,kind\n1,2,a\n3,4,b\n", "two columns are named 'age'"),
         ("age,,kind\n1,2,a\n3,4,b\n", "column 2 has no name"),
         (
             ",age,kind\n0,2,a\n1,4,b\n",
-            "column 1 has no name in the first line; to leave it out, say",
+            "column 1 has no name; to leave it out, write",
         ),
         (
             "5.1,3.5,1\n4.9,3.0,0\n",
-            "must hold the names of the columns, or say header: false",
+            "only numbers; if it does not name the columns, write header: false",
         ),
-        (b"age,kind\n1,caf\xe9\n2,b\n", "not utf-8 text (byte 14); state its encoding"),
+        (b"age,kind\n1,caf\xe9\n2,b\n", "not utf-8 text (byte 14); for another encoding, write"),
         (b"\x00\x01\x02\xff\xfe", "binary data of an unknown format"),
     ],
     ids=lambda value: None,
@@ -153,9 +153,9 @@ def test_bad_csv_is_one_line_that_says_where(tmp_path: Path, text: str | bytes, 
         (ARFF.replace("@data", ""), "not an ARFF file"),
         (ARFF.split("@data")[0] + "@data\n", "the file has no rows"),
         (ARFF.replace("1, 2.5", "1, ?"), "data row 1, column 'the size': value missing"),
-        (ARFF.replace("2, 3.5", "two, 3.5"), "data row 2, column 'age': text 'two'"),
-        (ARFF.split("@data")[0] + "@data\n{0 1, 9 cat}\n", "data row 1: there is no attribute 9"),
-        (ARFF.split("@data")[0] + "@data\n{0 1, 2 cat\n", "data row 1: does not end in '}'"),
+        (ARFF.replace("2, 3.5", "two, 3.5"), "data row 2, column 'age': 'two'"),
+        (ARFF.split("@data")[0] + "@data\n{0 1, 9 cat}\n", "data row 1: no attribute 9"),
+        (ARFF.split("@data")[0] + "@data\n{0 1, 2 cat\n", "data row 1: the closing '}' is missing"),
         (
             ARFF.replace("2, 3.5, 'big dog'", "2, 3.5, 'big dog', {5}"),
             "data row 2 has the weight 5; ",
@@ -169,15 +169,15 @@ def test_bad_arff_is_one_line_that_says_where(tmp_path: Path, text: str, reason:
 
 def test_a_missing_file_and_a_folder_are_one_line(tmp_path: Path):
     for path in (tmp_path / "none.csv", tmp_path):
-        with pytest.raises(UserError, match=r"No such file|Is a directory"):
+        with pytest.raises(UserError, match=r"No such file|is a folder"):
             load_dataset(DatasetRef(path.stem, str(path), "kind"), store=tmp_path)
-        with pytest.raises(UserError, match=r"No such file|Is a directory"):
+        with pytest.raises(UserError, match=r"No such file|is a folder"):
             dataset_hash(DatasetRef(path.stem, str(path), "kind"), store=tmp_path)
 
 
 def test_constant_columns_are_allowed_and_reported(tmp_path: Path):
     data = load(tmp_path, "a,b,kind\n1,7,x\n2,7,y\n")
-    assert data.warnings == ("constant columns (without information): 'b'",)
+    assert data.warnings == ("constant columns: 'b'",)
 
 
 def test_equal_rows_with_different_labels_are_reported(tmp_path: Path):

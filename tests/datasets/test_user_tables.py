@@ -94,7 +94,7 @@ def test_arrays_in_a_file_of_numpy(tmp_path: Path):
     assert data.y.tolist() == KIND
     np.savez(tmp_path / "own.npz", X=np.array(X), y=np.array(KIND, dtype=object))
     line = refusal(tmp_path, "own.npz", None, target=None)
-    assert line.endswith("holds arrays of Python objects; save numbers, and text by y.astype(str)")
+    assert line.endswith("contains Python objects; save numbers, and labels by y.astype(str)")
 
 
 def test_a_parquet_file_says_itself_what_is_a_category(tmp_path: Path):
@@ -146,7 +146,7 @@ def test_the_order_of_categories_can_be_stated(tmp_path: Path):
     data = load(tmp_path, "my.csv", MIXED, [{"impute": "mean"}, "ordinal"], **keys)
     assert data.X[:, 1].tolist() == [0, 2, 0, 1]
     keys["categorical"] = [{"colour": ["red", "green"]}]
-    assert "data row 2, column 'colour': 'blue' is none of red, green" in refusal(
+    assert "data row 2, column 'colour': 'blue' is not one of red, green" in refusal(
         tmp_path, "my.csv", MIXED, **keys
     )
 
@@ -161,9 +161,17 @@ def test_a_category_that_the_training_rows_lack_is_no_error():
 @pytest.mark.parametrize(
     ("steps", "keys", "reason"),
     [
-        (["one_hot"], {}, "data row 2, column 'age': value missing; fill it by a step such as"),
-        ([], {"drop": ["id", "age"]}, "column 'colour' holds categories: one_hot or ordinal must"),
-        (["standard", "one_hot"], {"drop": ["id", "age"]}, "must be the first step"),
+        (
+            ["one_hot"],
+            {},
+            "data row 2, column 'age': value missing; add a preprocessing step such as",
+        ),
+        ([], {"drop": ["id", "age"]}, "column 'colour' contains categories; the first"),
+        (
+            ["standard", "one_hot"],
+            {"drop": ["id", "age"]},
+            "except for imputation, must be one_hot or ordinal",
+        ),
     ],
 )
 def test_gaps_and_categories_that_no_step_treats_are_refused(tmp_path: Path, steps, keys, reason):
@@ -173,12 +181,15 @@ def test_gaps_and_categories_that_no_step_treats_are_refused(tmp_path: Path, ste
 
 def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
     line = refusal(tmp_path, "my.csv", MIXED, drop="id")
-    assert "data row 1, column 'colour': text 'red' where a number is needed" in line
-    advice = "say categorical: auto (--set 'datasets[0].categorical=auto')"
-    assert f"; if it holds categories, {advice}; to leave it out, say drop: [id, colour]" in line
+    assert "data row 1, column 'colour': 'red' is not a number" in line
+    advice = "write categorical: auto (--set 'datasets[0].categorical=auto')"
+    assert (
+        f"; if the column contains categories, {advice}; to leave it out, write drop: [id, colour]"
+        in line
+    )
     line = refusal(tmp_path, "my.csv", CSV.replace(",", ";").replace(".", ","))
-    advice = "if ',' is the decimal mark, say decimal: , (--set 'datasets[0].decimal=,')"
-    assert line.endswith(f"text '2,5' where a number is needed; {advice}")
+    advice = "if ',' is the decimal mark, write decimal: , (--set 'datasets[0].decimal=,')"
+    assert line.endswith(f"'2,5' is not a number; {advice}")
 
 
 @pytest.mark.parametrize(
@@ -220,16 +231,18 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, path: str):
 def test_a_continuous_target_is_called_one(tmp_path: Path):
     rows = [f"{i},{i * 0.37}" for i in range(40)]
     line = refusal(tmp_path, "my.csv", "a,kind\n" + "\n".join(rows))
-    assert "holds 40 distinct numbers such as" in line
+    assert "has 40 distinct numbers such as" in line
     assert "it is continuous, and classes are needed" in line
     whole = load(tmp_path, "my.csv", "a,kind\n" + "\n".join(f"{i},{i}" for i in range(40)))
-    assert "is it continuous, or a number of the row?" in whole.warnings[0]
+    assert "is it continuous, or a row number?" in whole.warnings[0]
 
 
 def test_numbers_and_words_as_classes_are_reported(tmp_path: Path):
     data = load(tmp_path, "my.csv", "a,kind\n1,1\n2,2\n3,two\n")
     assert data.y.tolist() == ["1", "2", "two"]
-    assert data.warnings == ("the target holds numbers and words, all taken as words: 1, two",)
+    assert data.warnings == (
+        "the target has numbers such as 1 and words such as two; all are read as words",
+    )
 
 
 ROWS = "".join(f"{k}.5,{'xy'[k % 2]}\n" for k in range(20))
@@ -240,17 +253,17 @@ ROWS = "".join(f"{k}.5,{'xy'[k % 2]}\n" for k in range(20))
     [
         (
             "a;kind\n" + ROWS.replace(",", ";").replace(".", ","),
-            "say decimal: , (--set 'datasets[0].decimal=,')",
+            "write decimal: , (--set 'datasets[0].decimal=,')",
         ),
-        ("a,kind\n-,x\n" + ROWS, "numbers and '-', all taken as categories; leave a cell empty"),
+        ("a,kind\n-,x\n" + ROWS, "numbers and '-', all read as categories; leave the cells"),
         (
             "a,kind\n" + ROWS.replace(".5", " May"),
-            "20 rows, such as '0 May'; to leave it out, say drop: [a]",
+            "20 rows, such as '0 May'; to leave it out, write drop: [a]",
         ),
-        ("8.5,kind\n" + ROWS, "names a column '8.5', which is a number: if it holds data"),
+        ("8.5,kind\n" + ROWS, "contains '8.5'; if it is a data row"),
         (
             "id,kind\n" + ROWS.replace(".5", ""),
-            "'id' numbers the rows; to leave it out, say",
+            "'id' contains row numbers; to leave it out, write",
         ),
     ],
 )
@@ -262,12 +275,12 @@ def test_what_is_read_but_hardly_meant_is_reported(tmp_path: Path, content: str,
 @pytest.mark.parametrize(
     ("cells", "decimal", "hint"),
     [
-        (["1.234,5", "1.234"], ",", "say thousands: ."),
-        (["1.234", "2.345"], ",", "say thousands: ."),
-        (["1.5", "2.25"], ",", "say decimal: ."),
-        (["1,234.5", "1,234,567"], ".", "say thousands: ,"),
-        (["1_000", "2_000"], ".", "say thousands: _"),
-        (["12 000", "2"], ".", 'say thousands: " "'),
+        (["1.234,5", "1.234"], ",", "write thousands: ."),
+        (["1.234", "2.345"], ",", "write thousands: ."),
+        (["1.5", "2.25"], ",", "write decimal: ."),
+        (["1,234.5", "1,234,567"], ".", "write thousands: ,"),
+        (["1_000", "2_000"], ".", "write thousands: _"),
+        (["12 000", "2"], ".", 'write thousands: " "'),
         (["1-2", "3-4"], ".", ""),
     ],
 )
@@ -282,33 +295,33 @@ def test_categories_that_look_like_numbers_with_marks_get_the_hint(tmp_path, cel
 
 def test_a_first_row_of_data_is_no_pair_of_equal_names(tmp_path: Path):
     line = refusal(tmp_path, "my.csv", "1,1,x\n2,3,y\n", target=-1)
-    assert line.endswith("are named '1'; say header: false if the first line holds data")
+    assert line.endswith("write header: false (--set 'datasets[0].header=false')")
 
 
 def test_columns_that_are_not_there_are_named(tmp_path: Path):
     assert "no column 'ages'; did you mean 'age'?" in refusal(tmp_path, "a.csv", CSV, drop="ages")
     line = refusal(tmp_path, "a.csv", CSV, target=4)
-    assert "no target column 4; they are numbered from 1 to 3" in line
+    assert "no target column 4; the columns are numbered from 1 to 3" in line
     assert "no categorical column 'x'" in refusal(tmp_path, "a.csv", CSV, categorical="x")
 
 
 @pytest.mark.parametrize("key", ["target", "drop", "index", "groups", "time"])
 def test_a_feature_that_another_key_leaves_out_is_refused(tmp_path: Path, key: str):
     keys = {"target": "kind", key: "age", "features": ["size", "age"]}
-    assert "column 'age' is in features, and is" in refusal(tmp_path, "a.csv", CSV, **keys)
+    assert "column 'age' cannot be in features" in refusal(tmp_path, "a.csv", CSV, **keys)
 
 
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        ({"path": "a.csv"}, "needs a target"),
-        ({"path": "a.csv", "openml": 31, "target": "y"}, "path and openml exclude each other"),
-        ({"drop": ["a"]}, "drop describes a table"),
+        ({"path": "a.csv"}, "target is missing"),
+        ({"path": "a.csv", "openml": 31, "target": "y"}, "give only one of path and openml"),
+        ({"drop": ["a"]}, "drop needs a table"),
         ({"openml": 0}, "greater than or equal to 1"),
-        ({"path": "a.csv", "target": "y", "encoding": "utf-9"}, "no encoding 'utf-9'"),
-        ({"path": "a.csv", "target": "y", "encoding": "rot13"}, "no encoding 'rot13'"),
+        ({"path": "a.csv", "target": "y", "encoding": "utf-9"}, "unknown encoding 'utf-9'"),
+        ({"path": "a.csv", "target": "y", "encoding": "rot13"}, "unknown encoding 'rot13'"),
         ({"path": "a.csv", "target": "y", "separator": "ab"}, "at most 1 character"),
-        ({"path": "a.csv", "target": "y", "drop": [True]}, "a column is a name or a number"),
+        ({"path": "a.csv", "target": "y", "drop": [True]}, "a column is a whole number or a name"),
         ({"path": "a.csv", "target": "y", "categorical": [{"a": 1}]}, "values in order"),
     ],
 )
@@ -367,7 +380,7 @@ def test_a_name_of_scikit_learn_is_a_data_set(store: Path):
     assert data.classes.tolist() == ["setosa", "versicolor", "virginica"]
     wrong = {
         "irsi": "did you mean 'iris'",
-        "linnerud": "needs X of shape",
+        "linnerud": "X and y have shapes",
         "files": "no labelled table",
     }
     for name, reason in wrong.items():

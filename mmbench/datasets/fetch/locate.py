@@ -57,11 +57,11 @@ def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str 
     ]
     for name, found, stated in comparisons:
         if found != stated:
-            return f"{name}: {found}, the card says {stated}"
+            return f"{name}: {found}, but the card states {stated}"
     if known := expected.known_rows:
         rows = slice(known.first, known.last)
         if Parsed(data.X[rows], data.y[rows]).content_hash() != known.content:
-            return f"rows {known.first + 1} to {known.last} hold other values than the card states"
+            return f"rows {known.first + 1} to {known.last} have other values than the card states"
     if content and expected.content and (found := data.content_hash()) != expected.content:
         return f"same shape and class counts, but other values, row order or splits ({found})"
     return None
@@ -96,7 +96,7 @@ class SourceFiles:
         try:
             data = self._parse()
         except ValueError as error:
-            raise UserError(f"{where}: {error}; move the file away and fetch again") from error
+            raise UserError(f"{where}: {error}; remove it and run 'mmbench data fetch'") from error
         content = every_value or self.source.kind != "files"
         if problem := disagreement(data, self.expected, content):
             raise UserError(f"data set {self.card.name!r}: {where}: {problem}")
@@ -249,7 +249,7 @@ class Search:
             return None
         with self._noting_failure(f"{path}: "):
             if self.card.expected(source).content not in (None, packed_hash(path)):
-                raise ValueError("holds other data than the card states")
+                raise ValueError("contains other data than the card states")
             return SourceFiles(self.card, source, (path,))
 
     def _intact(self, source: Source, folder: Path) -> SourceFiles | None:
@@ -276,8 +276,7 @@ class Search:
                         break
                 else:
                     return None
-            names = (file.path for file in source.files)
-            paths = tuple(map(self.places.admit, arrived, names))
+            paths = tuple(map(self.places.admit, arrived, (file.path for file in source.files)))
         return SourceFiles(self.card, source, paths)
 
     def _fetch_arrays(self, source: Source) -> SourceFiles | None:
@@ -287,8 +286,7 @@ class Search:
             if problem := disagreement(data, self.card.expected(source)):
                 raise SourceError(f"{source.label} differs from its card: {problem}")
             write_packed(scratch / "packed.npz", data)
-            name = source.packed_name(self.card.name)
-            path = self.places.admit(scratch / "packed.npz", name)
+            path = self.places.admit(scratch / "packed.npz", source.packed_name(self.card.name))
             return SourceFiles(self.card, source, (path,))
 
     @contextmanager
@@ -319,5 +317,5 @@ def _check_hash(path: Path, file: CardFile, name: str) -> None:
         found = hashlib.file_digest(content, "sha256").hexdigest()
     if found not in file.sha256:
         page = " (an HTML page)" if looks_like_html(path) else ""
-        wrong = f"wrong SHA-256 {found[:12]}..., not {file.sha256[0][:12]}..."
+        wrong = f"wrong SHA-256 {found[:12]}..., expected {file.sha256[0][:12]}..."
         raise SourceError(f"{name}: {wrong}{page}")

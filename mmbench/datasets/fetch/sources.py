@@ -94,7 +94,7 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
         path = folder / f"{k}-{Path(unquote(urlsplit(url).path)).name or 'file'}"
         download(url, path, progress, most)
         if looks_like_html(path):
-            raise SourceError(f"{url}: answered with an HTML page instead of the file")
+            raise SourceError(f"{url}: returned an HTML page instead of the file")
         paths.append(path)
     name = source.urls[0] if source.urls else source.label
     with converted(name, ValueError, to=SourceError):
@@ -137,7 +137,7 @@ def _within_limit(url: str, stop: threading.Event, function: Callable[[], Any]) 
     finally:
         stop.set()
     if not outcome.done():
-        raise NoAnswer(f"{url}: not complete within {limit:g} s ({WHOLE} raises this limit)")
+        raise NoAnswer(f"{url}: not complete within {limit:g} s; {WHOLE} sets this limit")
     return outcome.result()
 
 
@@ -168,7 +168,7 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
             with tqdm(total=total, unit="B", unit_scale=True, disable=not progress) as bar:
                 for chunk in answer.iter_content(CHUNK):
                     if max(file.tell() + len(chunk), total or 0) > most:
-                        raise SourceError(f"{url}: more than the {most} bytes that were expected")
+                        raise SourceError(f"{url}: larger than the limit of {most} bytes")
                     if stop.is_set():
                         return
                     file.write(chunk)
@@ -177,7 +177,7 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
         if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error):
             raise NoAnswer(f"{url}: no answer within {silence:g} s") from error
         if isinstance(error, ConnectionError | ChunkedEncodingError):
-            raise NoAnswer(f"{url}: the server cannot be reached or broke off") from error
+            raise NoAnswer(f"{url}: the server cannot be reached or closed the connection") from error
         raise SourceError(f"{url}: {str(error) or type(error).__name__}") from error
 
 
@@ -212,7 +212,7 @@ def download_arff(
         with path.open("rb") as file:
             md5 = hashlib.file_digest(file, "md5").hexdigest()
         if facts.md5 not in (None, md5):
-            raise SourceError(f"{facts.url}: its MD5 is not the one that OpenML states")
+            raise SourceError(f"{facts.url}: the MD5 differs from the MD5 stated by OpenML")
     except SourceError as error:
         raise type(error)(f"OpenML data set {data_id}: {error}") from error
     return path, facts
@@ -237,7 +237,7 @@ def _describe(data_id: int, path: Path) -> Description:
     if location is None:
         raise SourceError(NO_DESCRIPTION)
     if not target or "," in target:
-        raise SourceError(f"it has no single target column ({target})")
+        raise SourceError(f"the target must be a single column, got {target!r}")
     stated = [*texts("row_id_attribute"), *texts("ignore_attribute")]
     names = dict.fromkeys(name.strip() for text in stated for name in text.split(","))
     return Description(location, md5, target, tuple(filter(None, names)))
@@ -299,7 +299,7 @@ def bounded_urlopen(most: int, stop: threading.Event) -> Iterator[None]:
                 block = read(min(amount, CHUNK) if amount >= 0 else most + 1)
                 size += len(block)
                 if size > most:
-                    raise OSError(f"{request.full_url}: more than the {most} bytes expected")
+                    raise OSError(f"{request.full_url}: larger than the limit of {most} bytes")
                 if stop.is_set():
                     raise OSError("time limit")
                 return block

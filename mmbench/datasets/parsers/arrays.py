@@ -22,7 +22,7 @@ def _reading(path: Path, fault: str) -> Iterator[None]:
     except Exception as error:  # a damaged file may raise any exception
         fault += f" ({(str(error) or type(error).__name__).splitlines()[0]})"
         if "Object arrays" in str(error):
-            fault = "holds arrays of Python objects; save numbers, and text by y.astype(str)"
+            fault = "contains Python objects; save numbers, and labels by y.astype(str)"
         raise ValueError(f"{path.name}: {fault}") from error
 
 
@@ -31,7 +31,7 @@ def read_npz(path: Path, names: Sequence[str] = ()) -> dict[str, NDArray]:
     with _reading(path, "not a readable .npz file"), np.load(path, allow_pickle=False) as arrays:
         found = {name: arrays[name] for name in names or arrays.files}
     if other := [name for name, array in found.items() if not isinstance(array, np.ndarray)]:
-        raise ValueError(f"{path.name}: {other[0]!r} is no array of numpy")
+        raise ValueError(f"{path.name}: {other[0]!r} is not a NumPy array")
     return found
 
 
@@ -73,7 +73,7 @@ def packed(paths: Sequence[Path]) -> Parsed:
     splits = tuple((arrays[f"train_{k}"], arrays[f"test_{k}"]) for k in numbers)
     data = Parsed(arrays["X"], arrays["y"], official, splits)
     if data.content_hash() != str(arrays["content"]):
-        raise ValueError(f"{paths[0].name}: damaged (its content hash does not agree)")
+        raise ValueError(f"{paths[0].name}: damaged (the content hash differs)")
     return data
 
 
@@ -95,8 +95,7 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
     data = read_bytes(path)
     if len(data) < 4 or data[:3] != bytes([0, 0, UINT8]):
         raise ValueError(f"{path.name}: not an IDX file of bytes")
-    n_dims = data[3]
-    header = 4 + 4 * n_dims
+    header = 4 + 4 * data[3]  # data[3] is the number of dimensions
     sizes = tuple(int(size) for size in np.frombuffer(data[4:header], dtype=">i4"))
     if len(data) - header != np.prod(sizes):
         raise ValueError(f"{path.name}: cut short")

@@ -54,7 +54,7 @@ def column_name(column: Column, names: Sequence[str], what: str = "column") -> s
             raise ValueError(f"no {what} {column!r}{did_you_mean(column, names)}")
         return column
     if not 1 <= abs(column) <= len(names):
-        raise ValueError(f"no {what} {column}; they are numbered from 1 to {len(names)}")
+        raise ValueError(f"no {what} {column}; the columns are numbered from 1 to {len(names)}")
     return names[column - (column > 0)]
 
 
@@ -73,13 +73,11 @@ def existing(columns: Sequence[Column], names: Sequence[str]) -> set[str]:
 def check_width(n_columns: int, most: int) -> None:
     """Raise ValueError if a table has more than `most` columns; called before the table is read."""
     if n_columns > most:
-        raise ValueError(
-            f"{n_columns} columns, and at most {most} are read; "
-            f"{say('max_columns', n_columns)} to read them all"
-        )
+        option = setting("max_columns", n_columns)
+        raise ValueError(f"{n_columns} columns, and at most {most} are read; {option}")
 
 
-def say(key: str, value: object) -> str:
+def setting(key: str, value: object) -> str:
     """Return the advice to set a key of a user's table, in a file or on the command line."""
     if isinstance(value, list | tuple):
         words = [
@@ -87,7 +85,7 @@ def say(key: str, value: object) -> str:
             for v in value
         ]
         value = f"[{', '.join(words)}]"
-    return f"say {key}: {value} (--set {shlex.quote(f'datasets[0].{key}={value}')})"
+    return f"write {key}: {value} (--set {shlex.quote(f'datasets[0].{key}={value}')})"
 
 
 def check_names(names: list[str], droppable: bool = False) -> None:
@@ -97,13 +95,12 @@ def check_names(names: list[str], droppable: bool = False) -> None:
     """
     if "" in names:
         number = names.index("") + 1
-        key = say("index", 1) if number == 1 else say("drop", [number])
-        hint = f"to leave it out, {key}"
-        raise ValueError(f"column {number} has no name in the first line; {hint}")
+        option = setting("index", 1) if number == 1 else setting("drop", [number])
+        raise ValueError(f"column {number} has no name; to leave it out, {option}")
     refuse_equal_names(names, droppable)
     if len(names) > 1 and all(map(is_number, names)):
-        hint = "it must hold the names of the columns, or say header: false"
-        raise ValueError(f"the first line holds numbers; {hint}")
+        hint = f"if it does not name the columns, {setting('header', 'false')}"
+        raise ValueError(f"the first line holds only numbers; {hint}")
 
 
 def refuse_equal_names(names: Sequence[str], droppable: bool = False) -> None:
@@ -111,8 +108,9 @@ def refuse_equal_names(names: Sequence[str], droppable: bool = False) -> None:
     for name, count in Counter(names).most_common(1):
         if count > 1:
             second = names.index(name, names.index(name) + 1) + 1
-            hint = f"; to leave the second out, {say('drop', [second])}" if droppable else ""
-            hint = "; say header: false if the first line holds data" if is_number(name) else hint
+            hint = f"; to leave out the second, {setting('drop', [second])}" if droppable else ""
+            if is_number(name):
+                hint = f"; if the first line is a data row, {setting('header', 'false')}"
             raise ValueError(f"two columns are named {name!r}{hint}")
 
 
@@ -124,7 +122,9 @@ def parse_rows(
 
     if not text.strip():
         raise ValueError("the file has no rows")
-    _check_fields(text, len(names), more["sep"])
+    for row, count in enumerate(field_counts(text, more["sep"]), 1):
+        if count != len(names):  # pandas would fill short rows
+            raise ValueError(wrong_fields(len(names), row, count))
     try:
         frame = pd.read_csv(
             io.StringIO(text),
@@ -140,7 +140,7 @@ def parse_rows(
         )
     except pd.errors.ParserError as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
-        raise ValueError(f"the rows cannot be cut into fields ({reason})") from error
+        raise ValueError(f"the rows cannot be split into fields ({reason})") from error
     words = [n for n, kind in frame.dtypes.items() if pd.api.types.is_string_dtype(kind)]
     for name in words:  # pandas keeps trailing blanks of words
         cells = frame[name].map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
@@ -148,16 +148,9 @@ def parse_rows(
     return frame
 
 
-def _check_fields(text: str, wanted: int, separator: str) -> None:
-    """Raise ValueError if a row does not have `wanted` fields; pandas would fill short rows."""
-    for row, count in enumerate(field_counts(text, separator), 1):
-        if count != wanted:
-            raise ValueError(wrong_fields(wanted, row, count))
-
-
 def wrong_fields(wanted: int, row: int, count: int) -> str:
     """Return the message about a row with another number of fields."""
-    return f"a row does not have {wanted} fields (data row {row} has {count})"
+    return f"data row {row} has {count} fields, not {wanted}"
 
 
 def field_counts(text: str, separator: str) -> Iterator[int]:
@@ -208,7 +201,7 @@ def read_arff(
     Values of attributes that are not numeric are read as text. An unquoted ``?`` and the words in
     `missing` denote missing values. Weights of rows are an error, or ignored.
     """
-    from pandas.api.types import is_numeric_dtype
+    import pandas as pd
 
     lines = [line.strip() for line in text.splitlines()]
     end = next((k for k, line in enumerate(lines) if re.match(r"@data\b", line, re.I)), 0)
@@ -226,17 +219,21 @@ def read_arff(
         if "{" in line and (match := ROW_WEIGHT.search(line)):
             lines[k] = line[: match.start()]
             if row_weights == "error":
-                hint = f"to count each row once, {say('row_weights', 'ignore')}"
+                hint = f"to ignore weights, {setting('row_weights', 'ignore')}"
                 raise ValueError(f"data row {k + 1} has the weight {match[1]}; {hint}")
     nominal = {a.name: a.values for a in attributes if a.values is not None}
     if NOT_PLAIN.search(body := "\n".join(lines)):
-        rows = [_arff_row(line, k, attributes, missing) for k, line in enumerate(lines, 1)]
-        frame = _arff_frame(rows, attributes)
+        if len(lines) * len(names) > MOST_CELLS:
+            size = f"{len(lines)} rows of {len(names)} values do not fit in memory"
+            raise ValueError(f"{size}; save the table as a sparse svmlight file")
+        omitted = [(*(a.values or ()), "0")[0] for a in attributes]
+        rows = [_arff_row(line, k, omitted, missing) for k, line in enumerate(lines, 1)]
+        frame = pd.DataFrame(rows, columns=names, dtype=object)
     else:
         text_columns = [a.name for a in attributes if not a.is_number]
         frame = parse_rows(body, names, text_columns, ["?", *missing], sep=",")
     for a in attributes:
-        if a.is_number and not is_numeric_dtype(frame[a.name]):
+        if a.is_number and not pd.api.types.is_numeric_dtype(frame[a.name]):
             frame[a.name] = _arff_numbers(frame[a.name])
     return frame, nominal
 
@@ -249,11 +246,11 @@ def _attribute(line: str) -> Attribute:
     if kind.startswith("{"):
         values, rest = _tokens(kind, 1)
         if not rest.startswith("}"):
-            raise ValueError(f"attribute {name!r}: its values do not end in '}}'")
+            raise ValueError(f"attribute {name!r}: the closing '}}' is missing")
         return Attribute(name, tuple(value for value, _ in values), False)
     word = re.split(r"[\s%]", kind, maxsplit=1)[0].lower()
     if name and word not in (*ARFF_NUMBERS, *ARFF_TEXT):
-        raise ValueError(f"attribute {name!r}: type {word!r} is not read")
+        raise ValueError(f"attribute {name!r} has the unknown type {word!r}")
     return Attribute(name, None, word in ARFF_NUMBERS)
 
 
@@ -276,13 +273,16 @@ def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], str]:
 
 
 def _arff_row(
-    line: str, number: int, attributes: list[Attribute], missing: Sequence[str]
-) -> dict[int, str | None]:
-    """Return the values of one row by column number; a missing value is None."""
+    line: str, number: int, omitted: list[str], missing: Sequence[str]
+) -> list[str | None]:
+    """Return the values of one row, None if missing.
+
+    `omitted` contains the value of each attribute in sparse rows that omit the attribute.
+    """
     sparse = line.startswith("{")
     tokens, rest = _tokens(line, int(sparse))
     if sparse and not rest.startswith("}"):
-        raise ValueError(f"data row {number}: does not end in '}}'")
+        raise ValueError(f"data row {number}: the closing '}}' is missing")
     rest = rest[sparse:].strip()
     if rest and not rest.startswith("%"):
         raise ValueError(f"data row {number}: {rest[:20]!r} cannot be read")
@@ -291,33 +291,18 @@ def _arff_row(
         for value, quoted in tokens
     ]
     if not sparse:
-        if len(tokens) != len(attributes):
-            raise ValueError(wrong_fields(len(attributes), number, len(tokens)))
-        return dict(enumerate(values))
+        if len(tokens) != len(omitted):
+            raise ValueError(wrong_fields(len(omitted), number, len(tokens)))
+        return values
     indices = [value for value, _ in tokens[::2]]
     if len(tokens) % 2 or not all(re.fullmatch("[0-9]+", index) for index in indices):
-        raise ValueError(f"data row {number}: is not {{index value, ...}}")
+        raise ValueError(f"data row {number}: a sparse row is {{number value, ...}}")
     row = dict(zip(map(int, indices), values[1::2], strict=True))
     if len(row) < len(indices):
-        raise ValueError(f"data row {number}: names an attribute twice")
-    if row and max(row) >= len(attributes):
-        raise ValueError(f"data row {number}: there is no attribute {max(row)}, counted from 0")
-    return row
-
-
-def _arff_frame(rows: list[dict[int, str | None]], attributes: list[Attribute]) -> pd.DataFrame:
-    """Return the rows as a data frame; an omitted value is 0, or the first declared value."""
-    import pandas as pd
-
-    if len(rows) * len(attributes) > MOST_CELLS:
-        size = f"{len(rows)} rows of {len(attributes)} values"
-        raise ValueError(f"{size} do not fit in memory; a svmlight file is read as sparse")
-    omitted = {name: (*(values or ()), "0")[0] for name, values, _ in attributes}
-    columns = {name: np.full(len(rows), value, object) for name, value in omitted.items()}
-    for i, row in enumerate(rows):
-        for j, value in row.items():
-            columns[attributes[j].name][i] = value
-    return pd.DataFrame(columns)
+        raise ValueError(f"data row {number}: an attribute has two values")
+    if row and max(row) >= len(omitted):
+        raise ValueError(f"data row {number}: no attribute {max(row)}, counted from 0")
+    return [row.get(k, value) for k, value in enumerate(omitted)]
 
 
 def _arff_numbers(column: pd.Series) -> pd.Series:
@@ -326,9 +311,8 @@ def _arff_numbers(column: pd.Series) -> pd.Series:
 
     for row, cell in enumerate(column):
         if isinstance(cell, str) and not is_number(cell):
-            needed = f"text {cell!r} where a number is needed"
-            hint = f"if it marks a missing value, {say('missing', [cell])}"
-            raise ValueError(f"{cell_name(row, column.name)}: {needed}; {hint}")
+            hint = f"if it marks a missing value, {setting('missing', [cell])}"
+            raise ValueError(f"{cell_name(row, column.name)}: {cell!r} is not a number; {hint}")
     return pd.to_numeric(column)
 
 

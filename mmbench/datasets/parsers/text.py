@@ -82,7 +82,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     with converted(problem, *faults, to=ValueError), opened(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise TooLarge(f"{path.name}: {size} bytes that unpack to more than {most}", 4 * most)
+        raise TooLarge(f"{path.name}: unpacks to more than {most} bytes", 4 * most)
     return content
 
 
@@ -130,11 +130,8 @@ def in_parts(parts: Sequence[tuple[NDArray, NDArray]], decimals: int | None = No
     return Parsed(X, y.astype(np.int64), consecutive([len(values) for values, _ in parts]))
 
 
-MISSING = "?"
-
-
 def delimited(paths: Sequence[Path], *, fields: int, label: int = -1, **options: Any) -> Parsed:
-    """Parse lines of fields separated by commas or blanks.
+    """Parse lines of fields separated by commas or blanks; ``?`` denotes a missing value.
 
     Parameters
     ----------
@@ -151,7 +148,7 @@ def delimited(paths: Sequence[Path], *, fields: int, label: int = -1, **options:
     import pandas as pd
 
     parts = [pd.DataFrame(_delimited_rows(path, fields)) for path in paths]
-    return in_columns([part.mask(part == MISSING) for part in parts], label % fields, **options)
+    return in_columns([part.mask(part == "?") for part in parts], label % fields, **options)
 
 
 def _delimited_rows(path: Path, fields: int) -> list[list[str]]:
@@ -219,7 +216,7 @@ def in_columns(
     if not isinstance(missing, str):
         X = np.where(np.isnan(X), float(missing), X)
     if np.isnan(X).any():
-        raise ValueError("missing values")
+        raise ValueError("contains missing values")
     labels = {str(old): str(new) for old, new in (relabel or {}).items()}
     y = to_labels(labels.get(str(cell), labels.get("*", str(cell))) for cell in frame[label])
     sizes = [len(part) for part in parts] if n_train is None else [n_train, len(y) - n_train]
@@ -262,5 +259,5 @@ def read_svmlight(content: bytes, **options: Any) -> tuple[Any, NDArray, NDArray
     with converted("not in svmlight's format", ValueError, OverflowError, to=ValueError):
         X, y, queries = load_svmlight_file(io.BytesIO(content), query_id=True, **options)
     if len(queries) not in (0, len(y)):
-        raise ValueError(f"{len(queries)} of {len(y)} rows have a qid")
+        raise ValueError(f"only {len(queries)} of {len(y)} rows have a qid")
     return X, y, queries

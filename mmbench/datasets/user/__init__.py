@@ -83,9 +83,7 @@ def _table(ref: DatasetRef, places: Places) -> Table | SparseTable:
         return sklearn_table(name, places, _options(ref).max_megabytes * 2**20)
     path, default, ignored = _file(ref, places)
     table = read_file(path, _options(ref), default if ref.target is None else ref.target)
-    if isinstance(table, Table):
-        table = table._replace(ignored=(*table.ignored, *ignored))
-    return table
+    return table._replace(ignored=(*table.ignored, *ignored))
 
 
 def _file(ref: DatasetRef, places: Places) -> tuple[Path, str | None, tuple[str, ...]]:

@@ -23,7 +23,7 @@ from mmbench.datasets.parsers.frames import (
     cell_name,
     check_width,
     column_name,
-    say,
+    setting,
 )
 from mmbench.datasets.parsers.text import is_number, to_labels
 from mmbench.datasets.preprocess import check_steps
@@ -94,25 +94,22 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     y, more = _labels(frame[label])
     for row in np.flatnonzero(frame[label].astype(str) == label) if options.header else ():
         if all(str(frame[name].iloc[row]) == name for name in chosen):
-            raise ValueError(f"data row {row + 1}: the names of the columns stand there again")
+            raise ValueError(f"data row {row + 1} repeats the column names; remove the row")
     codes = {name: _codes(frame[name], nominal[name]) for name in words}
     columns = [_numbers(frame[numbers], options), *(column for column, _ in codes.values())]
     X = np.column_stack(columns)
     remarks += dropped + more
     if options.categorical == "auto":
         remarks += [remark for name in nominal for remark in _doubtful(frame[name], options)]
-    fractions = [name for name in chosen if is_number(name) and not name.isdigit()]
-    a_class = [label] if options.header and label in set(map(str, y)) else []
-    if row_of_data := fractions + a_class:
-        kind = "a number" if fractions else "a class"
-        first = f"the first line names a column {row_of_data[0]!r}, which is {kind}"
-        remarks.append(f"{first}: if it holds data, say header: false")
+    like_data = [name for name in chosen if is_number(name) and not name.isdigit()]
+    like_data += [label] * (options.header and label in set(map(str, y)))
+    if like_data:
+        first = f"the first line, taken as column names, contains {like_data[0]!r}"
+        remarks.append(f"{first}; if it is a data row, {setting('header', 'false')}")
     names = numbers + words
     remarks += [*_row_names(X, frame[numbers], names, options), *_useless(X, y, names)]
-    missing = None
-    if len(found := np.argwhere(np.isnan(X))):
-        missing = f"{cell_name(found[0][0], names[found[0][1]])}: value missing"
-    if problem := check_steps(ref.preprocess, X.shape[1], words, missing):
+    missing = [f"{cell_name(i, names[j])}: value missing" for i, j in np.argwhere(np.isnan(X))[:1]]
+    if problem := check_steps(ref.preprocess, X.shape[1], words, *missing):
         raise ValueError(problem)
     return Dataset(
         *(ref.name, X, y, np.unique(y)),
@@ -132,23 +129,26 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
     import pandas as pd
 
     if options.features or options.drop or options.categorical or options.groups or options.time:
-        raise ValueError("columns of a table that stays sparse have no names to choose them by")
+        raise ValueError("columns of a large svmlight file cannot be selected by name")
     if not np.isfinite(table.X.data).all():
-        raise ValueError("holds values that are not finite")
+        raise ValueError("contains infinite or missing values")
     y, remarks = _labels(pd.Series(table.y, name="target"))
     if problem := check_steps(ref.preprocess, table.X.shape[1]):
         raise ValueError(problem)
     if {name for name, _ in ref.preprocess} - KEEP_ZEROS:
-        allowed = ", ".join(sorted(KEEP_ZEROS))
-        raise ValueError(f"stays sparse: preprocess can only be {allowed}")
+        raise ValueError(f"stays sparse: preprocess must be {' or '.join(sorted(KEEP_ZEROS))}")
     remarks += _left_out(table.ignored)
     return Dataset(ref.name, table.X, y, np.unique(y), warnings=tuple(remarks))
 
 
-def _holds(column: object, content: str, options: FileOptions) -> str:
+def _leave_out(column: object, options: FileOptions) -> str:
+    """Return the advice with the key that excludes a column."""
+    return f"to leave it out, {setting('drop', [*options.drop, str(column)])}"
+
+
+def _about(column: object, content: str, options: FileOptions) -> str:
     """Return a message about the content of a column, with the key that excludes the column."""
-    advice = f"to leave it out, {say('drop', [*options.drop, str(column)])}"
-    return f"column {column!r} {content}; {advice}"
+    return f"column {column!r} {content}; {_leave_out(column, options)}"
 
 
 def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
@@ -158,24 +158,24 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
     dropped = {column_name(column, names) for column in left_out if column is not None} | {target}
     stated = {column_name(column, names) for column in options.features}
     for name in stated & dropped:
-        why = "the target, or in drop, index, groups or time"
-        raise ValueError(f"column {name!r} is in features, and is {why}: take it out of one")
+        other = "it is the target, or in drop, index, groups or time"
+        raise ValueError(f"column {name!r} cannot be in features: {other}")
     ignored = [name for name in table.ignored if name in set(names) - dropped - stated]
     wanted = (stated or set(names)) - dropped - set(ignored)
     chosen = [name for name in names if name in wanted]
     if not chosen:
-        raise ValueError(f"no column beside the target {target!r}")
+        raise ValueError(f"there is no feature column besides the target {target!r}")
     if target in table.unusable and table.unusable[target] not in ("dates", "times"):
-        raise ValueError(f"target {target!r} holds {table.unusable[target]}, not classes")
+        raise ValueError(f"target {target!r} contains {table.unusable[target]}, not classes")
     for name in chosen:
         if name in table.unusable:
-            content = f"holds {table.unusable[name]}, neither numbers nor categories"
-            raise ValueError(_holds(name, content, options))
+            content = f"contains {table.unusable[name]}, neither numbers nor categories"
+            raise ValueError(_about(name, content, options))
     return chosen, _left_out(ignored)
 
 
 def _left_out(ignored: Sequence[str]) -> list[str]:
-    return [f"left out, as the source declares: {', '.join(map(repr, ignored))}"] if ignored else []
+    return [f"columns excluded by the source: {', '.join(map(repr, ignored))}"] if ignored else []
 
 
 def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str, tuple[str, ...]]:
@@ -211,8 +211,8 @@ def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
     if all(isinstance(value, str) and DATE.fullmatch(value.strip()) for value in values):
         kind = "dates"
     if kind and len(values):
-        holds = _holds(column.name, f"holds {kind} such as {str(values[0])!r}", options)
-        raise ValueError(f"{holds}; to keep it, {say('categorical', [str(column.name)])}")
+        holds = _about(column.name, f"contains {kind} such as {str(values[0])!r}", options)
+        raise ValueError(f"{holds}; to keep it, {setting('categorical', [str(column.name)])}")
 
 
 def _codes(
@@ -227,7 +227,7 @@ def _codes(
         key=lambda value: (0, float(value), value) if is_number(value) else (1, 0.0, value),
     )
     codes = text.map({value: k for k, value in enumerate(values)})
-    _refuse_cells(text, codes.isna() & text.notna(), f"{{}} is none of {', '.join(values)}")
+    _refuse_cells(text, codes.isna() & text.notna(), f"{{}} is not one of {', '.join(values)}")
     return np.asarray(codes, dtype=np.float64), tuple(values)
 
 
@@ -257,7 +257,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     import pandas as pd
 
     if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
-        raise ValueError(_holds(column.name, f"holds {column.dtype}, not numbers", options))
+        raise ValueError(_about(column.name, f"contains {column.dtype}, not numbers", options))
     number, units = _number_pattern(options), re.compile("|".join(map(re.escape, options.units)))
 
     def parsed(cell: Any) -> float | None:
@@ -265,26 +265,26 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
             return float(cell) if abs(cell) <= sys.float_info.max else math.inf
         text = "".join(units.sub("", cell).replace(MINUS, "-").split())
         text = text.replace(options.thousands or "", "").replace(options.decimal, ".")
-        return float(text) if number.fullmatch(cell) else None
+        return float(text) if number.fullmatch(cell) or INFINITE.fullmatch(cell) else None
 
     values = column.map(parsed, na_action="ignore").astype("float64")
     bad = np.flatnonzero(values.isna() & column.notna())
     if len(bad):
-        where, cell = cell_name(bad[0], column.name), str(column.iloc[bad[0]])
-        if INFINITE.fullmatch(cell):
-            raise ValueError(f"{where}: infinite value {cell!r}")
+        cell, drop = str(column.iloc[bad[0]]), _leave_out(column.name, options)
+        hints = _marks(cell, options)
         if bad.tolist() == [0] and len(column) > 1 and not options.header:
-            hint = f"; if the first line names the columns, {say('header', 'true')}"
-        else:
-            all_text = len(bad) == column.notna().sum()
-            hint = _hint(cell, options, all_text, str(column.name))
-            hint = hint or f"; to leave it out, {say('drop', [*options.drop, str(column.name)])}"
-        raise ValueError(f"{where}: text {cell!r} where a number is needed{hint}")
+            hints = [f"if the first line names the columns, {setting('header', 'true')}"]
+        elif not hints and len(bad) == column.notna().sum() and not DATE.fullmatch(cell.strip()):
+            hints = [f"if the column contains categories, {setting('categorical', 'auto')}", drop]
+        elif not hints and not re.search(r"\d", cell) and options.missing is None:
+            hints = [f"if it marks a missing value, {setting('missing', ['', cell.strip()])}"]
+        problem = f"{cell_name(bad[0], column.name)}: {cell!r} is not a number"
+        raise ValueError("; ".join([problem, *(hints or [drop])]))
     return values
 
 
-def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
-    """Return the advice for a table cell that is not a number in the format of the options."""
+def _marks(cell: str, options: FileOptions) -> list[str]:
+    """Return the advice for a table cell that is a number with other marks than the options."""
     for unit in options.units:
         cell = cell.replace(unit, "")
     cell = cell.strip()
@@ -294,19 +294,13 @@ def _hint(cell: str, options: FileOptions, all_text: bool, name: str) -> str:
     if group and not options.thousands and group[1] != options.decimal:
         plain = group[1].isprintable() and group[1] not in " '"
         mark = group[1] if plain else json.dumps(group[1])  # a blank that does not break a line
-        hints.append(f"if {group[1]!r} groups thousands, {say('thousands', mark)}")
+        hints.append(f"if {group[1]!r} separates thousands, {setting('thousands', mark)}")
     if re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
-        hints.append(f"if {other!r} is the decimal mark, {say('decimal', other)}")
+        hints.append(f"if {other!r} is the decimal mark, {setting('decimal', other)}")
     if (match := LIKE_NUMBER.fullmatch(cell)) and (units := {match[1], match[3]} - {""}):
-        is_unit = f"if {min(units)!r} is a unit or a mark"
-        hints.append(f"{is_unit}, {say('units', [*options.units, *sorted(units)])}")
-    if not hints and all_text:
-        hints = [f"to leave it out, {say('drop', [*options.drop, name])}"]
-        if not DATE.fullmatch(cell):
-            hints.insert(0, f"if it holds categories, {say('categorical', 'auto')}")
-    elif not hints and not re.search(r"\d", cell) and options.missing is None:
-        hints = [f"if it marks a missing value, {say('missing', ['', cell])}"]
-    return "".join(f"; {hint}" for hint in hints)
+        option = setting("units", [*options.units, *sorted(units)])
+        hints.append(f"if {min(units)!r} is a unit, {option}")
+    return hints
 
 
 def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
@@ -329,7 +323,7 @@ def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
 
 
 #: Message about a missing label or group.
-UNLABELLED = f"value missing; to leave out rows without it, {say('unlabelled', 'drop')}"
+UNLABELLED = f"value missing; to leave out such rows, {setting('unlabelled', 'drop')}"
 
 
 def _groups(column: pd.Series) -> NDArray:
@@ -347,8 +341,7 @@ def _time(column: pd.Series) -> NDArray:
     read = column if column.dtype.kind == "M" else pd.to_numeric(column, errors="coerce")
     if read.isna().all():
         read = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
-    problem = "{} is neither a number nor a date such as 2024-01-31"
-    _refuse_cells(column, read.isna(), problem)
+    _refuse_cells(column, read.isna(), "{} is neither a number nor a date such as 2024-01-31")
     values = read.to_numpy() if is_numeric_dtype(read) else read.astype("int64").to_numpy()
     return values.astype(np.float64)
 
@@ -358,12 +351,12 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
     y = to_labels(map(str, column))
     values = np.unique(y)
     if len(values) < 2:
-        raise ValueError(f"target {column.name!r} has only the class {values[0]}; two are needed")
+        raise ValueError(f"target {column.name!r} has only the class {values[0]}, not two")
     numbers = [value for value in values.tolist() if is_number(value)]
     if len(numbers) < len(values):
         word = next(value for value in values.tolist() if value not in numbers)
-        mixed = f"numbers and words, all taken as words: {next(iter(numbers), None)}, {word}"
-        remarks = [f"the target holds {mixed}"] if numbers else []
+        both = f"numbers such as {next(iter(numbers), None)} and words such as {word}"
+        remarks = [f"the target has {both}; all are read as words"] if numbers else []
         spelled: dict[str, str] = {}
         for value in values.tolist():
             folded = unicodedata.normalize("NFKC", value).casefold()
@@ -372,12 +365,12 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
                 how = "differ only in capital letters, encoding or invisible characters"
                 remarks.append(f"classes {other!r} and {value!r} {how}")
         return y, remarks
-    holds = f"target {column.name!r} holds {len(values)} distinct numbers such as {numbers[-1]}"
+    holds = f"target {column.name!r} has {len(values)} distinct numbers such as {numbers[-1]}"
     if y.dtype.kind != "i" and len(values) > MOST_FRACTIONS:
-        advice = "name another column, or make classes of it, as by pandas.qcut(values, 3)"
-        raise ValueError(f"{holds}: it is continuous, and classes are needed: {advice}")
+        advice = "set another target, or form classes, for example by pandas.qcut(values, 3)"
+        raise ValueError(f"{holds}; it is continuous, and classes are needed: {advice}")
     if len(values) > MOST_FRACTIONS and np.unique(y, return_counts=True)[1].min() == 1:
-        return y, [f"{holds}, some only once: is it continuous, or a number of the row?"]
+        return y, [f"{holds}, some only once; is it continuous, or a row number?"]
     return y, []
 
 
@@ -385,17 +378,17 @@ def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
     """Return warnings about a categorical column that may contain numbers or row names."""
     texts = column.dropna().map(as_text).unique().tolist()
     words = [text for text in texts if not is_number(text)]
-    holds = f"column {column.name!r} holds"
+    has = f"column {column.name!r} has"
     pointed = words or (texts if options.decimal == "," else [])
-    hint = _hint(pointed[0], options, False, str(column.name)) if pointed else ""
-    if hint and all(map(LIKE_NUMBER.fullmatch, texts)):
-        return [f"{holds} categories such as {pointed[0]!r}{hint}"]
+    hints = _marks(pointed[0], options) if pointed else []
+    if hints and all(map(LIKE_NUMBER.fullmatch, texts)):
+        return ["; ".join([f"{has} categories such as {pointed[0]!r}", *hints])]
     if 0 < len(words) <= FEW_WORDS and len(texts) > 2 * len(words):
-        said = f"{holds} numbers and {', '.join(map(repr, words))}, all taken as categories"
-        return [f"{said}; leave a cell empty where a value is missing"]
+        both = f"{has} numbers and {', '.join(map(repr, words))}, all read as categories"
+        return [f"{both}; leave the cells of missing values empty"]
     if len(texts) == len(column) >= FEWEST_NAMED:
-        many = f"holds {len(texts)} categories in {len(column)} rows, such as {texts[0]!r}"
-        return [_holds(column.name, many, options)]
+        many = f"has {len(texts)} categories in {len(column)} rows, such as {texts[0]!r}"
+        return [_about(column.name, many, options)]
     return []
 
 
@@ -407,12 +400,12 @@ def _row_names(
         for name, column in zip(names, X.T, strict=True):
             whole = column[0] % 1 == 0 and (column % 1 == 0).all()
             if whole and (np.diff(column) == 1).all():
-                yield _holds(name, "numbers the rows", options)
+                yield _about(name, "contains row numbers", options)
             elif whole and ID_NAME.fullmatch(name) and len(np.unique(column)) == len(X):
-                yield _holds(name, "looks like an id of the rows", options)
+                yield _about(name, "seems to contain identifiers of the rows", options)
     integers = numbers.select_dtypes("integer")
     for name in map(str, integers.columns[(integers.abs() > EXACT).any()]):
-        yield _holds(name, "holds numbers beyond 2^53, which are rounded", options)
+        yield _about(name, "contains integers beyond 2^53, which are rounded", options)
 
 
 def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:
@@ -421,7 +414,7 @@ def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:
 
     if constant := [repr(names[j]) for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]:
         more = f" and {len(constant) - SHOWN} more" if len(constant) > SHOWN else ""
-        yield f"constant columns (without information): {', '.join(constant[:SHOWN])}{more}"
+        yield f"constant columns: {', '.join(constant[:SHOWN])}{more}"
     rows = pd.Series([row.tobytes() for row in X + 0.0])  # + 0.0 turns -0.0 into 0.0
     bad = pd.Series(y).groupby(rows, sort=False).transform("nunique") > 1
     if bad.any():

@@ -35,7 +35,7 @@ from mmbench.datasets.parsers.frames import (
     parse_rows,
     read_arff,
     refuse_equal_names,
-    say,
+    setting,
     wrong_fields,
 )
 from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes, read_svmlight
@@ -45,7 +45,6 @@ from mmbench.errors import converted, did_you_mean, extra
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-    from pyarrow import parquet
     from scipy.sparse import csr_array
 
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
@@ -122,27 +121,21 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
     ValueError
         If the file cannot be read as a table; the message is one line.
     """
+    start, suffix = first_bytes(path), inner_path(path).suffix.lower()
+    most = options.max_megabytes * 2**20
     try:
-        return _read_file(path, options, target, options.max_megabytes * 2**20)
+        if start.startswith(b"PAR1"):
+            return _parquet(path, options, target, most)
+        if start.startswith(b"PK") and suffix == ".npz":
+            return _npz(path, most)
+        if not start.startswith(tuple(UNPACKERS)):
+            _refuse_other(start, options)  # before a large file is read
+        content = read_bytes(path, most)
     except TooLarge as error:
         megabytes = -(-error.needed // 2**20)
         limit = f"and at most {options.max_megabytes} MB are read"
-        raise ValueError(f"{error}, {limit}; {say('max_megabytes', megabytes)}") from error
-
-
-def _read_file(
-    path: Path, options: FileOptions, target: Column | None, most: int
-) -> Table | SparseTable:
-    start = first_bytes(path)
-    if start.startswith(b"PAR1"):
-        return _parquet(path, options, target, most)
-    if start.startswith(b"PK") and path.suffix.lower() == ".npz":
-        return _npz(path, most)
-    if not start.startswith(tuple(UNPACKERS)):
-        _refuse_other(start, options)  # before a large file is read
-    content = read_bytes(path, most)
+        raise ValueError(f"{error}, {limit}; {setting('max_megabytes', megabytes)}") from error
     _refuse_other(content[:START], options)
-    suffix = inner_path(path).suffix.lower()
     if suffix in SVMLIGHT:
         return _svmlight(content.removeprefix(codecs.BOM_UTF8), options.max_columns)
     text = _decoded(content, options.encoding)
@@ -158,7 +151,7 @@ def _read_file(
 def _label(target: Column | None, names: Sequence[str]) -> str:
     """Return the name of the column of class labels."""
     if target is None:
-        raise ValueError("needs a target: the column that holds the classes")
+        raise ValueError("target is missing: set it to the column of the classes")
     return column_name(target, names, "target column")
 
 
@@ -182,21 +175,19 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
         first, body, found = comma if len(comma[0]) > 1 else (first, body, found)
     check_width(len(first), options.max_columns)
     names = [" ".join(name.split()) for name in first]
-    left_out = (*options.drop, options.index)
     if options.header:
         names = _with_unnamed(names, next(field_counts(body, found), len(names)), options)
-    numbers = {k % (len(names) + 1) for k in left_out if isinstance(k, int)}
-    for k, name in enumerate(names, 1):
-        if k in numbers and (not name or names.count(name) > 1):
-            names[k - 1] = f"column {k}"
-    if options.header:
+        left_out = (k for k in (*options.drop, options.index) if isinstance(k, int))
+        for k in {k % (len(names) + 1) for k in left_out} - {0}:
+            if not names[k - 1] or names.count(names[k - 1]) > 1:
+                names[k - 1] = f"column {k}"
         check_names(names, droppable=True)
     else:
         names, body = [str(k) for k in range(1, len(first) + 1)], text
     if len(names) == 1 and isinstance(target, str) and target not in names:
         mark = next(iter(re.findall(r"[^\w\s\"']", names[0])), "|")
-        hint = f"if fields are separated, {say('separator', mark)}"
-        raise ValueError(f"the first line is one field, {names[0]!r}; {hint}")
+        hint = f"if {mark!r} separates fields, {setting('separator', mark)}"
+        raise ValueError(f"the first line has a single field, {names[0]!r}; {hint}")
     words = MISSING_WORDS if options.missing is None else options.missing
     return parse_rows(body, names, text_columns(options, target), words, sep=found, decimal=decimal)
 
@@ -213,10 +204,10 @@ def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list
     if n_fields == n + 1 and n_fields in options.drop:
         return [*names, ""]
     if n_fields != n:
-        hint = f"if the first line does not name the columns, {say('skip_lines', 1)}"
+        hint = f"if the first line does not name the columns, {setting('skip_lines', 1)}"
         if n_fields == n + 1:
-            last = f"if the last field is empty, {say('drop', [*options.drop, n_fields])}"
-            hint = f"if the first field names the row, {say('index', 1)}; {last}"
+            last = f"if the last field is empty, {setting('drop', [*options.drop, n_fields])}"
+            hint = f"if the first field names the row, {setting('index', 1)}; {last}"
         raise ValueError(f"{wrong_fields(n, 1, n_fields)}; {hint}")
     return names
 
@@ -249,21 +240,21 @@ def _decoded(content: bytes, encoding: str) -> str:
     try:
         text = content[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
-        hint = f"; state its encoding, such as latin-1: {say('encoding', 'latin-1')}"
-        hint = hint if encoding == "utf-8" and not mark else ""
+        option = f"; for another encoding, {setting('encoding', 'latin-1')}"
+        option = option if encoding == "utf-8" and not mark else ""
         position = len(mark) + error.start
-        raise ValueError(f"not {encoding} text (byte {position}){hint}") from error
+        raise ValueError(f"not {encoding} text (byte {position}){option}") from error
     if not text.strip():
         raise ValueError("the file is empty")
     if "\0" in text:
-        raise ValueError(f"not {encoding} text: it holds NUL characters; state its encoding")
+        raise ValueError(f"not {encoding} text: contains NUL characters; set another encoding")
     return text
 
 
 def first_bytes(path: Path) -> bytes:
     """Return the first START bytes of a regular file; raise ValueError if it cannot be read."""
     if path.exists() and not path.is_file():
-        raise ValueError("Is a directory" if path.is_dir() else "not a regular file")
+        raise ValueError("is a folder" if path.is_dir() else "not a regular file")
     with converted("", OSError, to=ValueError), path.open("rb") as file:
         return file.read(START)
 
@@ -274,10 +265,10 @@ def _refuse_other(start: bytes, options: FileOptions) -> None:
         return
     for magic, name in OTHER_FORMATS.items():
         if start.lstrip().startswith(magic):
-            raise ValueError(f"this is {name}")
+            raise ValueError(f"is {name}")
     if b"\0" in start and codecs.lookup(options.encoding).name == "utf-8":
-        hint = "text in UTF-16 needs encoding: utf-16-le or utf-16-be"
-        raise ValueError(f"this is binary data of an unknown format, not a table; {hint}")
+        hint = "for UTF-16 text, write encoding: utf-16-le or utf-16-be"
+        raise ValueError(f"contains binary data of an unknown format; {hint}")
 
 
 def _parquet(path: Path, options: FileOptions, target: Column | None, most: int) -> Table:
@@ -303,18 +294,11 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
     refuse_equal_names(schema.names)
     label = _label(target, schema.names)
     ignored = tuple(name for name in index if isinstance(name, str))
-    return _from_arrow(table, label, options, _declared(file))._replace(ignored=ignored)
-
-
-def _declared(file: parquet.ParquetFile) -> set[str]:
-    """Return the dictionary-encoded columns, which include numbers that denote categories."""
-    import pyarrow
-
+    # in Arrow's own schema, numbers that denote categories are dictionary-encoded
     stored = (file.metadata.metadata or {}).get(b"ARROW:schema")
-    if stored is None:
-        return set()
-    schema = pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(stored)))
-    return {field.name for field in schema if pyarrow.types.is_dictionary(field.type)}
+    fields = pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(stored))) if stored else ()
+    declared = {field.name for field in fields if pyarrow.types.is_dictionary(field.type)}
+    return _from_arrow(table, label, options, declared)._replace(ignored=ignored)
 
 
 def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set[str]) -> Table:
@@ -370,7 +354,7 @@ def _npz(path: Path, most: int) -> Table:
         raise TooLarge(f"{path.name}: arrays of {size} bytes", size)
     arrays = read_npz(path)
     if not {"X", "y"} <= set(arrays):
-        raise ValueError(f"needs arrays X and y, has {', '.join(sorted(arrays)) or 'none'}")
+        raise ValueError(f"must contain arrays X and y, has {', '.join(sorted(arrays)) or 'none'}")
     return of_arrays(arrays["X"], arrays["y"])
 
 
@@ -382,7 +366,7 @@ def _svmlight(content: bytes, max_columns: int) -> Table | SparseTable:
     X, y, queries = read_svmlight(content)
     ignored = ("qid",) if len(queries) else ()
     if X.shape[1] > MOST_SPARSE_COLUMNS:
-        raise ValueError(f"{X.shape[1]} columns are too many; number features from 1 on")
+        raise ValueError(f"{X.shape[1]} columns are too many; number the features 1, 2, ...")
     if X.shape[0] * X.shape[1] > MOST_CELLS:
         return SparseTable(csr_array(X), y, ignored)
     check_width(X.shape[1], max_columns)
@@ -396,13 +380,13 @@ def of_arrays(X: NDArray, y: NDArray) -> Table:
     import pandas as pd
 
     if X.ndim != 2 or y.shape != (len(X),):
-        shapes = f"{X.shape}, {y.shape}"
-        raise ValueError(f"needs X of shape (rows, columns) and y (rows,), not {shapes}")
+        shapes = f"have shapes {X.shape} and {y.shape}"
+        raise ValueError(f"X and y {shapes}, not (n_samples, n_features) and (n_samples,)")
     X, y = (a.astype(a.dtype.newbyteorder("="), copy=False) for a in (X, y))
     if y.dtype.kind == "S":
         y = np.char.decode(y, "utf-8")
     if X.dtype.kind not in "buif":
-        raise ValueError(f"X must hold numbers, not {X.dtype}")
+        raise ValueError(f"X must contain numbers, not {X.dtype}")
     frame = pd.DataFrame(X, columns=[str(k + 1) for k in range(X.shape[1])])
     return Table(frame.assign(target=y), "target")
 
@@ -458,4 +442,4 @@ def sklearn_table(name: str, places: Places, most: int) -> Table:
     except OSError as error:
         raise ValueError(str(error)) from error
     except (AttributeError, TypeError) as error:
-        raise ValueError(f"scikit-learn's {loaders[name]} returns no labelled table") from error
+        raise ValueError(f"{loaders[name]} of scikit-learn returns no table with labels") from error

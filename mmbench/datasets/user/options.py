@@ -23,8 +23,7 @@ PACKED = (".gz", ".bz2", ".xz", ".z")
 
 def _parse_column(value: Any) -> Any:
     if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
-        hint = f"; its name in quotes, or {int(value)}?" if isinstance(value, float) else ""
-        raise ValueError(f"a column is a name or a number, got {value!r}{hint}")
+        raise ValueError(f"a column is a whole number or a name in quotes, got {value!r}")
     return value
 
 
@@ -55,14 +54,14 @@ def _parse_words(value: Any) -> Any:
     words = () if value is None else one_or_more(value)
     for word in words:
         if isinstance(word, bool) or not isinstance(word, str | int):
-            raise ValueError(f"a word in quotes is needed, got {word!r}")
+            raise ValueError(f"must be a word in quotes, got {word!r}")
     return None if value is None else tuple(map(str, words))
 
 
 def _parse_units(value: Any) -> Any:
     units = _parse_words(value) or ()
     if any(not unit or re.search(r"[0-9+\-.,]", unit) for unit in units):
-        raise ValueError(f"a unit has no digits, signs, points and commas, got {value!r}")
+        raise ValueError(f"a unit cannot contain digits or any of + - . , got {value!r}")
     return units
 
 
@@ -70,7 +69,7 @@ def _check_encoding(value: Any) -> Any:
     try:
         "".encode(value)
     except (LookupError, TypeError):
-        raise ValueError(f"there is no encoding {value!r}, such as utf-8 or latin-1") from None
+        raise ValueError(f"unknown encoding {value!r}; try utf-8 or latin-1") from None
     return value
 
 
@@ -163,12 +162,12 @@ class UserTable(FileOptions):
     def _one_source(self) -> Self:
         stated = [key for key in ("path", "openml", "sklearn") if getattr(self, key) is not None]
         if len(stated) > 1:
-            raise ValueError(f"{' and '.join(stated)} exclude each other")
+            raise ValueError(f"give only one of {' and '.join(stated)}")
         said = [name for name, _ in self.pairs()] + ["target"] * (self.target is not None)
         if said and not stated:
-            raise ValueError(f"{said[0]} describes a table: path, openml or sklearn is missing")
+            raise ValueError(f"{said[0]} needs a table: add path, openml or sklearn")
         if self.path is not None and self.target is None and not knows_target(self.path):
-            raise ValueError("needs a target: the column of the file that holds the classes")
+            raise ValueError("target is missing: set it to the column of the classes")
         return self
 
     @property

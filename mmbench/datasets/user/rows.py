@@ -45,7 +45,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         if not isinstance(X, pd.DataFrame):
             X = np.asanyarray(X.toarray() if issparse(X) else X, dtype=object)
             if X.ndim != 2 or X.shape[1] != len(names):
-                raise ValueError(f"X has shape {X.shape}, and the table the columns {names}")
+                raise ValueError(f"X has shape {X.shape}, but the table has the columns {names}")
             X = pd.DataFrame(X, columns=names)
         X = X.rename(columns=str)  # if a file has no header, the names of its columns are numbers
         if lacking := [name for name in names if name not in X.columns]:
