@@ -381,7 +381,7 @@ def test_a_name_of_scikit_learn_is_a_data_set(store: Path):
     wrong = {
         "irsi": "did you mean 'iris'",
         "linnerud": "X and y have shapes",
-        "files": "no labelled table",
+        "files": "no table with labels",
     }
     for name, reason in wrong.items():
         with pytest.raises(UserError, match=reason):
