@@ -177,7 +177,7 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
         if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error):
             raise NoAnswer(f"{url}: no answer within {silence:g} s") from error
         if isinstance(error, ConnectionError | ChunkedEncodingError):
-            raise NoAnswer(f"{url}: the server cannot be reached or closed the connection") from error
+            raise NoAnswer(f"{url}: the server cannot be reached or disconnected") from error
         raise SourceError(f"{url}: {str(error) or type(error).__name__}") from error
 
 
