@@ -212,7 +212,7 @@ def test_a_body_without_end_is_left_at_the_size_that_the_card_knows(
     url = server.endless("/rows.data")
     assert f"larger than the limit of {len(BODY)} bytes" in refusal(sized(url), store)
     bounded = make_card({"kind": "url", "urls": [url], "max_bytes": 10**6})
-    assert "more than the 1000000 bytes" in refusal(bounded, store)
+    assert "larger than the limit of 1000000 bytes" in refusal(bounded, store)
 
 
 def test_the_body_of_a_redirect_is_not_read(server: DataServer, store: Path, monkeypatch):
@@ -223,7 +223,7 @@ def test_the_body_of_a_redirect_is_not_read(server: DataServer, store: Path, mon
 
 
 def test_a_length_beyond_the_cards_is_refused_before_the_body(server: DataServer, store: Path):
-    assert "more than the" in refusal(sized(server.serve("/rows.data", BODY * 2)), store)
+    assert "larger than the limit" in refusal(sized(server.serve("/rows.data", BODY * 2)), store)
 
 
 def test_a_bound_follows_from_the_shape_of_the_data():
@@ -235,7 +235,7 @@ def test_a_bound_follows_from_the_shape_of_the_data():
 def test_a_body_that_unfolds_is_left_at_the_same_size(server: DataServer, store: Path):
     bomb = gzip.compress(bytes(200_000_000), 9)
     tracemalloc.start()
-    assert "more than the" in refusal(sized(server.packed_body("/rows.data", bomb)), store)
+    assert "larger than the limit" in refusal(sized(server.packed_body("/rows.data", bomb)), store)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20_000_000
@@ -265,7 +265,7 @@ def test_a_description_of_openml_without_end_is_left(
     monkeypatch.setenv("MMBENCH_DOWNLOAD_TIMEOUT", "1.5")
     card = make_card(openml_source())
     server.endless("/api/v1/xml/data/7")
-    assert "more than the 1048576 bytes" in refusal(card, store)
+    assert "larger than the limit of 1048576 bytes" in refusal(card, store)
     server.endless_head("/api/v1/xml/data/7")
     assert "not complete within" in refusal(card, store)
     server.openml(7, ARFF)
@@ -296,13 +296,13 @@ def test_an_lfw_server_without_end_is_left(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         line = refusal(card.model_copy(update={"sources": [source]}), store)
-    assert ("more than the 1000000 bytes" if kind == "size" else "not complete within") in line
+    assert ("the limit of 1000000 bytes" if kind == "size" else "not complete within") in line
 
 
 def test_the_limit_for_a_table_of_openml_is_the_users(server: DataServer, store: Path):
     server.openml(7, ARFF + b"%" * 2**21)
     options = {"options": (("max_megabytes", 1),)}
-    with pytest.raises(UserError, match="more than the 1048576 bytes"):
+    with pytest.raises(UserError, match="larger than the limit of 1048576 bytes"):
         load_dataset(DatasetRef("a", "openml:7", **options), store=store)
     load_dataset(DatasetRef("a", "openml:7"), store=store)
 
@@ -644,7 +644,7 @@ def test_a_later_source_is_asked_when_one_fails(server: DataServer, store: Path,
 
 
 def test_two_sources_of_one_kind_would_share_a_file_and_are_refused():
-    with pytest.raises(ValueError, match="stored under one name"):
+    with pytest.raises(ValueError, match="have the same name in the store"):
         make_card(url_source("http://a"), url_source("http://b"))
 
 
