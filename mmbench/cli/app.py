@@ -231,7 +231,7 @@ def easy(
     if save is not None and found.text:
         model = refit(found.folder)
         write(model, save)
-        say(f"{save}: {model.provenance_['machine']}, trained on all rows; its origin: .json")
+        say(f"{save}: {model.provenance_['machine']}, trained on all rows; provenance: .json")
     raise typer.Exit(found.exit_code)
 
 

@@ -198,7 +198,7 @@ def _validated(
         words = X.select_dtypes(exclude=["number", "bool"]) if hasattr(X, "select_dtypes") else ()
         for name in words:
             raise ValueError(
-                f"column {name!r} holds categories, and the model is no pipeline that "
+                f"column {name!r} contains categories, and the model is not a pipeline that "
                 "encodes them; give the table with its categories encoded as in the training"
             )
         rows = check_array(X, accept_sparse="csr", dtype=float)
@@ -208,7 +208,7 @@ def _validated(
         if hasattr(model, "__sklearn_tags__"):
             check_is_fitted(model)
     if len(labels) != rows.shape[0]:
-        raise UserError(f"X has {rows.shape[0]} rows, and y {len(labels)} labels")
+        raise UserError(f"X has {rows.shape[0]} rows, but y has {len(labels)} labels")
     if is_file:
         with suppress(ValueError):  # labels of model files are numbers
             labels = labels.astype(float)
@@ -386,7 +386,7 @@ def _kernel_problems(
             "the training rows in the order of the training"
         )
     if X.shape[0] > MAX_KERNEL_ROWS:
-        raise UserError(f"X has {X.shape[0]} rows, and at most {MAX_KERNEL_ROWS} are certified")
+        raise UserError(f"X has {X.shape[0]} rows; at most {MAX_KERNEL_ROWS} can be certified")
     factors = () if is_nu else getattr(model, "class_weight_", ())  # no effect in a NuSVC
     per_class = dict(zip(classes.tolist(), factors, strict=False))
     largest = 0.0 if is_nu else float((np.abs(dual_coef) / weights[support]).max(initial=0.0))
@@ -570,11 +570,11 @@ def _libsvm_model(
     vectors = read_svmlight(text.encode(), zero_based=False)[0]
     n, d = vectors.shape
     if d > dense.shape[1]:
-        raise UserError(f"a support vector has a feature {d}, and X {dense.shape[1]} columns")
+        raise UserError(f"a support vector has feature {d}, but X has {dense.shape[1]} columns")
     vectors.resize(n, dense.shape[1])
     for vector, label in zip(vectors.toarray(), np.repeat(classes, sizes), strict=True):
         if not (found := free.get((label, _digits(vector)))):
-            raise UserError(f"a support vector is no row of X with the label {label:g}")
+            raise UserError(f"a support vector is not a row of X with the label {label:g}")
         support.append(found.pop())
     sign = -1.0 if binary else 1.0  # the sign that scikit-learn uses for two classes
     option = {key: float(head[key][0]) for key in ("gamma", "coef0", "degree") if key in head}

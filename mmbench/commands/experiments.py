@@ -123,7 +123,7 @@ def plan_experiments(
     planned = [one if one.config.name in asked else _needed(one, planned) for one in planned]
     planned = [one for one in planned if one.jobs]
     if not planned:
-        raise UserError(f"--only {' --only '.join(options.only)}: leaves no job")
+        raise UserError(f"--only {' --only '.join(options.only)}: no job is left")
     if all(job.dataset.name in one.absent for one in planned for job in one.jobs):
         raise UserError(next(iter(planned[0].absent.values())))
     return planned

@@ -193,7 +193,7 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
             splits[texts] = splits[texts].astype(object).fillna("")
             parts.append(splits)
     if not parts:
-        raise UserError(f"{paths[0]}: holds only tables, no records to export")
+        raise UserError(f"{paths[0]}: contains only tables, no records to export")
     rows = pd.concat([part.astype(object) for part in parts], ignore_index=True)
     rows = rows.reindex(columns=list(columns)).convert_dtypes()
     types = {name: "Float64" for name in rows if rows[name].isna().all()}
@@ -234,7 +234,7 @@ def export(
     output = None if output is None else Path(output)
     fmt = _format(output, fmt, EXPORT_FORMATS)
     if fmt == "parquet" and output is None:
-        raise UserError("a Parquet file is not text: name the file by --output")
+        raise UserError("the format parquet needs --output FILE")
     rows = frame(results, predictions, say)
     if output is None:
         return csv_text(rows)
@@ -294,7 +294,7 @@ def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -
     name = output.name.lower() if output else ""
     suffix = next(filter(name.endswith, suffixes), Path(name).suffix)
     if fmt is None and suffix not in ("", *suffixes):
-        raise UserError(f"{output}: must end in {', '.join(suffixes)}; or say --format")
+        raise UserError(f"{output}: must end in {', '.join(suffixes)}, or give --format")
     fmt = fmt or suffixes.get(suffix, next(iter(suffixes.values())))
     if fmt not in suffixes.values():
         raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, suffixes.values())}")

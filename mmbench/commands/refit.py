@@ -120,7 +120,7 @@ def _records(
     found = read_results([folder], replan)
     if len(found) != 1:
         names = listed([str(one.folder) for one in found])
-        raise UserError(f"{folder}: holds several experiments; name one of {names}")
+        raise UserError(f"{folder}: contains several experiments; give one of {names}")
     records = [record for record in found[0].records if record.done]
     if not records:
         raise UserError(f"{folder}: no finished record of a machine")
@@ -133,13 +133,15 @@ def _records(
     for what, name in chosen.items():
         known = list(dict.fromkeys(_value(record, what) for record in records))
         if name is None and len(known) > 1:
-            raise UserError(f"{folder}: several values of {what}; name one of {listed(known)}")
+            raise UserError(f"{folder}: several values of {what}; give one of {listed(known)}")
         if name is not None and name not in known:
             text = f"{folder}: no record of the {what} {name!r}"
             raise UserError(f"{text}{did_you_mean(name, known)}; there are {listed(known)}")
         records = [r for r in records if name is None or _value(r, what) == name]
     if len({(r.job.split.size, dict(r.job.params).get("degree")) for r in records}) > 1:
-        raise UserError(f"{folder}: several training sizes or degrees; refit needs one of each")
+        raise UserError(
+            f"{folder}: several training sizes or degrees, which refit does not support"
+        )
     return records
 
 

@@ -274,7 +274,7 @@ def _check_greeting(address: str) -> None:
         why = f"within {ANSWER_SECONDS} s" if late else f"({error})"
         raise UserError(f"scheduler {address}: no answer {why}") from None
     if not greeting:
-        raise UserError(f"scheduler {address}: the server there is no Dask scheduler")
+        raise UserError(f"scheduler {address}: the server is not a Dask scheduler")
 
 
 def _local_cluster(slots: int) -> Any:

@@ -68,7 +68,9 @@ def sheet_of(
     published = comparable(table, plan.published_as) if table else []
     if frame is not None:
         if metrics:
-            raise UserError(f"{experiment.folder}: a table without records has no other metrics")
+            raise UserError(
+                f"{experiment.folder}: other metrics need records, and this is a table only"
+            )
         return Sheet(experiment, layout, frame, published)
     names = metrics or (plan.metrics if find_layout(layout).any_metric else ())
     metrics = [METRIC if name == ACCURACY else name for name in names]

@@ -299,7 +299,7 @@ def each(
         except (UserError, OSError) as error:
             faults.append(" ".join(str(error).split()))
     if not made:
-        raise UserError(f"{faults[0]}{f'; so are {len(faults) - 1} others' if faults[1:] else ''}")
+        raise UserError(f"{faults[0]}{f'; {len(faults) - 1} more failed' if faults[1:] else ''}")
     for fault in faults:
         say(fault)
     return made

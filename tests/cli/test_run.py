@@ -222,7 +222,7 @@ def test_only_that_leaves_nothing(tmp_path: Path):
     assert "other" not in run(one, *both).stdout
     result = run(one, *both, "--only", "dataset=iris")
     assert result.exit_code == 2
-    assert "leaves no job" in result.stderr
+    assert "no job is left" in result.stderr
 
 
 def test_rerun_of_anything_but_changed_jobs_is_refused(tmp_path: Path):

@@ -203,7 +203,7 @@ def test_addresses_that_cannot_be_used_are_one_line(address, monkeypatch):
     [
         (b"", "no answer within"),
         (bytes([30, *bytes(7)]), "no answer within"),
-        (HTTP, "no Dask scheduler"),
+        (HTTP, "not a Dask scheduler"),
     ],
 )
 def test_servers_that_are_no_scheduler_are_one_line(greeting, words, monkeypatch):

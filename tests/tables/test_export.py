@@ -143,9 +143,9 @@ def test_what_cannot_be_exported_is_one_line(pima, tmp_path) -> None:
         export([reference])
     with pytest.raises(UserError, match="did you mean 'csv'"):
         export([pima.folder], fmt="cvs")
-    with pytest.raises(UserError, match="name the file by --output"):
+    with pytest.raises(UserError, match="needs --output FILE"):
         export([pima.folder], fmt="parquet")
-    with pytest.raises(UserError, match=r"all\.xlsx: must end in \.csv, \.csv\.gz, \.parquet; or"):
+    with pytest.raises(UserError, match=r"all\.xlsx: must end in \.csv, \.csv\.gz, \.parquet, or"):
         export([pima.folder], output=tmp_path / "all.xlsx")
     with pytest.raises(UserError, match="cannot be written"):
         export([pima.folder], output=tmp_path / "no" / "all.csv")

@@ -112,7 +112,7 @@ def test_of_several_experiments_the_one_of_the_figures_name_is_drawn(
 def test_of_several_others_one_must_be_named(margin_ratios, results, tmp_path) -> None:
     margin_ratios("one")
     margin_ratios("two")
-    with pytest.raises(UserError, match="one, two; name one folder"):
+    with pytest.raises(UserError, match="one, two; give one folder"):
         figure("mmrm_fig2", results.folder, tmp_path / "figure.png")
 
 
@@ -155,7 +155,7 @@ def test_a_reference_table_is_drawn_into_this_folder(
 
 
 def test_a_figure_of_records_says_so_of_a_reference_table() -> None:
-    with pytest.raises(UserError, match="tables alone: mmbench run mmrm_fig2"):
+    with pytest.raises(UserError, match="not tables only: mmbench run mmrm_fig2"):
         mmbench.figure("mmrm_fig2", [REFERENCE])
 
 
@@ -163,7 +163,7 @@ def test_a_figure_of_records_says_so_of_a_reference_table() -> None:
     ("name", "file", "message"),
     [
         ("mmrm_fig3", "figure.png", "did you mean 'mmrm_fig2'"),
-        ("mmrm_fig2", "figure.gif", "ends in"),
+        ("mmrm_fig2", "figure.gif", "must end in"),
         ("mmrm_fig2", "no/figure.png", "cannot write"),
     ],
 )

@@ -56,7 +56,7 @@ def check_figure(name: str, output: Path | None) -> None:
     if name not in FIGURES:
         raise UserError(f"unknown figure {name!r}{did_you_mean(name, FIGURES)}")
     if output and output.suffix.lower() not in SUFFIXES:
-        raise UserError(f"{output}: a figure's file ends in {', '.join(SUFFIXES)}")
+        raise UserError(f"{output}: the file name must end in {', '.join(SUFFIXES)}")
 
 
 def choose(name: str, results: Sequence[Experiment]) -> Experiment:
@@ -73,10 +73,10 @@ def choose(name: str, results: Sequence[Experiment]) -> Experiment:
     if name in able or len(able) == 1:
         return able.get(name) or next(iter(able.values()))
     if able:
-        raise UserError(f"{name} can be drawn from {', '.join(able)}; name one folder")
+        raise UserError(f"{name} can be drawn from {', '.join(able)}; give one folder")
     if found:
         runs = " or ".join([name] if name in found else found)
-        raise UserError(f"{name} needs records, but there are tables alone: mmbench run {runs}")
+        raise UserError(f"{name} needs records, not tables only: mmbench run {runs}")
     whose = f" of {machine}" if machine else ""
     raise UserError(f"no finished record{whose}, which figure {name} needs")
 

@@ -96,7 +96,9 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
     again = machine.pairwise_decision_function(data.X_test)[:, 0]
     if not np.allclose(again, stored, rtol=TOLERANCE, atol=TOLERANCE * np.abs(stored).max()):
         name = record.job.machine
-        raise UserError(f"{experiment.name}: {name} no longer decides as its record; run it again")
+        raise UserError(
+            f"{experiment.name}: {name}: decisions differ from the record; run it again"
+        )
     return lambda points: machine.pairwise_decision_function(points)[:, 0]
 
 

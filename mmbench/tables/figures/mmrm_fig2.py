@@ -78,7 +78,7 @@ def _choose_cell(experiment: Experiment) -> Cell:
         if len(candidates) == 1 or cell.key[:2] == (paper["dataset"], paper["kernel"]):
             return cell
     names = ", ".join(f"{cell.key.dataset} ({cell.key.kernel})" for cell in candidates)
-    raise UserError(f"{experiment.name}: the figure needs results of one of {names} alone")
+    raise UserError(f"{experiment.name}: the figure needs results of exactly one of {names}")
 
 
 def equation(slope: float, intercept: float) -> str:

@@ -58,7 +58,9 @@ class Site:
         index = folder / INDEX
         ours = index.is_file() and GENERATOR in index.read_text("utf-8", "replace")[:2000]
         if folder.exists() and not ours and any(folder.iterdir()):
-            raise UserError(f"{folder}: holds other files than a report; name an empty folder")
+            raise UserError(
+                f"{folder}: contains files that are not of a report; give an empty folder"
+            )
         # if writing this report fails, the next report recognises the folder by this page
         self.text(INDEX, f'<!doctype html>{GENERATOR}"><title>unfinished</title>Unfinished report')
         for asset in files("mmbench.tables.report").joinpath("assets").iterdir():

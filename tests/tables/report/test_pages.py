@@ -148,7 +148,7 @@ def test_a_folder_with_other_files_is_refused(usps, tmp_path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "index.html").write_text("my own page")
-    with pytest.raises(UserError, match="holds other files than a report"):
+    with pytest.raises(UserError, match="contains files that are not of a report"):
         report([usps.folder], mine)
     assert (mine / "index.html").read_text() == "my own page"
     with pytest.raises(UserError, match="is a file"):
