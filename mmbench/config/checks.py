@@ -331,7 +331,7 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
         with at("protocol", "test"):  # official and predefined splits may not exist
             split_slots(config.protocol.test.spec, entry.ref(()), config.protocol.repeats)
         card = entry.ref(steps).card
-        if card and (problem := check_steps(steps, card.n_features)):
+        if card and (problem := check_steps(steps, card.expect.shape[1])):
             section = () if entry.preprocess is None else ("datasets", k)
             raise Fault(problem, *section, "preprocess")
         if card and len(card.expect.classes) == card.expect.n_classes:

@@ -82,10 +82,8 @@ def _parse_classes(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise ValueError(f"must be a list of classes, got {value!r}")
     for label in value:
-        if isinstance(label, bool):
-            raise ValueError(f"write the class {str(label).lower()} in quotes")
-        if not isinstance(label, str | int | float):
-            raise ValueError(f"a class is a name or a number, got {label!r}")
+        if isinstance(label, bool) or not isinstance(label, str | int | float):
+            raise ValueError(f"a class is a number or a name in quotes, got {label!r}")
     if len(value) < 2:
         raise ValueError(f"must have at least two classes, got {value!r}")
     return tuple(distinct(sorted(map(str, value))))

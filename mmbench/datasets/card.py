@@ -220,16 +220,6 @@ class Card(_Strict):
             raise ValueError("two sources have the same name in the store")
         return self
 
-    @property
-    def files(self) -> list[CardFile]:
-        """All files with known hashes."""
-        return [file for source in self.sources for file in source.files]
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.expect.shape[1]
-
     def expected(self, source: Source) -> Expected:
         """Return the expected content of the data from `source`."""
         if not source.expect:

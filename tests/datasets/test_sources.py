@@ -588,7 +588,7 @@ def test_descriptors_are_computed_from_the_images_of_the_fetcher(
     images = plain.X.reshape(-1, 62, 47)
     values = describe(images, source.options["descriptor"])
     assert np.array_equal(data.X, values.reshape(len(data.X), -1))
-    assert data.X.shape[1] == card.n_features
+    assert data.X.shape[1] == card.expect.shape[1]
 
 
 @pytest.mark.slow

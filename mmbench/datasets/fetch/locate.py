@@ -82,11 +82,6 @@ class SourceFiles:
         """Whether `paths` is a single file of parsed arrays."""
         return bool(self.paths) and self.source.kind != "files"
 
-    @property
-    def expected(self) -> Expected:
-        """Expected shape, classes, splits and hash of the arrays."""
-        return self.card.expected(self.source)
-
     def read(self, every_value: bool = False) -> Parsed:
         """Return the arrays; raise UserError if they differ from the card.
 
@@ -98,7 +93,7 @@ class SourceFiles:
         except ValueError as error:
             raise UserError(f"{where}: {error}; remove it and run 'mmbench data fetch'") from error
         content = every_value or self.source.kind != "files"
-        if problem := disagreement(data, self.expected, content):
+        if problem := disagreement(data, self.card.expected(self.source), content):
             raise UserError(f"data set {self.card.name!r}: {where}: {problem}")
         return data
 
@@ -106,8 +101,8 @@ class SourceFiles:
         """Return the hash that identifies the data; files are read only if the hash is unknown."""
         if self.source.kind == "generator":
             return recipe_hash(self.card, self.source)
-        if self.expected.content:
-            return self.expected.content
+        if content := self.card.expected(self.source).content:
+            return content
         return packed_hash(self.paths[0]) if self.packed else self._parse().content_hash()
 
     def _parse(self) -> Parsed:
@@ -178,7 +173,7 @@ def find(card: Card, places: Places) -> SourceFiles:
     search = Search(card, places)
     found = search.local() or (search.remote() if places.allow_network else None)
     if found is None:
-        unreachable = set(search.failures) == {NoAnswer}
+        unreachable = set(search.tried.values()) == {NoAnswer}
         raise (NotAvailable if unreachable else UserError)(search.advice())
     return found
 
@@ -186,15 +181,14 @@ def find(card: Card, places: Places) -> SourceFiles:
 class Search:
     """The search for the data of one card.
 
-    ``tried`` contains one message per damaged file and per failed download, ``failures`` the types
-    of their exceptions.
+    ``tried`` contains the message and the type of the exception for each damaged file and each
+    failed download.
     """
 
     def __init__(self, card: Card, places: Places):
         self.card = card
         self.places = places
-        self.tried: list[str] = []
-        self.failures: list[type[ValueError]] = []
+        self.tried: dict[str, type[ValueError]] = {}
 
     def local(self) -> SourceFiles | None:
         """Return the first source with all files, undamaged, in the store or the mirror folder."""
@@ -217,7 +211,7 @@ class Search:
 
     def advice(self) -> str:
         """Return a message of one line: the reasons of the failure, and advice."""
-        card, places, tried = self.card, self.places, self.tried
+        card, places, tried = self.card, self.places, list(self.tried)
         if all(source.kind == "keel" for source in card.sources):
             return f"data set {card.name!r} cannot be read: {NOT_INSTALLED}"
         if places.mirror_folder and not places.mirror_folder.is_dir():
@@ -228,8 +222,7 @@ class Search:
             reason = card.not_public or "no public source is known"
             tried = [f"not in the store or the mirror, and {reason}"]
         hints = []
-        if card.files:
-            wanted = ", ".join(file.path for file in card.files)
+        if wanted := ", ".join(file.path for source in card.sources for file in source.files):
             hints.append(f"set --mirror or MMBENCH_MIRROR to a folder or URL with {wanted}")
         if any(source.is_public for source in card.sources):
             when = "again later" if places.allow_network else "with internet access"
@@ -291,12 +284,11 @@ class Search:
 
     @contextmanager
     def _noting_failure(self, prefix: str = "") -> Iterator[None]:
-        """Add the message and the type of a ValueError inside the block to the attributes."""
+        """Add the message and the type of a ValueError inside the block to `tried`."""
         try:
             yield
         except ValueError as error:
-            self.tried.append(f"{prefix}{error}")
-            self.failures.append(type(error))
+            self.tried[f"{prefix}{error}"] = type(error)
 
 
 def copy_to_store(found: SourceFiles, places: Places) -> SourceFiles:

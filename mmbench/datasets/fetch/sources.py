@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
@@ -88,8 +88,8 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
     if source.kind == "keel":
         return _from_keel(card, source)
     if source.kind == "openml":
-        path, facts = download_arff(int(source.id or 0), folder, progress, most)
-        paths, target = [path], {"target": facts.target}
+        path, label, _ = download_arff(int(source.id or 0), folder, progress, most)
+        paths, target = [path], {"target": label}
     for k, url in enumerate(source.urls):
         path = folder / f"{k}-{Path(unquote(urlsplit(url).path)).name or 'file'}"
         download(url, path, progress, most)
@@ -191,34 +191,28 @@ def looks_like_html(path: Path) -> bool:
 # OpenML
 
 
-class Description(NamedTuple):
-    """Description of an OpenML data set."""
-
-    url: str
-    md5: str | None
-    target: str
-    #: Columns to exclude from the features: row names, and columns that OpenML declares as ignored.
-    ignored: tuple[str, ...]
-
-
 def download_arff(
     data_id: int, folder: Path, progress: bool, most: int
-) -> tuple[Path, Description]:
-    """Return the path of the ARFF file, compared with its MD5, and the description."""
+) -> tuple[Path, str, tuple[str, ...]]:
+    """Return the path of an ARFF file, compared with its MD5, its target, and columns to exclude."""
     try:
-        facts = _describe(data_id, folder / "description.xml")
+        url, stated, target, ignored = _described(data_id, folder / "description.xml")
         path = folder / "data.arff"
-        download(facts.url, path, progress, most)
+        download(url, path, progress, most)
         with path.open("rb") as file:
             md5 = hashlib.file_digest(file, "md5").hexdigest()
-        if facts.md5 not in (None, md5):
-            raise SourceError(f"{facts.url}: the MD5 differs from the MD5 stated by OpenML")
+        if stated not in (None, md5):
+            raise SourceError(f"{url}: the MD5 differs from the MD5 stated by OpenML")
     except SourceError as error:
         raise type(error)(f"OpenML data set {data_id}: {error}") from error
-    return path, facts
+    return path, target, ignored
 
 
-def _describe(data_id: int, path: Path) -> Description:
+def _described(data_id: int, path: Path) -> tuple[str, str | None, str, tuple[str, ...]]:
+    """Return the URL, the MD5 or None, the target and the columns to exclude of a data set.
+
+    The columns to exclude are row names and the columns that OpenML declares as ignored.
+    """
     url = f"{os.environ.get(OPENML_SERVER, DEFAULT_SERVER)}/data/{data_id}"
     try:
         download(url, path, False, MOST_DESCRIPTION)
@@ -240,7 +234,7 @@ def _describe(data_id: int, path: Path) -> Description:
         raise SourceError(f"the target must be a single column, got {target!r}")
     stated = [*texts("row_id_attribute"), *texts("ignore_attribute")]
     names = dict.fromkeys(name.strip() for text in stated for name in text.split(","))
-    return Description(location, md5, target, tuple(filter(None, names)))
+    return location, md5, target, tuple(filter(None, names))
 
 
 # scikit-learn

@@ -412,12 +412,12 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
     if not places.allow_network:
         raise ValueError(f"{old}not in the store or the mirror, and the network is switched off")
     with places.scratch() as scratch:
-        arrived, found = download_arff(data_id, scratch, places.progress, most)
-        text = json.dumps({"target": found.target, "ignored": found.ignored})
+        arrived, label, excluded = download_arff(data_id, scratch, places.progress, most)
+        text = json.dumps({"target": label, "ignored": excluded})
         (scratch / "facts").write_text(text, "utf-8")
         path = places.admit(arrived, name)
         places.admit(scratch / "facts", name.with_suffix(".json"))
-    return path, found.target, found.ignored
+    return path, label, excluded
 
 
 def sklearn_table(name: str, places: Places, most: int) -> Table:
