@@ -194,7 +194,7 @@ def looks_like_html(path: Path) -> bool:
 def download_arff(
     data_id: int, folder: Path, progress: bool, most: int
 ) -> tuple[Path, str, tuple[str, ...]]:
-    """Return the path of an ARFF file, compared with its MD5, its target, and columns to exclude."""
+    """Return the path of the verified ARFF file, the target, and the columns to exclude."""
     try:
         url, stated, target, ignored = _described(data_id, folder / "description.xml")
         path = folder / "data.arff"

@@ -213,8 +213,6 @@ def read_arff(
         raise ValueError("not an ARFF file: it has no @attribute or no @data line")
     check_names([*names, "an attribute"])  # numbers are valid names of declared attributes
     lines = [line for line in lines[end + 1 :] if line and not line.startswith("%")]
-    if not lines:
-        raise ValueError("the file has no rows")
     for k, line in enumerate(lines):
         if "{" in line and (match := ROW_WEIGHT.search(line)):
             lines[k] = line[: match.start()]

@@ -195,8 +195,7 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
         )
         declared = {**dict.fromkeys(text, ()), **declared}
     else:
-        listed = options.categorical
-        stated = {column_name(c, names, "categorical column"): values for c, values in listed}
+        stated = {column_name(c, names, "categorical column"): v for c, v in options.categorical}
     for name in chosen:
         if name in declared and name not in stated:
             _refuse_no_category(table.frame[name], options)
