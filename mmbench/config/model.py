@@ -79,7 +79,7 @@ class DatasetEntry(UserTable):
     @model_validator(mode="after")
     def _card_or_table(self) -> DatasetEntry:
         if self.source is None and self.name is None:
-            raise ValueError("needs the name of a card, or path and target of a file")
+            raise ValueError("give the name of a card, or path and target of a file")
         if not re.fullmatch(NAME_PATTERN, self.label):
             raise ValueError(f"{self.label!r} cannot be a name in tables; add a 'name'")
         return self
@@ -123,10 +123,10 @@ class Protocol(Strict):
     @property
     def subsets(self) -> list[int | tuple[str, int] | None]:
         """``max_train`` in the form of `SplitRef.max_train`, one entry per training size."""
-        if isinstance(self.max_train, list):
-            return [(NESTED, size) for size in self.max_train]
-        per_class = isinstance(self.max_train, dict)
-        return list(self.max_train.items()) if per_class else [self.max_train]
+        given = self.max_train
+        if isinstance(given, list):
+            return [(NESTED, size) for size in given]
+        return list(given.items()) if isinstance(given, dict) else [given]
 
 
 def _text_as(key: str) -> BeforeValidator:

@@ -237,8 +237,7 @@ def _cells(config: Config) -> Iterator[tuple[Key, int]]:
     """
     for entry in config.datasets:
         n_splits = Counter(split.size for split in split_refs(config, entry.ref(())))
-        sizes = config.protocol.max_train
-        sizes = sizes if isinstance(sizes, list) else [None]
+        sizes = (SplitRef("", max_train=subset).size for subset in config.protocol.subsets)
         n_splits = n_splits or Counter(dict.fromkeys(sizes, 0))
         for kernel, degrees in degrees_by_kernel(config).items():
             run = [name for name in config.machines if kernel in config.kernels_of(name)]

@@ -100,7 +100,7 @@ def check_names(names: list[str], droppable: bool = False) -> None:
     refuse_equal_names(names, droppable)
     if len(names) > 1 and all(map(is_number, names)):
         hint = f"if it does not name the columns, {setting('header', 'false')}"
-        raise ValueError(f"the first line holds only numbers; {hint}")
+        raise ValueError(f"the first line contains only numbers; {hint}")
 
 
 def refuse_equal_names(names: Sequence[str], droppable: bool = False) -> None:

@@ -210,8 +210,8 @@ def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
     if all(isinstance(value, str) and DATE.fullmatch(value.strip()) for value in values):
         kind = "dates"
     if kind and len(values):
-        holds = _about(column.name, f"contains {kind} such as {str(values[0])!r}", options)
-        raise ValueError(f"{holds}; to keep it, {setting('categorical', [str(column.name)])}")
+        problem = _about(column.name, f"contains {kind} such as {str(values[0])!r}", options)
+        raise ValueError(f"{problem}; to keep it, {setting('categorical', [str(column.name)])}")
 
 
 def _codes(
@@ -364,12 +364,12 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
                 how = "differ only in capital letters, encoding or invisible characters"
                 remarks.append(f"classes {other!r} and {value!r} {how}")
         return y, remarks
-    holds = f"target {column.name!r} has {len(values)} distinct numbers such as {numbers[-1]}"
+    has = f"target {column.name!r} has {len(values)} distinct numbers such as {numbers[-1]}"
     if y.dtype.kind != "i" and len(values) > MOST_FRACTIONS:
         advice = "set another target, or form classes, for example by pandas.qcut(values, 3)"
-        raise ValueError(f"{holds}; it is continuous, and classes are needed: {advice}")
+        raise ValueError(f"{has}; it is continuous, and classes are needed: {advice}")
     if len(values) > MOST_FRACTIONS and np.unique(y, return_counts=True)[1].min() == 1:
-        return y, [f"{holds}, some only once; is it continuous, or a row number?"]
+        return y, [f"{has}, some only once; is it continuous, or a row number?"]
     return y, []
 
 

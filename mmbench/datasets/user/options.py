@@ -163,9 +163,9 @@ class UserTable(FileOptions):
         stated = [key for key in ("path", "openml", "sklearn") if getattr(self, key) is not None]
         if len(stated) > 1:
             raise ValueError(f"give only one of {' and '.join(stated)}")
-        said = [name for name, _ in self.pairs()] + ["target"] * (self.target is not None)
-        if said and not stated:
-            raise ValueError(f"{said[0]} needs a table: add path, openml or sklearn")
+        keys = [name for name, _ in self.pairs()] + ["target"] * (self.target is not None)
+        if keys and not stated:
+            raise ValueError(f"{keys[0]} needs a table: add path, openml or sklearn")
         if self.path is not None and self.target is None and not knows_target(self.path):
             raise ValueError("target is missing: set it to the column of the classes")
         return self
