@@ -104,22 +104,19 @@ def plan_experiments(
     configs = list(by_name.values())
     wanted = parse_only(options.only, configs)
     results, planned = Path(options.results), []
-    absent: dict[str, dict[str, str]] = {}
     for config in configs:
-        lacking = dict(absent[config.source.name]) if config.source else {}
-        absent[config.name] = lacking
+        absent: dict[str, str] = {}
         for entry in config.datasets:
-            label = entry.label
-            if say and label in wanted.get("dataset", {label}) and label not in lacking:
+            if say and entry.label in wanted.get("dataset", {entry.label}):
                 try:
                     _prepare(config, entry, options, say)
                 except NotAvailable as error:
-                    lacking[label] = str(error)
+                    absent[entry.label] = str(error)
         jobs = plan(config, Path(options.store), options.mirror, allow_network=say is not None)
         kept, whole = keep_only(jobs, wanted), plan_of(config, jobs)
         source = results / config.source.name if config.source else None
         folder = results / config.name
-        planned.append(PlannedExperiment(config, kept, whole, folder, source, lacking))
+        planned.append(PlannedExperiment(config, kept, whole, folder, source, absent))
     planned = [one if one.config.name in asked else _needed(one, planned) for one in planned]
     planned = [one for one in planned if one.jobs]
     if not planned:

@@ -202,6 +202,29 @@ def test_a_single_dot_beside_a_decimal_comma_is_never_a_decimal_point(tmp_path: 
     )
 
 
+MARKS = "a;b;kind\n{};{};x\n1.250;2,5;y\n1.300;4;y\n"
+
+
+@pytest.mark.parametrize("keys", [{"drop": ["b"]}, {"categorical": "auto", "steps": ["one_hot"]}])
+@pytest.mark.parametrize("cell", ["1.100", "1.000"])
+def test_a_decimal_point_beside_decimal_commas_is_reported(tmp_path: Path, cell: str, keys: dict):
+    data = load(tmp_path, MARKS.format(cell, "1,5"), **keys)
+    assert data.X[0, 0] == float(cell)
+    found = [warning for warning in data.warnings if warning.startswith("column 'a'")]
+    assert found == [
+        "column 'a' is read with '.' as the decimal mark, and column 'b' contains '1,5'; "
+        "if ',' is the decimal mark, write decimal: , (--set 'datasets[0].decimal=,')"
+    ]
+    line = refusal(tmp_path, MARKS.format(cell, "1,5"), decimal=",")
+    assert f"{cell!r} is not a number; if '.' separates thousands" in line
+
+
+@pytest.mark.parametrize(("a", "b"), [("1.1", "1,234"), ("1.1", "red, 2,5"), ("1", "1,5")])
+def test_commas_that_are_no_decimal_marks_are_not_reported(tmp_path: Path, a: str, b: str):
+    text = MARKS.format(a, b).replace("2,5", b).replace("1.250", a).replace("1.300", a)
+    assert not any("is read with" in w for w in load(tmp_path, text, drop=["b"]).warnings)
+
+
 @pytest.mark.parametrize(
     ("cell", "hints"),
     [
@@ -618,9 +641,18 @@ def many(values, n: int = 600) -> str:
     [
         (lambda k: f"person {k}", "600 categories such as 'person 0'"),
         (lambda k: f"w{k % 300}", "300 categories such as 'w0'"),
-        (lambda k: f"2024-01-{1 + k % 28:02d}", "dates such as '2024-01-01'"),
-        (lambda k: f"{1 + k % 28}.12.2023 10:00", "dates such as '1.12.2023 10:00'"),
-        (lambda k: f"{1 + k % 12}/28/99", "dates such as '1/28/99'"),
+        (lambda k: f"2024-01-{1 + k % 28:02d}", "dates or times such as '2024-01-01'"),
+        (lambda k: f"{1 + k % 28}.12.2023 10:00", "dates or times such as '1.12.2023 10:00'"),
+        (lambda k: f"{1 + k % 12}/28/99", "dates or times such as '1/28/99'"),
+        (lambda k: f"{1 + k % 28}-Jan-2021", "dates or times such as '1-Jan-2021'"),
+        (
+            lambda k: f"{1 + k % 28}. Oct 21 12:00",
+            "dates or times such as '1. Oct 21 12:00'",
+        ),
+        (lambda k: f"sept {1 + k % 28} 2021", "dates or times such as 'sept 1 2021'"),
+        (lambda k: f"{k % 24}:30", "dates or times such as '0:30'"),
+        (lambda k: f"12:{k % 60:02d}:05.25", "dates or times such as '12:00:05.25'"),
+        (lambda k: f"{1 + k % 12}:00 p.m.", "dates or times such as '1:00 p.m.'"),
     ],
 )
 def test_ids_dates_and_many_categories_are_named(tmp_path: Path, values, kind: str):
@@ -632,6 +664,12 @@ def test_ids_dates_and_many_categories_are_named(tmp_path: Path, values, kind: s
     assert load(tmp_path, many(values), **keys).n_categorical == 1
     frame = pd.read_csv(tmp_path / "my.csv")
     assert f"column 'c' contains {kind}" in refusal(tmp_path, pa.Table.from_pandas(frame))
+
+
+@pytest.mark.parametrize("words", [("16:9", "4:3"), ("3-door", "5-door"), ("1 may", "mar 10")])
+def test_categories_with_digits_are_no_dates_and_no_times(tmp_path: Path, words: tuple):
+    text = many(lambda k: words[k % 2])
+    assert load(tmp_path, text, steps=["one_hot"], categorical="auto").n_categorical == 1
 
 
 def test_few_categories_in_few_rows_are_no_ids(tmp_path: Path):

@@ -151,6 +151,11 @@ def test_bad_csv_is_one_line_that_says_where(tmp_path: Path, text: str | bytes, 
     [
         ("a,kind\n1,x\n", "not an ARFF file"),
         (ARFF.replace("@data", ""), "not an ARFF file"),
+        (
+            ARFF.replace("@data", "@attribute bag relational\n@attribute x real\n@end bag\n@data"),
+            "attribute 'bag' has the unsupported type 'relational'",
+        ),
+        (ARFF.replace("@data", "@attribute 'age' real\n@data"), "two columns are named 'age'"),
         (ARFF.split("@data")[0] + "@data\n", "the file has no rows"),
         (ARFF.replace("1, 2.5", "1, ?"), "data row 1, column 'the size': value missing"),
         (ARFF.replace("2, 3.5", "two, 3.5"), "data row 2, column 'age': 'two'"),

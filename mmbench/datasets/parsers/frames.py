@@ -248,7 +248,7 @@ def _attribute(line: str) -> Attribute:
         return Attribute(name, tuple(value for value, _ in values), False)
     word = re.split(r"[\s%]", kind, maxsplit=1)[0].lower()
     if name and word not in (*ARFF_NUMBERS, *ARFF_TEXT):
-        raise ValueError(f"attribute {name!r} has the unknown type {word!r}")
+        raise ValueError(f"attribute {name!r} has the unsupported type {word!r}")
     return Attribute(name, None, word in ARFF_NUMBERS)
 
 

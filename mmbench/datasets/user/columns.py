@@ -49,9 +49,14 @@ FEW_WORDS = 2
 #: Maximum number of distinct values of a numeric target with fractions; a target with more values
 #: is treated as continuous.
 MOST_FRACTIONS = 20
-#: Pattern of dates: 2024-01-31, 31.1.2024, 1/31/24, with or without a time of day.
-DATE = re.compile(r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3"
-                  r"([0-9]{4}|[0-9]{2}))([T ]+[0-9]{1,2}:[0-9]{2}.*)?")  # fmt: skip
+MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+#: Pattern of dates, with or without a time of day, and of times: 2024-01-31, 31.1.2024, 1/31/24,
+#: 31-Jan-2024, January 31, 2024, 12:30, 12:30:05, 1:30 pm.
+DATE = re.compile(
+    r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3([0-9]{4}|[0-9]{2})"
+    rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[-/., ]*([0-9]{{4}}|[0-9]{{2}})"
+    rf"|{MONTH}[-/. ]*[0-9]{{1,2}}[-/, ]+[0-9]{{4}})([T ]+[0-9]{{1,2}}:[0-9]{{2}}.*)?"
+    r"|[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?\s*([ap]\.?m\.?)?", re.I)  # fmt: skip
 #: Pattern of the names of columns that contain identifiers of the rows.
 ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
 #: Integers up to this absolute value are represented exactly as float64.
@@ -64,6 +69,8 @@ LIKE_NUMBER = re.compile(
     r"[+−-]?([^\w\s.,+−()-]{0,3})\s*[+−-]?[.,]?[0-9][0-9.,'_ ]*([eE][+-]?[0-9]+)?\s*"
     r"([^\w\s.,+−()-]{0,3}|(?<=\s)[a-zµ][^\W\d]{0,3})"
 )
+#: Pattern of numbers whose comma separates no group of three digits.
+DECIMAL_COMMA = re.compile(r"\s*[+−-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})\s*")
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 
 
@@ -98,7 +105,7 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     codes = {name: _codes(frame[name], nominal[name]) for name in words}
     columns = [_numbers(frame[numbers], options), *(column for column, _ in codes.values())]
     X = np.column_stack(columns)
-    remarks += dropped + more
+    remarks += [*dropped, *more, *_other_mark(frame, numbers, options)]
     if options.categorical == "auto":
         remarks += [remark for name in nominal for remark in _doubtful(frame[name], options)]
     like_data = [name for name in chosen if is_number(name) and not name.isdigit()]
@@ -204,11 +211,11 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
 
 
 def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
-    """Refuse dates and more than MOST_CATEGORIES values in a column not listed in `categorical`."""
+    """Refuse dates, times and more than MOST_CATEGORIES values in columns not in `categorical`."""
     values = column.dropna().unique()
     kind = f"{len(values)} categories" if len(values) > MOST_CATEGORIES else ""
     if all(isinstance(value, str) and DATE.fullmatch(value.strip()) for value in values):
-        kind = "dates"
+        kind = "dates or times"
     if kind and len(values):
         problem = _about(column.name, f"contains {kind} such as {str(values[0])!r}", options)
         raise ValueError(f"{problem}; to keep it, {setting('categorical', [str(column.name)])}")
@@ -300,6 +307,19 @@ def _marks(cell: str, options: FileOptions) -> list[str]:
         option = setting("units", [*options.units, *sorted(units)])
         hints.append(f"if {min(units)!r} is a unit, {option}")
     return hints
+
+
+def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -> Iterator[str]:
+    """Yield a warning if numbers have a decimal point and those of a text column a comma."""
+    floats = [name for name in numbers if frame[name].dtype.kind == "f" and options.decimal == "."]
+    for name in frame.columns.difference(numbers, sort=False) if floats else ():
+        cells = frame[name].dropna().astype(str).unique()
+        commas = list(filter(DECIMAL_COMMA.fullmatch, cells))
+        if commas and all(map(LIKE_NUMBER.fullmatch, cells)):
+            point = f"column {floats[0]!r} is read with '.' as the decimal mark"
+            hint = f"if ',' is the decimal mark, {setting('decimal', ',')}"
+            yield f"{point}, and column {name!r} contains {commas[0]!r}; {hint}"
+            return
 
 
 def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
