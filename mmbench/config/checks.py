@@ -19,7 +19,7 @@ from mmbench.config.grids import (
     n_points,
     replaced_by,
 )
-from mmbench.config.model import NAME_PATTERN, Config, JobLimits
+from mmbench.config.model import NAME_FORM, NAME_PATTERN, Config, JobLimits
 from mmbench.datasets import card_names, check_classes, check_steps, split_slots
 from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class
@@ -191,7 +191,7 @@ def _check_name(name: str, machine: str) -> None:
     if machine != name and name in known:
         raise ValueError(f"{name!r} is the name of another machine; give this column another name")
     if machine != name and not re.fullmatch(NAME_PATTERN, name):
-        raise ValueError(f"a name has only letters, digits, '-', '_' and '.', got {name!r}")
+        raise ValueError(f"the name must be {NAME_FORM}, got {name!r}")
 
 
 def _check_settings(column: MachineColumn) -> None:
@@ -218,8 +218,7 @@ def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> N
     if parent is None:
         return
     if parent not in config.machines:
-        known = did_you_mean(parent, before)
-        raise ValueError(f"{parent!r} is not among the machines of this experiment{known}")
+        check_known(parent, before, "the experiment has no machine")
     if parent not in before:
         chain = [column.name]
         while (following := config.machines[chain[-1]].use) in config.machines:
@@ -323,11 +322,10 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
         with at("datasets", k):
             if entry.source is not None and name in known:
                 raise ValueError(f"{name!r} is the name of a card; give the file another 'name'")
-            if entry.source is None and "." in name and name not in known:
-                hint = "a file of your own is {path: FILE, target: COLUMN}"
-                raise ValueError(f"unknown data set {name!r}; {hint}")
-            if entry.source is None:
-                check_known(name, known, "unknown data set")
+            if entry.source is None and name not in known:
+                file = "; a file of your own is {path: FILE, target: COLUMN}"
+                hint = file if "." in name else did_you_mean(name, known)
+                raise ValueError(f"unknown data set {name!r}{hint}")
         with at("protocol", "test"):  # official and predefined splits may not exist
             split_slots(config.protocol.test.spec, entry.ref(()), config.protocol.repeats)
         card = entry.ref(steps).card

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from mmbench.config.model import (
+    NAME_FORM,
     Config,
     DatasetEntry,
     JobLimits,
@@ -44,9 +45,7 @@ WORDS = {
 #: Replacements of whole pydantic messages, by error type.
 MESSAGES = {
     "model_type": "must be a mapping of keys",
-    "string_pattern_mismatch": (
-        "must be letters, digits, '-', '_' and '.', beginning with a letter or digit"
-    ),
+    "string_pattern_mismatch": f"must be {NAME_FORM}",
 }
 
 

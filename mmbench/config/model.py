@@ -51,7 +51,9 @@ from mmbench.tables.frame import check_metrics
 #: Batch systems of computing clusters.
 Queue = Literal["slurm", "pbs", "sge", "lsf"]
 QUEUES = get_args(Queue)
+#: Pattern of the names of experiments, data sets and columns, and its description.
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+NAME_FORM = "letters, digits, '-', '_' and '.', beginning with a letter or digit"
 
 
 class Strict(BaseModel):

@@ -31,7 +31,7 @@ from mmbench.datasets.card import Card, Source
 from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.generators import generate
 from mmbench.datasets.parsers import PARSERS
-from mmbench.datasets.parsers.images import describe, fold_splits
+from mmbench.datasets.parsers.images import describe, in_pairs
 from mmbench.errors import UserError, converted
 
 #: Environment variables of two time limits in seconds: for the time without data from the server,
@@ -271,9 +271,8 @@ def _pairs(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     bunch = fetch_lfw_pairs(subset="10_folds", **options)
     images = _to_bytes(bunch.pairs)
     values = describe(images.reshape(-1, *images.shape[2:]), descriptor)
-    X = values.reshape(len(images), -1)  # both images of a pair side by side
-    fold = np.arange(len(X)) // (len(X) // 10)  # the pairs are sorted by fold
-    return Parsed(X, bunch.target.astype(np.int64), None, fold_splits(fold))
+    fold = np.arange(len(images)) // (len(images) // 10)  # the pairs are sorted by fold
+    return in_pairs(values, bunch.target, fold)
 
 
 def _to_bytes(images: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.datasets.dataset import Parsed, Rows
+from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.parsers.arrays import read_npz
 from mmbench.errors import did_you_mean, extra
 
@@ -85,12 +85,11 @@ def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
     pairs = read_npz(paths[1])
     used, position = np.unique(pairs["index"], return_inverse=True)
     values = describe(read_npz(paths[0])["X"][used], descriptor)
-    X = values[position.ravel()].reshape(len(pairs["index"]), -1)
-    return Parsed(X, pairs["target"].astype(np.int64), None, fold_splits(pairs["fold"]))
+    return in_pairs(values[position.ravel()], pairs["target"], pairs["fold"])
 
 
-def fold_splits(fold: np.ndarray) -> tuple[Rows, ...]:
-    """Return one split per fold: the fold is the test set, the other folds are the training set."""
-    return tuple(
-        (np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(int(fold.max()) + 1)
-    )
+def in_pairs(values: NDArray, target: NDArray, fold: NDArray) -> Parsed:
+    """Return rows of two consecutive descriptors; each fold is the test set of one split."""
+    numbers = range(int(fold.max()) + 1)
+    splits = tuple((np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in numbers)
+    return Parsed(values.reshape(len(target), -1), target.astype(np.int64), None, splits)
