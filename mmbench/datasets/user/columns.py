@@ -243,9 +243,8 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
     for name in frame.columns[[not is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
         frame = frame.assign(**{name: _number_column(frame[name], options)})
     X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    for row, column in np.argwhere(np.isinf(X)):
-        value = str(X[row, column])
-        raise ValueError(f"{cell_name(row, frame.columns[column])}: infinite value {value!r}")
+    for i, j in np.argwhere(np.isinf(X)):
+        raise ValueError(f"{cell_name(i, frame.columns[j])}: infinite value {X[i, j]}")
     return X
 
 
