@@ -309,7 +309,7 @@ def _marks(cell: str, options: FileOptions) -> list[str]:
 
 
 def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -> Iterator[str]:
-    """Yield a warning if numbers have a decimal point and those of a text column a comma."""
+    """Yield a warning if numbers have a decimal point and numbers in a text column a comma."""
     floats = [name for name in numbers if frame[name].dtype.kind == "f" and options.decimal == "."]
     for name in frame.columns.difference(numbers, sort=False) if floats else ():
         cells = frame[name].dropna().astype(str).unique()
