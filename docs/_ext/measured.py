@@ -159,12 +159,14 @@ EXPLAINED = {
 }
 #: Number of rows above which a table below the first is folded, and of letters of a folded note.
 ROWS, LETTERS = 10, 400
+#: Beginnings of the captions of tables that are folded at any size.
+FOLDED = ("Parameter grids", "Selected parameters", "Certificates")
 TABLE = re.compile(r"^(?:\|.*\n)+", re.M)
 CAPTIONED = re.compile(r"^\*\*(.+)\*\*\n\n((?:\|.*\n)+)", re.M)
 
 
 def folded(section: str) -> str:
-    """Fold long tables below the first table of a section, and long notes."""
+    """Fold long tables and `FOLDED` tables below the first of a section, and long notes."""
     first = TABLE.search(section)
     end = first.end() if first else 0
     below = CAPTIONED.sub(_fold_table, section[end:])
@@ -173,7 +175,9 @@ def folded(section: str) -> str:
 
 def _fold_table(table: re.Match[str]) -> str:
     rows = table[2].count("\n") - 2
-    return table[0] if rows <= ROWS else fold(f"{table[1]} ({rows} rows)", table[2]) + "\n"
+    if rows <= ROWS and not table[1].startswith(FOLDED):
+        return table[0]
+    return fold(f"{table[1]} ({rows} rows)", table[2]) + "\n"
 
 
 def _fold_note(note: re.Match[str]) -> str:
