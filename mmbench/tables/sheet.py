@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 SMOKE = "Smoke version: fewer splits, rows and grid points; not compared with the paper."
 LEAK = "LEAK: parameters were selected by the accuracy on the test part, which is too high."
 
+#: A footnote on all data sets does not list their names if there are at least this number.
+MANY = 4
 #: Subject of a footnote: (machine, data set, kernel); machine and kernel may be empty.
 Subject = tuple[str, str, str]
 #: Kernel and degree, which often share one block of a table.
@@ -333,8 +335,13 @@ class Sheet:
         datasets = grouped(
             ((", ".join(names), kernel), dataset) for (dataset, kernel), names in machines.items()
         )
+        many = max(len(self.datasets), MANY)
         return "; ".join(
-            join(f"{names} on" if names else "", ", ".join(found), f"({kernel})" if kernel else "")
+            join(
+                f"{names} on" if names else "",
+                ", ".join(found) if len(found) < many else f"all {many} data sets",
+                f"({kernel})" if kernel else "",
+            )
             for (names, kernel), found in datasets.items()
         )
 

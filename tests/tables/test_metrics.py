@@ -63,9 +63,13 @@ def test_a_comparison_names_the_machines_that_lack_its_metric(old):
     assert "Not compared" not in table(old.folder, layout="comparison", metrics=["auc"])
 
 
-def test_of_classifiers_without_certificates_it_is_said_once(results):
+@pytest.mark.parametrize(
+    ("names", "text_of_names"),
+    [(("mine", "yours"), "mine, yours"), (("a", "b", "c", "d"), "all 4 data sets")],
+)
+def test_of_classifiers_without_certificates_it_is_said_once(results, names, text_of_names):
     experiment = results.experiment("own", splits=2)
-    for dataset, n_fits in (("mine", 1), ("yours", 3)):  # other numbers of fits: still one line
+    for n_fits, dataset in enumerate(names, 1):  # other numbers of fits: still one line
         for machine in ("rf", "lr"):
             for repeat in range(2):
                 job = experiment.job(dataset, machine, repeat=repeat, rule="holdout")
@@ -73,8 +77,8 @@ def test_of_classifiers_without_certificates_it_is_said_once(results):
                 experiment.add(job, arrays=two_classes(repeat), fits=fits)
     text = table(experiment.folder, metrics=["accuracy", "log_loss"])
     assert text.count("certificate\n") == 1
-    assert "- [1] RF, LR on mine, yours (rbf): its fits have no certificate" in text
-    assert "- [2] RF, LR on mine, yours (rbf): log_loss: 2 of 2 records lack" in text
+    assert f"- [1] RF, LR on {text_of_names} (rbf): its fits have no certificate" in text
+    assert f"- [2] RF, LR on {text_of_names} (rbf): log_loss: 2 of 2 records lack" in text
 
 
 def test_a_confusion_matrix_counts_the_test_rows_of_all_splits(old):
