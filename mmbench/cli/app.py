@@ -63,13 +63,6 @@ def group(text: str, **options: Any) -> typer.Typer:
     return typer.Typer(help=text, no_args_is_help=True, rich_markup_mode=None, **options)
 
 
-def show_version(wanted: bool) -> None:
-    """Print the version and exit."""
-    if wanted:
-        echo(f"mmbench {__version__}")
-        raise typer.Exit
-
-
 def complete_config(incomplete: str) -> list[str]:
     """Return the experiments and YAML files that complete a word in a shell."""
     from mmbench.config.files import config_files
@@ -85,14 +78,12 @@ app = group(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_app = group("Look at, fetch and verify data sets.")
-check_app = group("Check a machine of your own.")
-config_app = group("Look at experiments.")
-list_app = group("List machines, data sets, layouts, figures and experiments.")
-app.add_typer(data_app, name="data")
-app.add_typer(check_app, name="check")
-app.add_typer(config_app, name="config")
-app.add_typer(list_app, name="list")
+data_app = group("Look at, fetch and verify data sets.", name="data")
+check_app = group("Check a machine of your own.", name="check")
+config_app = group("Look at experiments.", name="config")
+list_app = group("List machines, data sets, layouts, figures and experiments.", name="list")
+for _part in (data_app, check_app, config_app, list_app):
+    app.add_typer(_part)
 
 
 # -- options of several commands ---------------------------------------------------------------
@@ -108,9 +99,9 @@ def option(metavar: str, text: str, *names: str, default: Any = None, **settings
     return typer.Option(default, *names, metavar=metavar, help=text, **settings)
 
 
-def flag(name: str, text: str, **settings: Any) -> Any:
+def flag(name: str, text: str) -> Any:
     """Return an option without a value."""
-    return typer.Option(False, name, help=text, **settings)
+    return typer.Option(False, name, help=text)
 
 
 CONFIG = {"show_default": False, "autocompletion": complete_config}
@@ -132,7 +123,6 @@ SET = option(
     "'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
-FOLDERS = argument("RESULTS", "Folders of results, or of experiments in them.")
 #: Argument of commands that also read reference tables, which have no records.
 TABLES = argument(
     "RESULTS", "Folders of results, or of experiments in them; reference/NAME comes with mmbench."
@@ -141,13 +131,11 @@ OUTPUT = option("FILE", "Write to FILE.")
 MIX = flag("--mix", "Allow records of different settings in one table.")
 
 
-@app.callback()
-def _common(
-    version: bool = flag(
-        "--version", "Print the version and exit.", callback=show_version, is_eager=True
-    ),
-) -> None:
-    pass
+@app.callback(invoke_without_command=True)
+def _common(version: bool = flag("--version", "Print the version and exit.")) -> None:
+    if version:
+        echo(f"mmbench {__version__}")
+        raise typer.Exit
 
 
 # -- experiments -------------------------------------------------------------------------------
@@ -314,7 +302,7 @@ def export(
 
 @app.command()
 def clean(
-    results: list[Path] = FOLDERS,
+    results: list[Path] = argument("RESULTS", "Folders of results, or of experiments in them."),
     yes: bool = flag("--yes", "Remove the records instead of listing them."),
 ) -> None:
     """List or remove records that the current settings do not use."""
@@ -351,12 +339,7 @@ def list_data(
     """List the data sets with a card, and the locations of their files."""
     from mmbench.commands.data import licences, summaries
 
-    if licence:
-        echo_columns([("name", "licence"), *licences()])
-        return
-    echo_columns(
-        [("name", "rows", "columns", "classes", "splits", "where"), *summaries(store, mirror)]
-    )
+    echo_columns(licences() if licence else summaries(store, mirror))
 
 
 @data_app.command()
@@ -389,8 +372,7 @@ def _echo_outcomes(verb: str, names: list[str] | None, mirror: str | None, store
     for outcome in getattr(data, verb)(names or None, store, mirror, progress=has_terminal()):
         echo(f"{outcome.name}: {outcome.message}", err=not outcome.ok)
         good = good and outcome.ok
-    if not good:
-        raise typer.Exit(1)
+    raise typer.Exit(not good)
 
 
 @app.command()

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
 from mmbench.errors import UserError, converted, listed
+from mmbench.kernels import Kernel
 from mmbench.kernels.geometry import kernel_function, pair_coefficients
 
 if TYPE_CHECKING:
@@ -354,10 +355,10 @@ def _squared(problem: Binary) -> Optimum:
     return X @ w, objective, bound, "optimal" if solved else "inaccurate"
 
 
-def _signs(labels: NDArray, pair: tuple[Any, Any]) -> tuple[NDArray, NDArray]:
-    """Return the indices of the rows of two classes, and their signs."""
-    rows = np.flatnonzero(np.isin(labels, pair))
-    return rows, np.where(labels[rows] == pair[1], 1.0, -1.0)
+def _signs(labels: NDArray, classes: Sequence[Any], positive: Any) -> tuple[NDArray, NDArray]:
+    """Return the indices of the rows of some classes, and their signs: 1 for one class, else -1."""
+    rows = np.flatnonzero(np.isin(labels, classes))
+    return rows, np.where(labels[rows] == positive, 1.0, -1.0)
 
 
 def _kernel_problems(
@@ -389,9 +390,10 @@ def _kernel_problems(
         raise UserError(f"X has {X.shape[0]} rows; at most {MAX_KERNEL_ROWS} can be certified")
     factors = () if is_nu else getattr(model, "class_weight_", ())  # no effect in a NuSVC
     per_class = dict(zip(classes.tolist(), factors, strict=False))
+    class_weight = model.class_weight if ours else per_class
     largest = 0.0 if is_nu else float((np.abs(dual_coef) / weights[support]).max(initial=0.0))
     for k, (pair, coef, intercept) in enumerate(pair_coefficients(model)):
-        rows, y = _signs(labels, pair)
+        rows, y = _signs(labels, pair, pair[1])
         u = np.zeros(len(labels))
         u[support] = coef
         if not np.isin(labels[support[coef != 0]], pair).all() or (u[rows] * y < 0).any():
@@ -403,12 +405,9 @@ def _kernel_problems(
                 f"the kernel matrix of {pair[0]} / {pair[1]} is not positive semidefinite; the "
                 "problem is not convex, and has no certificate"
             )
-        if ours:
-            penalties = _pair_weights(model, pair, y, weights[rows])
-        else:
-            penalties = weights[rows] * [per_class.get(c, 1.0) for c in labels[rows].tolist()]
         # C of a nu-SVM is 1 / rho of each pair
-        penalties = penalties * (C or largest or float((np.abs(u) / weights[rows]).max()))
+        own_C = C or largest or float((np.abs(u) / weights[rows]).max())
+        penalties = own_C * _relative_penalties(pair, y, weights[rows], class_weight)
         values = gram @ u
         f = values + intercept
         yield Binary(pair, gram, "precomputed", y, penalties, f, float(u @ values), u)
@@ -456,36 +455,30 @@ def _linear_problems(
     ours = hasattr(model, "fits_")
     one_vs_rest = len(classes) > 2 and not ours
     pairs = [("rest", c) for c in classes] if one_vs_rest else list(combinations(classes, 2))
-    of_class: Any = None
+    class_weight: Any = getattr(model, "class_weight", None)
     if not ours:
         # "balanced" class weights: LinearSVC sums row weights per class, SGDClassifier counts rows
         balanced = {} if hasattr(model, "alpha") else {"sample_weight": weights}
-        kinds = getattr(model, "class_weight", None)
-        of_class = compute_class_weight(kinds, classes=classes, y=labels, **balanced)
-    for (low, high), w, b in zip(pairs, coef, intercepts, strict=True):
-        rows, y = _signs(labels, (low, high))
-        if one_vs_rest:
-            rows, y = np.arange(len(labels)), np.where(labels == high, 1.0, -1.0)
+        factors = compute_class_weight(class_weight, classes=classes, y=labels, **balanced)
+        class_weight = dict(zip(classes.tolist(), factors, strict=True))
+    for pair, w, b in zip(pairs, coef, intercepts, strict=True):
+        rows, y = _signs(labels, classes if one_vs_rest else pair, pair[1])
         part = X[rows]
-        if ours:
-            penalties = _pair_weights(model, (low, high), y, weights[rows])
-        else:
-            # against the rest, only the positive class has a class weight
-            negative = 1.0 if one_vs_rest else of_class[0]
-            penalties = weights[rows] * np.where(y > 0, of_class[classes == high], negative)
+        # against the rest, only the positive class has a class weight
+        weighted = (None, pair[1]) if one_vs_rest else pair
+        penalties = C * _relative_penalties(weighted, y, weights[rows], class_weight)
         f, square = part @ w + b, float(w @ w)
         squared = loss == "squared_hinge"
-        yield Binary((low, high), part, "linear", y, C * penalties, f, square, None, free, squared)
+        yield Binary(pair, part, "linear", y, penalties, f, square, None, free, squared)
 
 
-def _pair_weights(model: Any, pair: tuple[Any, Any], y: NDArray, weights: NDArray) -> NDArray:
-    """Return the penalties of the rows of a pair of classes, relative to C of a machine."""
+def _relative_penalties(pair: tuple, y: NDArray, weights: NDArray, class_weight: Any) -> NDArray:
+    """Return the penalties of the rows of a binary problem, divided by C."""
     from mmbench.machines.base.estimator import row_weights
     from mmbench.machines.base.problem import BinaryProblem
 
-    problem = BinaryProblem(y[:, None], y, model.kernels_[0], classes=pair, weights=weights)
-    factors = row_weights(problem, model.class_weight)
-    return weights if factors is None else factors
+    problem = BinaryProblem(y[:, None], y, Kernel("linear"), classes=pair, weights=weights)
+    return np.asarray(row_weights(problem, class_weight))
 
 
 def _by_reference(
@@ -500,7 +493,7 @@ def _by_reference(
     reference = clone(model).set_params(solver="reference").fit(X, labels, **weights)
     f, g = model.pairwise_decision_function(X), reference.pairwise_decision_function(X)
     for k, (fit, other) in enumerate(zip(model.fits_, reference.fits_, strict=True)):
-        rows, _ = _signs(labels, fit.pair)
+        rows, _ = _signs(labels, fit.pair, fit.pair[1])
         own = {"objective": fit.objective, "dual": fit.bound, "violation": fit.max_violation}
         own["n_support"] = fit.n_support
         optimum = g[rows, k], other.objective, other.bound, other.status
@@ -528,8 +521,7 @@ def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
 
 
 def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleNamespace:
-    losses = {"L2R_L2LOSS_SVC_DUAL": "squared_hinge", "L2R_L2LOSS_SVC": "squared_hinge"}
-    losses["L2R_L1LOSS_SVC_DUAL"] = "hinge"
+    losses = {"L2R_L2LOSS_SVC": "squared_hinge", "L2R_L1LOSS_SVC": "hinge"}
     kind, bias = head["solver_type"][0], float(head["bias"][0])
     w = np.array([line.split() for line in lines if line.strip()], dtype=float).T
     if len(head["label"]) == 2:  # a positive decision is a vote for the first label
@@ -541,7 +533,7 @@ def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleName
         intercept_=w[:, -1] * bias if has_intercept else np.zeros(len(w)),
         fit_intercept=has_intercept,
         intercept_scaling=bias,
-        loss=losses.get(kind, kind),
+        loss=losses.get(kind.removesuffix("_DUAL"), kind),
     )
 
 

@@ -1,6 +1,6 @@
 """``mmbench data``: the commands list, info, fetch and verify."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +19,13 @@ class Outcome(NamedTuple):
 
 
 def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple]:
-    """Return a row per card: name, numbers of rows, columns and classes, split rules, location.
+    """Return the headings, and a row per card: name, sizes, split rules, location.
 
     The location of the files is ``store``, ``mirror`` or ``built in``. If the files are damaged, it
     is ``damaged``; if there are no files on this computer, it is ``-``. Nothing is downloaded.
     """
-    places, rows = Places(Path(store), mirror, allow_network=False), []
+    places = Places(Path(store), mirror, allow_network=False)
+    rows: list[tuple] = [("name", "rows", "columns", "classes", "splits", "where")]
     for card in map(load_card, card_names()):
         splits = ", ".join(split_rules(DatasetRef(card.name)))
         sizes = (*card.expect.shape, card.expect.n_classes)
@@ -33,8 +34,8 @@ def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple
 
 
 def licences() -> list[tuple]:
-    """Return the name and the licence of each data set with a card."""
-    return [(name, load_card(name).licence) for name in card_names()]
+    """Return the headings, and the name and the licence of each data set with a card."""
+    return [("name", "licence"), *((name, load_card(name).licence) for name in card_names())]
 
 
 def _where(card: Card, places: Places) -> str:
@@ -113,9 +114,15 @@ def fetch(
     UserError
         If a name is unknown; no data set is downloaded in this case.
     """
-    cards = _cards(names, "data sets", progress)
     places = Places(Path(store), mirror, allow_network, progress)
-    return (_fetch_one(card, places) for card in cards)
+
+    def message(card: Card) -> str:
+        found = copy_to_store(find(card, places), places)
+        found.read()
+        built_in = found.source.in_memory
+        return "built in, nothing to fetch" if built_in else f"in the store{_notes(found)}"
+
+    return _outcomes(_cards(names, "data sets", progress), message)
 
 
 def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[Card]:
@@ -126,15 +133,15 @@ def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[C
     return tqdm(cards, desc=task, unit="set", disable=not progress)
 
 
-def _fetch_one(card: Card, places: Places) -> Outcome:
-    try:
-        found = copy_to_store(find(card, places), places)
-        found.read()
-    except UserError as error:
-        return Outcome(card.name, False, str(error))
-    if found.source.in_memory:
-        return Outcome(card.name, True, "built in, nothing to fetch")
-    return Outcome(card.name, True, f"in the store{_notes(found)}")
+def _outcomes(cards: Iterable[Card], message: Callable[[Card], str]) -> Iterator[Outcome]:
+    """Yield an outcome per card: its message, or the text of an error; empty texts are left out."""
+    for card in cards:
+        try:
+            outcome = Outcome(card.name, True, message(card))
+        except UserError as error:
+            outcome = Outcome(card.name, False, str(error))
+        if outcome.message:
+            yield outcome
 
 
 def _notes(found: SourceFiles) -> str:
@@ -163,21 +170,15 @@ def verify(
     UserError
         If a name is unknown.
     """
-    cards = _cards(names, "verify", progress)
     places = Places(Path(store), mirror, allow_network=False)
-    return filter(None, (_verify_one(card, places, skip_absent=names is None) for card in cards))
+    absent = "" if names is None else "no files on this computer; fetch them first"
 
-
-def _verify_one(card: Card, places: Places, skip_absent: bool) -> Outcome | None:
-    search = Search(card, places)
-    found = search.local()
-    if search.tried:
-        return Outcome(card.name, False, "; ".join(search.tried))
-    if found is None:
-        absent = Outcome(card.name, False, "no files on this computer; fetch them first")
-        return None if skip_absent else absent
-    try:
+    def message(card: Card) -> str:
+        search = Search(card, places)
+        found = search.local()
+        if search.tried or found is None:
+            raise UserError("; ".join(search.tried) or absent)
         found.read(every_value=True)
-    except UserError as error:
-        return Outcome(card.name, False, str(error))
-    return Outcome(card.name, True, f"agrees with its card{_notes(found)}")
+        return f"agrees with its card{_notes(found)}"
+
+    return _outcomes(_cards(names, "verify", progress), message)
