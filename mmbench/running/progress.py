@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TextIO
@@ -160,14 +160,12 @@ class TimeLeft:
     def __init__(self, jobs: Iterable[Job], falling: bool = False):
         self._open = Counter(map(key_of, jobs))
         self._least = math.inf if falling else None
-        self._count: Counter[Key] = Counter()
-        self._seconds: defaultdict[Key, float] = defaultdict(float)
+        self._times: dict[Key, list[float]] = {}
 
     def learn(self, record: Mapping[str, Any]) -> None:
         """Add the time of a finished job to the means."""
-        key = key_of(Job.from_dict(record["job"]))
-        self._count[key] += 1
-        self._seconds[key] += seconds_of(record["wall_seconds"])
+        times = self._times.setdefault(key_of(Job.from_dict(record["job"])), [])
+        times.append(seconds_of(record["wall_seconds"]))
 
     def end(self, job: Job) -> None:
         """Remove a job, with or without a result, from the remaining jobs."""
@@ -178,23 +176,23 @@ class TimeLeft:
 
         Returns None if the cell has no finished job.
         """
-        key = key_of(job)
-        return self._seconds[key] / self._count[key] if self._count[key] else None
+        times = self._times.get(key_of(job))
+        return sum(times) / len(times) if times else None
 
     def seconds(self, slots: int) -> float | None:
         """Return the estimated remaining seconds of the run, if `slots` jobs run at the same time.
 
         Return None if no job has finished.
         """
-        if not self._count:
+        if not self._times:
             return None
-        total = sum(n * COSTS.get(key.machine, 1.0) for key, n in self._count.items())
-        unit = sum(self._seconds.values()) / total
+        costs = {key: COSTS.get(key.machine, 1.0) for key in {*self._open, *self._times}}
+        total = sum(len(times) * costs[key] for key, times in self._times.items())
+        unit = sum(map(sum, self._times.values())) / total
         left = 0.0
         for key, n in self._open.items():
-            done = self._count[key]
-            mean = self._seconds[key] / done if done else unit * COSTS.get(key.machine, 1.0)
-            left += n * mean / max(1, slots)
+            times = self._times.get(key) or [unit * costs[key]]
+            left += n * sum(times) / len(times) / max(1, slots)
         if self._least is not None:
             left = self._least = min(left, self._least)
         return left

@@ -257,8 +257,7 @@ class Run:
         keys = dict.fromkeys(key for job in jobs for key in (job.key, *job.parents))
         found = store.recover(keys, said.append)
         if source is not None:
-            elsewhere = {key: source.find(key) for key in keys if key not in found}
-            found |= {key: record for key, record in elsewhere.items() if record is not None}
+            found |= {k: r for k in keys if k not in found and (r := source.find(k)) is not None}
         unique = {job.key: job for job in jobs}
         done = [key for key in unique if key in found and is_done(found[key])]
         changed = [k for k in done if has_other_sources(unique[k], found[k].get("code", {}))]
@@ -274,14 +273,12 @@ class Run:
             )
         self.results = {key: record for key, record in found.items() if is_done(record)}
         self.stored = {path for key in self.results for path in self._files(key)}
-        stopped = {k: r for k, r in found.items() if limits.reached_before(r)}
-        settled = {**self.results, **stopped}
+        settled = {k: r for k, r in found.items() if is_done(r) or limits.reached_before(r)}
         self.open = {key: job for key, job in unique.items() if key not in settled}
         said += outdated(self.open.values(), store, planned)
-        for record in [settled[key] for key in unique if key in settled]:
-            self.summary.add(record, reused=True)
         self.time_left = time_left or TimeLeft(unique.values())
-        for key in unique.keys() - self.open.keys():
+        for key in [key for key in unique if key in settled]:
+            self.summary.add(settled[key], reused=True)
             self.time_left.end(unique[key])
         for record in self.results.values():
             self.time_left.learn(record)
