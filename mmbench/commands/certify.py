@@ -355,7 +355,7 @@ def _squared(problem: Binary) -> Optimum:
     return X @ w, objective, bound, "optimal" if solved else "inaccurate"
 
 
-def _signs(labels: NDArray, classes: Sequence[Any], positive: Any) -> tuple[NDArray, NDArray]:
+def _signs(labels: NDArray, classes: Any, positive: Any) -> tuple[NDArray, NDArray]:
     """Return the indices of the rows of some classes, and their signs: 1 for one class, else -1."""
     rows = np.flatnonzero(np.isin(labels, classes))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
