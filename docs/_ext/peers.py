@@ -170,7 +170,10 @@ def source() -> Rows:
     yield from (text.rsplit(" ", 1) for text in sorted(set(table.version), key=str.lower))
     yield ["processor", ", ".join(sorted(set(table.processor.dropna())))]
     yield ["repeats per measurement", spanned(table.repeats)]
-    yield ["largest time divided by least time of the repeats", spanned(table.spread)]
+    finite, failed = table.spread[np.isfinite(table.spread)], np.isinf(table.spread).sum()
+    yield ["largest time divided by least time of the repeats", spanned(finite)]
+    if failed:  # the spread of a failed process is infinite
+        yield ["measurements with a failed repeat, which does not count", str(failed)]
 
 
 def routes() -> Rows:
