@@ -25,7 +25,7 @@ from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier
-from mmbench.tables.layouts import LAYOUTS, check_any_metric, check_sized
+from mmbench.tables.layouts import LAYOUTS, check_able
 from mmbench.tables.published import published_machines, published_rows, published_tables
 from mmbench.tables.results import REFERENCE
 
@@ -72,10 +72,10 @@ def check(config: Config) -> None:
     check_known(config.layout, LAYOUTS, "unknown layout", "layout")
     with at("layout"):
         if len(config.protocol.subsets) > 1:
-            check_sized(config.layout)
+            check_able(config.layout, "sized", "several training sizes")
     with at("metrics"):
         if config.metrics:
-            check_any_metric(config.layout, config.metrics)
+            check_able(config.layout, "any_metric", config.metrics[0])
 
 
 def _check_number_of_jobs(config: Config) -> None:

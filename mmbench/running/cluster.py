@@ -99,7 +99,7 @@ class DaskExecutor:
         if batch is not None:
             self.cluster, cores = _queue_cluster(address, slots, batch)
             self.capacity = cores, cores * slots
-            say(f"{address}: submitted a job; at most {slots} with {cores} cores each")
+            say(f"{address}: submitted the first of at most {slots} jobs of {cores} core(s) each")
         elif address == "local":
             self.cluster = _local_cluster(slots)
         else:

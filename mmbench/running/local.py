@@ -274,7 +274,7 @@ class _Worker:
                 )
         except OSError as error:
             raise UserError(
-                f"no worker process can be started ({error.strerror}); ask for fewer by --jobs, or "
+                f"no worker process can be started ({error.strerror}); give a smaller --jobs, or "
                 "raise the limits of open files and processes (ulimit -n, ulimit -u)"
             ) from error
         finally:
@@ -341,7 +341,7 @@ class _Worker:
         left, self.printed = OUTPUT_BYTES - self.printed, self.printed + len(text)
         sys.stderr.write(visible(text[: max(0, left)].decode(errors="replace")))
         if left >= 0 and self.printed > OUTPUT_BYTES:
-            sys.stderr.write(f"\na worker printed more than {OUTPUT_BYTES} bytes: rest dropped\n")
+            sys.stderr.write(f"\na worker printed more than {OUTPUT_BYTES} bytes: rest not shown\n")
 
     def _died(self) -> Future | None:
         """End the task of a dead process, or send a task that had not begun to a new process once.

@@ -64,12 +64,12 @@ def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, A
         **{name: getattr(worst, name) for name in ("iterations", "objective", "bound", "gap")},
         "violation": worst.max_violation,
     }
-    asked = f" where {gap_tolerance:.1e} is asked" if gap_tolerance < float("inf") else ""
+    tolerance = f" (tolerance {gap_tolerance:.1e})" if gap_tolerance < float("inf") else ""
     counts = f"{n_solved} of {len(fits)} pairs solved, {n_begun} begun"
     if not begun:
         return facts, counts
     return facts, (
-        f"{counts}; {'/'.join(map(str, worst.pair))} has a gap of {worst.gap:.1e}{asked} after "
+        f"{counts}; {'/'.join(map(str, worst.pair))} has a gap of {worst.gap:.1e}{tolerance} after "
         f"{worst.iterations} iterations"
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 from mmbench.errors import UserError
 from mmbench.tables.blocks import embolden
 from mmbench.tables.frame import ACCURACY, METRIC, check_metrics, long_table
-from mmbench.tables.layouts import GENERIC, check_any_metric, check_sized, find_layout
+from mmbench.tables.layouts import GENERIC, check_able, find_layout
 from mmbench.tables.model import Table
 from mmbench.tables.published import published_rows, table_of_experiment
 from mmbench.tables.render import to_csv, to_latex, to_markdown
@@ -21,7 +21,7 @@ def check_names(layout: str | None, metrics: Sequence[str] = ()) -> None:
     if layout is not None:
         find_layout(layout)
         if metrics:
-            check_any_metric(layout, metrics)
+            check_able(layout, "any_metric", metrics[0])
 
 
 def draw_tables(
@@ -63,14 +63,12 @@ def sheet_of(
     if layout is None:
         layout = GENERIC if metrics and not find_layout(plan.layout).any_metric else plan.layout
     if any(cell.key.size is not None for cell in plan.cells):
-        check_sized(layout)
+        check_able(layout, "sized", "several training sizes")
     table = published_table(experiment.name, layout)
     published = comparable(table, plan.published_as) if table else []
     if frame is not None:
         if metrics:
-            raise UserError(
-                f"{experiment.folder}: other metrics need records, and this is a table only"
-            )
+            raise UserError(f"{experiment.folder}: --metric needs records, not only a table")
         return Sheet(experiment, layout, frame, published)
     names = metrics or (plan.metrics if find_layout(layout).any_metric else ())
     metrics = [METRIC if name == ACCURACY else name for name in names]

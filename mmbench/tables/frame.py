@@ -535,14 +535,10 @@ def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[d
     points = pair_points(record.per_pair, arrays)
     if (line := fit_line(points)) is None:
         return []
-    values = {
-        "slope": (line.slope, line.stderr),
-        "intercept": (line.intercept, line.intercept_stderr),
-        "r": (line.rvalue, None),
-        "p": (line.pvalue, None),
-    }
+    errors = (line.stderr, line.intercept_stderr, None, None)
+    values = zip(("slope", "intercept", "r", "p"), line, errors, strict=False)
     n = int(points.separable.sum())
-    rows = (cell.row(f"{LINE}{k}", measured=v, se=error, n=n) for k, (v, error) in values.items())
+    rows = (cell.row(f"{LINE}{name}", measured=v, se=error, n=n) for name, v, error in values)
     return [_compared(cell, row, known.get((cell.key, row["metric"])), False) for row in rows]
 
 

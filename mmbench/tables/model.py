@@ -139,10 +139,10 @@ def kernel_text(kernel: str, degree: int | None) -> str:
     return kernel if degree is None else f"{kernel} {degree}"
 
 
-def kernel_caption(kernel: str, degree: int | None) -> str:
-    """Return kernel and degree as the caption of a block."""
-    label = KERNEL_LABELS[kernel]
-    return label if degree is None else f"{label}, degree {degree}"
+def kernel_caption(kernel: str, degree: int | None, size: int | None = None) -> str:
+    """Return kernel, degree and training size as the caption of a block."""
+    of_degree = "" if degree is None else f", degree {degree}"
+    return KERNEL_LABELS[kernel] + of_degree + ("" if size is None else f", {size} rows")
 
 
 def join(*parts: str) -> str:

@@ -9,7 +9,7 @@ continue on the next page.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -63,13 +63,11 @@ def csv_text(frame: pd.DataFrame, **options: Any) -> str:
     """
     import pandas as pd
 
-    columns = {
-        name: values
-        if pd.api.types.is_numeric_dtype(values)
-        else pd.Series(list(map(_csv_cell, values)), values.index, object)
-        for name, values in frame.items()
+    texts = {
+        str(name): pd.Series(list(map(_csv_cell, values)), values.index, object)
+        for name, values in frame.select_dtypes(exclude="number").items()
     }
-    return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n", **options)
+    return frame.assign(**texts).to_csv(index=False, lineterminator="\n", **options)
 
 
 def _csv_cell(value: Any) -> Any:
@@ -164,25 +162,29 @@ def to_latex(table: Table) -> str:
     """Return a table as LaTeX, with one float or ``longtable`` per block."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
     footnotes = [(f"[{k}]", text) for k, text in enumerate(table.footnotes, 1)]
-    template = _environment().get_template("table.tex")
+    tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # no braces, since LaTeX uses braces
+    filters = (escape, groups, row)
+    made = environment("mmbench.tables", filters, tags, keep_trailing_newline=True)
+    template = made.get_template("table.tex")
     return template.render(table=table, name=name, footnotes=footnotes, max_rows=MAX_ROWS)
 
 
+#: Beginnings and ends of blocks, variables and comments in a template.
+Tags = tuple[str, str, str, str, str, str]
+TAGS: Tags = ("{%", "%}", "{{", "}}", "{#", "#}")
+
+
 @cache
-def _environment() -> Environment:
-    """Return the environment of the templates; tags have no braces, since LaTeX uses braces."""
+def environment(
+    package: str, filters: tuple[Callable, ...], tags: Tags = TAGS, **options: Any
+) -> Environment:
+    """Return the environment of a package's templates, with filters named as their functions."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
-        *("<%", "%>", "<<", ">>", "<#", "#>"),
-        loader=PackageLoader("mmbench.tables"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"escape": escape, "groups": _groups, "row": _row}
-    return environment
+    options |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    made = Environment(*tags, loader=PackageLoader(package), **options)
+    made.filters |= {function.__name__: function for function in filters}
+    return made
 
 
 def escape(text: str) -> str:
@@ -196,7 +198,7 @@ def escape(text: str) -> str:
     return visible(text).translate(ESCAPES)
 
 
-def _groups(columns: tuple[Column, ...]) -> list[str]:
+def groups(columns: tuple[Column, ...]) -> list[str]:
     """Return two lines of LaTeX: the headings of the column groups, and the rules below them."""
     if not any(column.group for column in columns):
         return []
@@ -211,7 +213,8 @@ def _groups(columns: tuple[Column, ...]) -> list[str]:
     return [" & ".join(cells) + r" \\", " ".join(rules)]
 
 
-def _row(cells: Iterable[str]) -> str:
+def row(cells: Iterable[str]) -> str:
+    """Return the texts of table cells as one row of LaTeX."""
     texts = (
         (rf"\textbf{{{escape(bold)}}}" if bold else "") + escape(rest)
         for bold, rest in map(emphasized, cells)

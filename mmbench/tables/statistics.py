@@ -240,7 +240,7 @@ def rank_machines(values: pd.DataFrame, decimals: int = 2) -> Ranks:
 
     n, n_machines = values.shape
     if n_machines < 3 or n < 2:
-        raise ValueError("ranks need three machines and two data sets with results of all")
+        raise ValueError("ranks need two data sets with results of the same three or more machines")
     table = np.round(values.to_numpy(), decimals)
     ranks = rankdata(-table, axis=1).mean(axis=0)
     # Friedman's statistic is 0/0 if all machines are equal on all data sets.

@@ -295,7 +295,7 @@ def test_a_training_that_is_asked_to_stop_leaves_the_certificate_of_its_worst_pa
     assert reached["pair"] == ["a", 2] and reached["iterations"] == 7
     assert (reached["objective"], reached["bound"], reached["gap"]) == (2.0, 1.0, 0.5)
     assert words == (
-        "1 of 4 pairs solved, 3 begun; a/2 has a gap of 5.0e-01 where 1.0e-03 is asked after "
+        "1 of 4 pairs solved, 3 begun; a/2 has a gap of 5.0e-01 (tolerance 1.0e-03) after "
         "7 iterations"
     )
 

@@ -155,7 +155,7 @@ def test_a_reference_table_is_drawn_into_this_folder(
 
 
 def test_a_figure_of_records_says_so_of_a_reference_table() -> None:
-    with pytest.raises(UserError, match="not tables only: mmbench run mmrm_fig2"):
+    with pytest.raises(UserError, match="not only a table; run: mmbench run mmrm_fig2"):
         mmbench.figure("mmrm_fig2", [REFERENCE])
 
 

@@ -58,7 +58,7 @@ def test_a_machine_that_decides_otherwise_than_its_record_is_not_drawn(results, 
     experiment = results.experiment("m4_table1", datasets=["toy_1", "toy_2"], kernel="linear")
     for record, arrays in runs:
         experiment.store.write(record, arrays | {"decisions": 2 * arrays["decisions"]})
-    with pytest.raises(UserError, match="decisions differ from the record"):
+    with pytest.raises(UserError, match="decision values differ from those in the record"):
         figure("m4_fig5", experiment.folder, tmp_path / "fig5.png")
 
 

@@ -76,7 +76,7 @@ def choose(name: str, results: Sequence[Experiment]) -> Experiment:
         raise UserError(f"{name} can be drawn from {', '.join(able)}; give one folder")
     if found:
         runs = " or ".join([name] if name in found else found)
-        raise UserError(f"{name} needs records, not tables only: mmbench run {runs}")
+        raise UserError(f"figure {name} needs records, not only a table; run: mmbench run {runs}")
     whose = f" of {machine}" if machine else ""
     raise UserError(f"no finished record{whose}, which figure {name} needs")
 

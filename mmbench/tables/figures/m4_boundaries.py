@@ -95,10 +95,9 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
     stored = experiment.store.arrays(record.key)["decisions"][:, 0]
     again = machine.pairwise_decision_function(data.X_test)[:, 0]
     if not np.allclose(again, stored, rtol=TOLERANCE, atol=TOLERANCE * np.abs(stored).max()):
-        name = record.job.machine
-        raise UserError(
-            f"{experiment.name}: {name}: decisions differ from the record; run it again"
-        )
+        label = f"{experiment.name}, {record.job.machine}"
+        problem = "the decision values differ from those in the record"
+        raise UserError(f"{label}: {problem}; run the experiment again with a new --results DIR")
     return lambda points: machine.pairwise_decision_function(points)[:, 0]
 
 

@@ -16,7 +16,7 @@ from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import colour, draw_panels, name_lines
 from mmbench.tables.frame import ACCURACY
 from mmbench.tables.layouts.comparison import ROPE_PCT
-from mmbench.tables.model import join, kernel_caption
+from mmbench.tables.model import kernel_caption
 from mmbench.tables.results import Experiment
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import LEVEL, Ranks
@@ -36,9 +36,8 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
         keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
         values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
         if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
-            size = "" if place.size is None else f", {place.size} rows"
-            kernel = kernel_caption(place.kernel, place.degree)
-            found[join(place.dataset, f"({kernel}{size})")] = own
+            kernel = kernel_caption(place.kernel, place.degree, place.size)
+            found[f"{place.dataset} ({kernel})"] = own
     if not found:
         raise UserError(f"{experiment.name}: no machine has a result")
 
@@ -127,9 +126,8 @@ def draw_times(experiment: Experiment, output: Path) -> str:
         gains.set_xlabel(f"accuracy (%) minus {first}: {data}")
         gains.set_title(kernel, loc="left")
         name_lines(times, [""] * len(points), downwards=True)
-        for k, point in enumerate(lines):
-            times.plot([point.low, point.high], [k, k], color=colour(1), lw=1.2)
-            times.plot([point.time], [k], "s", color=colour(1))
+        times.hlines(range(len(points)), points.low, points.high, color=colour(1), lw=1.2)
+        times.plot(points.time, range(len(points)), "s", color=colour(1))
         times.axvline(1.0, color="0.5", lw=0.8)
         times.set_xscale("log")
         times.xaxis.set_major_locator(LogLocator(subs=(1, 3)))

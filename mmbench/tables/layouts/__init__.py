@@ -11,7 +11,6 @@ the function `layout`, which returns the table of a `Sheet`. Most layouts combin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mmbench.errors import UserError, did_you_mean
@@ -37,15 +36,11 @@ def find_layout(name: str) -> Layout:
     return entry_as(Layout, LAYOUTS[name], "layout")
 
 
-def check_sized(name: str) -> None:
-    """Raise UserError if a layout cannot show several training sizes; name the layouts that can."""
-    sized = [other for other in LAYOUTS if find_layout(other).sized]
-    if name not in sized:
-        raise UserError(f"{name} cannot show several training sizes; {' and '.join(sized)} can")
+def check_able(name: str, ability: str, shown: str) -> None:
+    """Raise UserError if a layout cannot show `shown`; name the layouts that can.
 
-
-def check_any_metric(name: str, metrics: Sequence[str]) -> None:
-    """Raise UserError if a layout can show only the accuracy; name the layouts for any metric."""
-    if not find_layout(name).any_metric:
-        able = " and ".join(other for other in LAYOUTS if find_layout(other).any_metric)
-        raise UserError(f"layout {name} cannot show {metrics[0]}; {able} can")
+    `ability` is the field of a layout that states this, "sized" or "any_metric".
+    """
+    able = [other for other in LAYOUTS if getattr(find_layout(other), ability)]
+    if name not in able:
+        raise UserError(f"layout {name} cannot show {shown}; {' and '.join(able)} can")

@@ -88,7 +88,6 @@ def _ranked(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
         cited, chosen = Shown(join(best, sheet.cite(row)), row), sheet.chosen(key)
         rows.append([sheet.label(key.machine), cited, *rest, seconds, chosen])
     heads = numbers(*map(label, shown), "CPU seconds per split")
-    kernel = kernel_caption(place.kernel, place.degree)
-    size = "" if place.size is None else f", {place.size} rows"
-    caption = f"{sheet.head(place, name=place.dataset)}: {kernel}{size}"
+    kernel = kernel_caption(place.kernel, place.degree, place.size)
+    caption = f"{sheet.head(place, name=place.dataset)}: {kernel}"
     return Grid((*words("machine"), *heads, *words("selected")), rows, caption)

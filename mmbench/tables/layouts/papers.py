@@ -5,7 +5,7 @@ Most tables have a row of measured values and, below it, a row of published valu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from statistics import fmean
@@ -131,26 +131,18 @@ def m4_draws(sheet: Sheet) -> list[Grid]:
         return "{:.1f} to {:.1f}".format(*np.quantile(draws, RANGE)) if draws[1:] else NOTHING
 
     def rank(row: Row) -> str:
-        draws, value = list(sheet.by_split(row.key).values()), row.published
-        return f"{percentile(draws, value):.3g}" if draws[1:] and value is not None else NOTHING
+        from scipy.stats import percentileofscore
+
+        draws = np.round(list(sheet.by_split(row.key).values()), 1)
+        if row.published is None or len(draws) < 2:
+            return NOTHING
+        return f"{percentileofscore(draws, row.published, 'mean'):.3g}"
 
     def published(row: Row) -> str:
         return published_text(row, 1)
 
     texts = {"measured": mean, "90 % of the draws": ends, "published": published}
     return [stacked(sheet, sheet.places, {**texts, "its percentile": rank})]
-
-
-def percentile(draws: Sequence[float], value: float) -> float:
-    """Return the percentage of draws below a value; draws that round to the value count half.
-
-    Examples
-    --------
-    >>> percentile([97.0, 98.8, 98.83, 99.2], 98.8)
-    50.0
-    """
-    printed = np.round(draws, 1)
-    return float(100 * ((printed < value).mean() + 0.5 * np.isclose(printed, value).mean()))
 
 
 #: Data sets on which the M4 is significantly better than SVM and MPM, according to the M4 paper.

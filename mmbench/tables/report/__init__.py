@@ -13,7 +13,7 @@ from mmbench.tables.model import Table
 from mmbench.tables.report.cell import write_cells
 from mmbench.tables.report.comparison import runs_to_compare, write_comparison
 from mmbench.tables.report.experiment import write_experiment
-from mmbench.tables.report.site import INDEX, Site, environment
+from mmbench.tables.report.site import INDEX, Site, template
 from mmbench.tables.report.view import View, unique_names
 from mmbench.tables.results import Experiment, each
 
@@ -43,4 +43,4 @@ def write_report(
 
 def tables_as_html(tables: Sequence[Table]) -> str:
     """Return tables as HTML for a notebook, without style sheet, scripts, and pages of cells."""
-    return visible(environment().get_template("tables.html").render(tables=tables))
+    return visible(template("tables.html").render(tables=tables))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from mmbench.errors import UserError, converted, extra, visible
 from mmbench.tables.blocks import total_with_search, with_search_text
 from mmbench.tables.model import emphasized, groupwise, kernel_text, small_text
 from mmbench.tables.protocol import preprocessed
-from mmbench.tables.render import csv_text
+from mmbench.tables.render import csv_text, environment
 from mmbench.tables.report.pictures import share_marks
 from mmbench.tables.report.view import (
     card_of,
@@ -32,7 +31,7 @@ from mmbench.tables.report.view import (
 )
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
 
 #: File name of the first page, and the HTML tag by which a folder is recognised as a report.
 INDEX = "index.html"
@@ -67,10 +66,10 @@ class Site:
             self.text(f"assets/{asset.name}", asset.read_text(encoding="utf-8"))
         self.text("assets/plotly.min.js", get_plotlyjs())
 
-    def page(self, path: str, template: str, **values: Any) -> Path:
-        """Render a template to a page; its variable `root` is the relative path to the report."""
-        page = environment().get_template(template)
-        return self.text(path, visible(page.render(root="../" * path.count("/"), **values)))
+    def page(self, path: str, name: str, **values: Any) -> Path:
+        """Render a template; its variable `root` is the relative path to the report."""
+        values |= {"root": "../" * path.count("/"), "version": __version__}
+        return self.text(path, visible(template(name).render(**values)))
 
     def table(self, path: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Path:
         """Write rows as CSV; integers in columns with missing values stay integers."""
@@ -92,26 +91,14 @@ class Site:
         return target
 
 
-@cache
-def environment() -> Environment:
-    """Return the templates with their filters."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("mmbench.tables.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["version"] = __version__
+def template(name: str) -> Template:
+    """Return a template with its filters."""
     filters = (
         *(card_of, duration, emphasized, footnotes, groupwise, kernel_text, limits_text),
         *(metric_name, most_confused, number, optional, parameters_text, preprocessed, published),
         *(run_facts, share_marks, signed, small_text, total_with_search, with_search_text),
     )
-    environment.filters |= {function.__name__: function for function in filters}
-    return environment
+    return environment("mmbench.tables.report", filters, autoescape=True).get_template(name)
 
 
 def optional(value: float | None, form: str = "", nothing: str = "") -> Any:

@@ -346,25 +346,18 @@ def run_facts(records: Iterable[Record]) -> Facts:
     for record in records:
         if not (run := record.environment):
             continue
-        threads, time, memory = (
-            run.get("threads", {}),
-            *map(record.limits.get, ("time", "memory")),
-        )
+        threads = run.get("threads", {})
+        time, memory = map(record.limits.get, ("time", "memory"))
         pools = (f"{name}: {count}" for name, count in sorted(threads.get("libraries", {}).items()))
+        pairs = f"pairs of classes at a time: {threads.get('pairs')}"
         cores = f"{run['cores']} cores" if "cores" in run else ""
         bounds = [f"{time:g} s" if time else "", f"{memory / 1e6:.0f} MB" if memory else ""]
         facts += [
             ("mmbench", run["mmbench"]),
             ("Python", run["python"]),
             ("computer", ", ".join(filter(None, [run["cpu"], cores, run.get("platform")]))),
-            (
-                "libraries",
-                ", ".join(" ".join(pair) for pair in run.get("libraries", {}).items()),
-            ),
-            (
-                "threads",
-                ", ".join([f"pairs of classes at a time: {threads.get('pairs')}", *pools]),
-            ),
+            ("libraries", ", ".join(map(" ".join, run.get("libraries", {}).items()))),
+            ("threads", ", ".join([pairs, *pools])),
             ("master seed", str(record.seeds.get("master", record.job.split.seed))),
             ("limits of a job", ", ".join(filter(None, bounds)) or "none"),
         ]
