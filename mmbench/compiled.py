@@ -29,9 +29,7 @@ def _prepare() -> bool:
     """Correct the variables of the environment; return whether there is a usable cache folder."""
     threads = os.environ.get("NUMBA_NUM_THREADS")
     if threads is not None and not (threads.isdecimal() and int(threads)):
-        warnings.warn(
-            f"NUMBA_NUM_THREADS={threads} is ignored: not a number of threads", stacklevel=3
-        )
+        warnings.warn(f"NUMBA_NUM_THREADS={threads} is no number of threads: ignored", stacklevel=3)
         del os.environ["NUMBA_NUM_THREADS"]
     given = os.environ.get("NUMBA_CACHE_DIR")
     beside = Path(__file__).parent / "kernels" / "__pycache__"

@@ -277,7 +277,7 @@ def report(
 ) -> None:
     """Write the results as a web site that is read without a server.
 
-    Two folders of the same experiment are compared.
+    If several of the RESULTS are folders of one experiment, the report compares them.
     """
     from mmbench.commands.outputs import report as write
 

@@ -332,9 +332,9 @@ STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.55, 0.05
 #: deleted if submatrix and workspace need their memory.
 WORKSPACE_SHARE = 0.65
 
-#: Minimum memory in bytes for a submatrix, enough for 866 rows in float32; the workspace is not
-#: included. 1400 support vectors are found seven times faster with submatrices of 1000 rows than
-#: with submatrices of 500 rows.
+#: Memory in bytes that a submatrix may use under any memory limit: 866 rows in float32, without the
+#: workspace. Smaller submatrices are slow: a problem with 1400 support vectors takes seven times as
+#: long with submatrices of 500 rows as with submatrices of 1000 rows.
 LEAST_PART_BYTES = 3_000_000
 
 

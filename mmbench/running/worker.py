@@ -103,7 +103,7 @@ class Context:
 
 
 class _Stopped(Exception):
-    """The time limit of a job ended its trainings; the arguments come from `best_reached`."""
+    """Raised at a job's time limit; the arguments are the return values of `best_reached`."""
 
 
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:

@@ -237,7 +237,7 @@ class Cell:
         return " ".join(dict.fromkeys(map(str, values))).strip()
 
     def values(self, metric: str) -> list[tuple[Split, float | str]]:
-        """Return the values of a metric on the averaged splits, by (repeat, fold, seed).
+        """Return the value of a metric on each split of the mean, by (repeat, fold, seed).
 
         If a record lacks an array that the metric needs, the value is the name of this array.
         """
@@ -427,12 +427,12 @@ def long_table(
 
     The columns are ``key`` (the `Key` of the table cell), most columns of `COLUMNS`, and
     ``objection``, the reason for which a published value is not compared. ``sd`` and ``se`` are the
-    standard deviation and standard error over `n` splits; in the rows of a regression line, `n` is
-    the number of pairs of classes. ``half_width`` is half the width of the band: two standard
-    errors of the difference between measured and published value. ``z`` is the published minus the
-    measured value in these standard errors. The last two columns contain another band, for which
-    the published spread is read as the standard error of the published mean; they are empty if the
-    spread more likely has another meaning.
+    standard deviation and standard error over `n` splits; in the rows on a regression line, `n` is
+    the number of separable pairs of classes. ``half_width`` is half the width of the band: two
+    standard errors of the difference between measured and published value. ``z`` is the published
+    minus the measured value in these standard errors. The last two columns contain another band,
+    for which the published spread is read as the standard error of the published mean; they are
+    empty if the spread more likely has another meaning.
 
     `published` contains the rows of a published table. With ``compare=False`` published values are
     shown without a comparison. `metrics` are computed from stored predictions.

@@ -103,7 +103,7 @@ class Sheet:
     # -- records ---------------------------------------------------------------------------------
 
     def by_split(self, key: Key, metric: str = METRIC) -> dict[Split, float]:
-        """Return the values of a metric on the averaged splits of a table cell."""
+        """Return the value of a metric on each split that enters the mean of a table cell."""
         if key in self.cells:
             values = self.cells[key].values(metric)
             return {at: value for at, value in values if not isinstance(value, str)}

@@ -26,9 +26,9 @@ objective to a bound of F*. The result of algorithm 1 also depends on rho for a 
 C / sqrt(rho), because its step sizes do not scale with M. Here all variants are computed in units
 with rho = 1, see `mmbench.machines.fsvm.pair_svms`.
 
-Variants and routes (`Fit.route`). The SVMs are solved by pairwise steps, or by the interior point
-from 1000 rows on (2000 in a search). benchmarks/peers.py compares the CPU time with the CPU time of
-the SVM.
+Variants and routes (`Fit.route`). Each SVM is solved by pairwise steps, or by the interior-point
+method from 1000 rows on (2000 at the tolerance of a parameter search). benchmarks/peers.py compares
+the CPU times of `FSVM` and `SVM`.
 
 ======= =================== ================================ ======================================
 variant route               when                             cost

@@ -100,10 +100,11 @@ def solve_pair(
     while rounds < MAX_SVMS:
         rounds += 1
         penalty = exp(search.at)
+        # scaled, so that multipliers at the old penalty are at the new penalty
         starts = None if start is None else [penalty / start.penalty * start.u]
         planes = train_hyperplanes(
             rows, [whitened], penalty, starts, tol, gap_tolerance=SVM_SHARE_OF_GAP * gap_tolerance
-        )  # scaling by the ratio of the penalties keeps multipliers at their upper bound
+        )
         length = max(sqrt(max(planes.norm, 0.0)), 1e-300)
         start = WhitenedSVM(penalty, planes.u[0], length, search.slope)
         iterations += planes.iterations[0]

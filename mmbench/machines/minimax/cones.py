@@ -77,7 +77,7 @@ class SpreadProgram:
         return float(self.cost @ x + self.penalties[self.soft] @ slack)
 
     def violation(self, x: NDArray) -> float:
-        """Return the largest violation at `x` over all constraints without slack."""
+        """Return the largest violation at `x` over all constraints without a slack variable."""
         worst = float((self.sides - self.rows @ x)[~self.soft].max(initial=0.0))
         for root, scale in zip(self.roots, self.scales, strict=True):
             worst = max(worst, float(np.linalg.norm(root * x[: len(root)]) - x[scale]))

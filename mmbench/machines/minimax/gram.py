@@ -132,7 +132,7 @@ class _Iteration:
 
     def change_penalty(self, C: float) -> None:
         """Change C, and scale the multipliers by the ratio of the new C to the old C."""
-        self.u, self.C = self.u / self.C * C, C  # the old C becomes exactly the new C
+        self.u, self.C = self.u / self.C * C, C  # u_i = C stays exact
         self._start()
 
     def _start(self) -> None:

@@ -119,7 +119,7 @@ class _BetaSolution(Result):
 
 
 class _BetaSearch:
-    """Solutions for fixed beta, and lower bounds on the error between two values of beta."""
+    """Solutions for a fixed beta, and lower bounds on the error over an interval of beta."""
 
     def __init__(self, data: DiagonalData, solver: str):
         self.data, self.solver = data, solver
@@ -163,7 +163,7 @@ class _BetaSearch:
         )
 
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
-        """Return a lower bound on the error between two values of beta.
+        """Return a lower bound on the error over all beta in an interval.
 
         Between the two values, kap(alpha) is at most the chord, and at most the bound on kap(alpha)
         at the smaller beta.

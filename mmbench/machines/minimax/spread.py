@@ -61,7 +61,8 @@ FIRST_ACCURACY, ACCURACY_SHARE, MAX_STEPS = 1e-2, 1e-2, 500
 class Direction(Result):
     """A direction w and its certificate; `value` is sx + sy."""
 
-    #: Weights with ``t'w = 1``, shape (k,); or coefficients c with ``w = F'c``, shape (n,).
+    #: Direction w with ``t'w = 1``, shape (k,); with a kernel matrix ``K = F F'``, the coefficients
+    #: c of ``w = F'c``, shape (n,).
     w: NDArray
     spread_x: float
     spread_y: float

@@ -34,9 +34,9 @@ class CertifiedSolution(Result):
 
     The primal point is feasible: u satisfies the coefficient limit, and `value` includes the slack
     of rows with margins below 1. `violation` is the largest violation of ``A'lam <= c`` over all
-    columns. With `violation` as the multiplier of the limit, lam is dual feasible. Therefore
-    `bound`, which is ``sum(lam) - limit violation``, is a lower bound for all points that satisfy
-    the limit.
+    columns. If the multiplier of the coefficient limit is `violation`, lam is dual feasible.
+    Therefore `bound`, which is ``sum(lam) - limit violation``, is a lower bound for all points that
+    satisfy the limit.
     """
 
     #: Coefficients, shape (n_columns,); nonnegative in a kernel program.

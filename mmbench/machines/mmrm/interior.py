@@ -472,8 +472,9 @@ class LpInteriorPoint:
         )
 
     def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
-        """Return the primal and the dual step length: `fraction` of the length to the boundary, at
-        most 1.
+        """Return the primal and the dual step length.
+
+        Each is `fraction` times the length to the boundary, or 1 if that is less.
         """
         p = self.point
         primal = min(_reach(p.u, step.u), _reach(p.xi, step.xi), _reach(p.z, step.z))

@@ -36,8 +36,8 @@ from mmbench.solvers.rows import MappedRows, Rows, moments
 #: or more, some programs cannot be solved to 1e-6 in double precision.
 COEFFICIENT_LIMIT = 2.0**20
 
-#: With at least this many rows, a linear program is solved by an interior point, and its matrix of
-#: standardised rows is a linear operator.
+#: With at least this many rows, a linear program is first solved by the interior-point method, and
+#: its standardised rows are not stored, but applied as a linear operator.
 LEAST_ROWS = 200
 
 #: Size in bytes of the blocks in which a Gram matrix is converted to float64.

@@ -125,9 +125,9 @@ def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
     """Return an interior point with large coefficients or with the coefficients of the warm start.
 
     lam is 1/n_class, which satisfies A'lam = c. If the costs are smaller than 1/n_class, lam is a
-    multiple of 1/n_class below the costs. With large coefficients, lam is dual feasible because of
-    the multiplier of the limit. The coefficients are then mu/s for the reduced costs s and the mean
-    mu of the products of slacks and multipliers.
+    multiple of 1/n_class below the costs. If `large` is true, the multiplier of the coefficient
+    limit is so large that lam is dual feasible. The coefficients are then mu/s for the reduced
+    costs s and the mean mu of the products of slacks and multipliers.
     """
     rows = program.rows
     cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]

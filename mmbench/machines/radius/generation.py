@@ -4,10 +4,11 @@ Each round solves the restricted problem with the listed rows, pairs of rows and
 pairs with the largest violations are added, at most one pair per row; a pair is violated if its
 weighted half squared distance exceeds r.
 
-R-SVM+ also restricts the rows if there are at least as many features as rows, as with a kernel. The
-listed rows are the rows near or inside the margin: first of an SVM, later of the last round.
-Inactive pairs are removed too. R-SVM_mu+ also restricts the features: feature k is added if
-``q_k - v_k^2`` is below the minimum over the listed features, which is a violation of the dual.
+R-SVM+ also restricts the rows if there are at least as many features as rows, which is always true
+with a kernel. The listed rows are the rows near or inside the margin: first of an SVM, later of the
+last round. Inactive pairs are removed too. R-SVM_mu+ also restricts the features: feature k is
+added if ``q_k - v_k^2`` is below the minimum over the listed features, which is a violation of the
+dual.
 """
 
 from dataclasses import replace

@@ -42,7 +42,7 @@ class Listed(NamedTuple):
 
     #: Row indices of pairs of rows. Shape (m, 2).
     pairs: NDArray
-    #: Indices of the rows with margins.
+    #: Indices of the rows with a margin constraint in the restricted problem.
     rows: NDArray
     #: Indices of the features.
     features: NDArray

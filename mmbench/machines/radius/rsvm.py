@@ -97,7 +97,10 @@ class ScaledFeatures:
             self.rows /= self.unit
 
     def model(self, w: NDArray, b: float, u: NDArray, state: Any = None, **fit: Any) -> BinaryModel:
-        """Return the model for w and b in the scaled features; `fit` is in units of the data."""
+        """Return the model for w and b in the scaled features.
+
+        `fit` contains fields of `Fit`, in the units of the original features.
+        """
         w = w / self.unit if self.unit > 0 else w
         coefficients = np.abs(u if self.linear else w)
         n_support = int((coefficients > ZERO_COEFFICIENT * coefficients.max()).sum() * w.any())

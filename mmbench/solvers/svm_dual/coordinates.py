@@ -180,8 +180,9 @@ def _pass(
     """Take one coordinate step per row in `order`.
 
     Returns the number of kept rows, which are moved to the beginning of `order`, and the largest
-    violation of an optimality condition by a row before its step. A row at a knot is dropped if its
-    decision would have to change by more than `margin` before u_i leaves the knot.
+    violation of the optimality conditions. The violation of each row is measured just before the
+    step of this row. A row at a knot is dropped if its decision would have to change by more than
+    `margin` before u_i leaves the knot.
     """
     kept, worst = 0, 0.0
     for p in range(order.shape[0]):

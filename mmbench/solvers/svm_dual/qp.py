@@ -25,7 +25,8 @@ from mmbench.solvers.rows import MappedRows
 ROUNDING_FACTOR = 4.0
 
 #: Decisions are treated as constant if their range, in units of the KKT tolerance, is at most this
-#: value. It is above 1, since decisions of rows at a bound may vary more than the tolerance.
+#: value. It is above 1, since decision values of rows with u_i at a bound may vary by more than the
+#: tolerance.
 UNRESOLVED_TOLERANCES = 4.0
 
 #: The lower bound (minus a dual value) is at most the objective at w = 0. A relative excess of at
