@@ -30,7 +30,7 @@ def test_a_configuration_with_an_absurd_value_is_refused_in_a_readable_line(
 def test_a_data_file_with_an_absurd_value_is_refused_in_a_readable_line(tmp_path: Path):
     path = tmp_path / "my.csv"
     path.write_text(f"a,kind\n1,x\n{LONG},y\n")
-    with pytest.raises(UserError, match=r"data row 2, column 'a': text 'xxx.*characters") as error:
+    with pytest.raises(UserError, match=r"data row 2, column 'a': 'xxx.*characters") as error:
         load_dataset(DatasetRef("my", str(path), "kind"), store=tmp_path)
     assert len(str(error.value)) <= MAX_LINE + 10
 

@@ -21,7 +21,7 @@ RAW = "https://raw.githubusercontent.com"
 def github(server: DataServer, mirror: Path, monkeypatch: pytest.MonkeyPatch) -> DataServer:
     """A server that answers the addresses of the F-SVM code's files in place of GitHub."""
     for name in filter(lambda name: name.startswith("fsvm_"), card_names()):
-        (file,) = load_card(name).files
+        (file,) = [file for source in load_card(name).sources for file in source.files]
         (url,) = file.urls
         server.serve(url.removeprefix(RAW), (mirror / file.path).read_bytes())
     ask = requests.get
