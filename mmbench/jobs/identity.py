@@ -88,13 +88,21 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
 
 
 def without_docstrings(tree: ast.Module) -> str:
-    """Return a syntax tree as text that does not depend on comments, formatting and docstrings."""
+    """Return a syntax tree as text that does not depend on comments, formatting and docstrings.
+
+    The text is the same for all versions of Python, as written by Python 3.11.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = node.body[1:]
-    return ast.dump(tree)
+            if vars(node).get("type_params") == []:  # this field is new in Python 3.12
+                del vars(node)["type_params"]
+        elif isinstance(node, ast.JoinedStr):  # Python 3.12 adds empty strings to some f-strings
+            node.values = [part for part in node.values if getattr(part, "value", None) != ""]
+    # Python 3.13 leaves out empty lists by default
+    return ast.dump(tree, **({"show_empty": True} if sys.version_info >= (3, 13) else {}))
 
 
 def _is_module(name: str) -> bool:

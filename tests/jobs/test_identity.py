@@ -29,6 +29,18 @@ def test_rewording_leaves_the_fingerprint_and_code_does_not():
     assert digest(source) != digest(source.replace("+ 1", "+ 2"))
 
 
+def test_the_fingerprint_is_the_same_under_all_versions_of_python():
+    assert digest("class A:\n    x = []\n") == (
+        "Module(body=[ClassDef(name='A', bases=[], keywords=[], body=[Assign(targets=["
+        "Name(id='x', ctx=Store())], value=List(elts=[], ctx=Load()))], decorator_list=[])], "
+        "type_ignores=[])"
+    )
+    assert digest("x = f'{x:>{y}}'").endswith(
+        "format_spec=JoinedStr(values=[Constant(value='>'), FormattedValue(value="
+        "Name(id='y', ctx=Load()), conversion=-1)]))]))], type_ignores=[])"
+    )
+
+
 def test_the_fingerprint_is_of_all_modules_behind_a_machine():
     modules = identity.modules_behind("mmbench.machines.svm")
     assert {"mmbench.machines.svm", "mmbench.machines.base.estimator"} <= modules
