@@ -32,18 +32,15 @@ def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
         If the files are not on this computer.
     """
     ref = job.dataset
-    if ref.card is None:
-        files = {_user_name(job): Path(str(ref.path))}
-    else:
+    files = {name: Path(path) for path, name in _user_files(job).values()}
+    if ref.card is not None:
         found = Search(ref.card, Places(data, mirror)).local()
         if found is None or not found.paths:
             raise UserError(f"no files of data set {ref.name!r} on this computer or on the workers")
         names = [file.path for file in found.source.files]
         if found.packed:
             names = [str(path.relative_to(data)) for path in found.paths]
-        files = dict(zip(names, found.paths, strict=True))
-    if ref.folds is not None:
-        files[_folds_name(job)] = Path(ref.folds)
+        files |= zip(names, found.paths, strict=True)
     content = {name: path.read_bytes() for name, path in files.items()}
     return [(name, hashlib.sha256(text).hexdigest(), text) for name, text in content.items()]
 
@@ -79,11 +76,9 @@ def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | 
     if ref.card is not None:
         with converted("", UserError, to=MissingData):
             find(ref.card, Places(data, mirror))
-    given, here = {"folds": (ref.folds, _folds_name(job))}, dict[str, Any]()
-    if ref.card is None and ":" not in str(ref.path):  # not of OpenML or scikit-learn
-        given["path"] = (ref.path, _user_name(job))
-    for field, (path, name) in given.items():
-        if path is not None and not Path(path).is_file():
+    here = dict[str, Any]()
+    for field, (path, name) in _user_files(job).items():
+        if not Path(path).is_file():
             if not (data / name).is_file():
                 raise MissingData(path)
             here[field] = str(data / name)
@@ -95,10 +90,14 @@ def _store(data: Path) -> Path:
     return data if data.is_dir() else Path(os.environ.get("MMBENCH_DATA", "datasets")).absolute()
 
 
-def _user_name(job: Job) -> str:
-    """Return the name of a user's file in the store; the suffix, which is the format, is kept."""
-    return f"user/{job.dataset_hash[:16]}/{Path(str(job.dataset.path)).name}"
+def _user_files(job: Job) -> dict[str, tuple[str, str]]:
+    """Return the user's files of a job: path and name in the store, by field of the data set.
 
-
-def _folds_name(job: Job) -> str:
-    return f"folds/{job.dataset_hash[:16]}.csv"
+    The name of a table keeps its suffix, which is the format.
+    """
+    ref, files = job.dataset, dict[str, tuple[str, str]]()
+    if ref.path is not None and not ref.path.startswith(("openml:", "sklearn:")):
+        files["path"] = (ref.path, f"user/{job.dataset_hash[:16]}/{Path(ref.path).name}")
+    if ref.folds is not None:
+        files["folds"] = (ref.folds, f"folds/{job.dataset_hash[:16]}.csv")
+    return files

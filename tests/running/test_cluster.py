@@ -12,6 +12,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
@@ -161,6 +162,22 @@ def test_a_run_on_data_that_workers_do_not_see_has_the_records_of_one_process(
     assert run([job], store, executor, data=NO_DATA).done == 1
     assert [path.name for path in far_store.rglob("*.csv")] == ["mine.csv"]
     assert results(store) == results(other_store)
+
+
+@pytest.mark.parametrize("source", ["sklearn:wine", "openml:61"])
+def test_a_parcel_has_the_folds_of_a_table_that_is_no_file(source, tmp_path):
+    folds = tmp_path / "folds.csv"
+    folds.write_text("fold\n1\n2\n")
+    ref = DatasetRef("table", source, folds=str(folds))
+    job = replace(make_jobs(1)[0], dataset=ref, dataset_hash="0" * 64)
+    packed = parcel.pack(job, NO_DATA, None)
+    assert [text for _, _, text in packed] == [b"fold\n1\n2\n"]
+    (tmp_path / "far").mkdir()
+    parcel.unpack(packed, tmp_path / "far")
+    folds.unlink()
+    there, _, _ = parcel.at_hand(job, tmp_path / "far", None)
+    assert there.dataset.path == source
+    assert Path(str(there.dataset.folds)).read_text() == "fold\n1\n2\n"
 
 
 def test_a_damaged_parcel_is_refused(tmp_path):
