@@ -17,18 +17,18 @@ def load(*folders: str | Path, predictions: bool = False) -> pd.DataFrame:
     Parameters
     ----------
     *folders : path
-        Results folders, folders of experiments inside a results folder, or reference tables with
-        a file ``splits.csv.gz``; ``results`` by default.
+        Results folders, folders of single experiments, or folders of reference tables with a file
+        ``splits.csv.gz``. The default is the folder ``results``.
     predictions : bool
-        Whether the data frame has one row per test row instead of one row per split.
+        If true, the data frame has one row per test row instead of one row per split.
 
     Returns
     -------
     DataFrame
-        One row per split with the columns data set, kernel, machine, repeat, fold, seed, status,
-        accuracy and errors, parameters (JSON), CPU seconds by stage, and certificates. With
-        `predictions`, one row per test row with the columns row number in the data set, label,
-        prediction, and (for two classes) decision value.
+        One row per split, with data set, kernel, machine, repeat, fold, seed, status, accuracy,
+        errors, parameters (JSON), CPU seconds by stage, and certificates. If `predictions` is true,
+        one row per test row, with its index in the data set, label, prediction and, for two
+        classes, decision value.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Tables and figures of records, with each measured value beside the published value."""
+"""Tables and figures of results, with each measured value beside the published value."""

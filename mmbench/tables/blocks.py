@@ -1,7 +1,7 @@
 """Blocks of tables that several layouts share: accuracies, CPU times, tests, certificates.
 
-A place is a data set, kernel, degree and training size, see `mmbench.tables.sheet`. Most blocks
-have one row per place and one column per machine.
+Most blocks have one column per machine, and one row per `place`: a data set, kernel, degree and
+training size (see `mmbench.tables.sheet`).
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ from mmbench.tables.statistics import (
     wins_and_losses,
 )
 
-#: Function that returns the text of a table cell, given its row of the long table.
+#: Type of functions that return the text of a table cell, given its row of the long table.
 Write = Callable[[Row], str]
-#: The first columns of a block, each with a function that returns the column's text for a place.
+#: Type of the first columns of a block. Each column has a function that returns its text, given a
+#: `Key` without a machine.
 Heads = Mapping[Column, Callable[[Key], object]]
 
 # -- grids with one column per machine -------------------------------------------------------------
@@ -73,10 +74,10 @@ def by_machine(
     machines: Sequence[str] | None = None,
     group: str = "",
 ) -> Grid:
-    """Return a block with one row per place and one column per machine.
+    """Return a block with one row per data set, kernel and training size, and a column per machine.
 
-    `heads` are the first columns; by default data set, kernel and, if there are several training
-    sizes, the training size.
+    `heads` are the first columns. By default, these are data set, kernel and, if there are several
+    training sizes, the training size.
     """
     machines = sheet.machines if machines is None else machines
     heads = heads or place_heads(sheet, lambda place: place.dataset)
@@ -91,7 +92,9 @@ def by_machine(
 
 
 def place_heads(sheet: Sheet, name: Callable[[Key], str]) -> Heads:
-    """Return the columns data set, kernel and, if there are several training sizes, the size."""
+    """Return the first columns of a block: data set, kernel and, if there are several, training
+    size.
+    """
     sized = any(place.size is not None for place in sheet.places)
     columns = (*words("data set", "kernel"), *numbers("rows"))
     texts = (name, lambda place: kernel_text(place.kernel, place.degree), lambda place: place.size)
@@ -99,7 +102,7 @@ def place_heads(sheet: Sheet, name: Callable[[Key], str]) -> Heads:
 
 
 def data_heads(name: Callable[[Key], str], head: str = "data") -> Heads:
-    """Return the first column of a block whose rows are named by the data set alone."""
+    """Return the first column of a block in which the name of the data set identifies a row."""
     return {Column(head, "left"): name}
 
 
@@ -111,7 +114,10 @@ def results(
     heads: Heads | None = None,
     group: str = "",
 ) -> Grid:
-    """Return the block of `by_machine` with the values, marks and footnotes of a metric."""
+    """Return a block with the values of a metric for each data set and machine.
+
+    The values have comparison marks and footnote marks; see `by_machine` for the other arguments.
+    """
 
     def cell(key: Key) -> str:
         row = sheet.row(key, metric)
@@ -124,10 +130,11 @@ def results(
 def stacked(
     sheet: Sheet, places: Sequence[Key], texts: Mapping[str, Write], caption: str = ""
 ) -> Grid:
-    """Return a block with one row per place and entry of `texts`, and one column per machine.
+    """Return a block with several rows per data set, one per entry of `texts`.
 
-    The second column contains the names of the entries; their functions are called with the rows of
-    the accuracy. Without a caption, the first column names the kernel.
+    The block has one column per machine. The second column contains the names of the entries. Each
+    entry is a function that is called with the rows of the accuracy in the long table. Without a
+    caption, the first column also names the kernel.
     """
     rows = []
     for place in places:
@@ -138,13 +145,13 @@ def stacked(
     return Grid(sheet.columns("data", ""), rows, caption)
 
 
-#: Data frames of the means (``mean``), standard deviations (``sd``) and numbers of splits (``n``),
-#: with one row per data set and one column per machine.
+#: Measured or published results as data frames: means (``mean``), standard deviations (``sd``) and
+#: numbers of splits (``n``). Each data frame has one row per data set and one column per machine.
 Side = Mapping[str, Any]
 
 
 def both(sheet: Sheet, places: Sequence[Key]) -> list[Side]:
-    """Return the measured and the published results, one row per place."""
+    """Return the measured results and the published results, with one row per data set."""
     splits = {row["dataset"]: row["n_splits"] for row in sheet.published if row["metric"] == METRIC}
     n_splits = np.array([splits.get(place.dataset) for place in places], dtype=float)
     names = ("measured", "sd", "n", "published", "published_spread")
@@ -162,13 +169,14 @@ def paired(
     change: Callable[[Row], Row] = lambda row: row,
     count: Callable[[Sheet, Side], dict[str, list[str]]] | None = None,
 ) -> list[Grid]:
-    """Return blocks with two rows per place: measured accuracies, and published accuracies.
+    """Return blocks with two rows per data set: measured accuracies, and published accuracies.
 
-    If `caption` is given, there is one block per kernel, and the name of the kernel replaces
-    ``{}``. `change` is applied to the rows of the long table, and the results are formatted by
-    `measured_text` with the arguments `decimals` and `sd`. `count` returns texts by heading for
-    measured or published results. These texts are added at the end of the block, in two rows per
-    heading.
+    If `caption` is given, each kernel has its own block, and the kernel's name replaces ``{}`` in
+    the caption. The function `change` is applied to the rows of the long table. Values are
+    formatted by `measured_text` with the arguments `decimals` and `sd`.
+
+    The function `count` returns texts by heading for measured or published results. The block ends
+    with two rows per heading: texts for measured results, and texts for published results.
     """
 
     def measured(row: Row) -> str:
@@ -196,20 +204,23 @@ def paired(
 
 
 def by_name(sheet: Sheet, key: Key) -> dict[str, Any]:
-    """Return the mean CPU seconds per split of each stage; calibration only if it was measured."""
+    """Return the mean CPU seconds per split, by stage; calibration only if it was measured."""
     found = {name: sheet.value(key, f"seconds_{name}") for name in (*STAGES, CALIBRATION)}
     return {n: value for n, value in found.items() if n != CALIBRATION or value is not None}
 
 
 def total(sheet: Sheet, key: Key, stages: Sequence[str] = ()) -> float | None:
-    """Return the CPU seconds per split, by default of all stages; None if a time is unknown."""
+    """Return the CPU seconds per split over all stages, or over `stages`.
+
+    The result is None if the time of a stage is unknown.
+    """
     found = by_name(sheet, key)
     values = [found[name] for name in stages or found]
     return None if None in values else sum(values)
 
 
 def total_with_search(sheet: Sheet, key: Key) -> float | None:
-    """Return the CPU seconds per split, including reused searches of other machines."""
+    """Return the CPU seconds per split, including grid searches of other machines if reused."""
     used = [key._replace(machine=machine) for machine in _used(sheet, key.machine)]
     values: list[Any] = [total(sheet, key)]
     values += [sheet.value(other, "seconds_selection") for other in used]
@@ -217,7 +228,7 @@ def total_with_search(sheet: Sheet, key: Key) -> float | None:
 
 
 def _used(sheet: Sheet, machine: str) -> list[str]:
-    """Return the chain of machines from which a machine takes its parameters, nearest first."""
+    """Return the machines whose parameters a machine uses, directly or through other machines."""
     used = []
     while machine in sheet.plan.uses:
         machine = sheet.plan.uses[machine]
@@ -226,7 +237,7 @@ def _used(sheet: Sheet, machine: str) -> list[str]:
 
 
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
-    """Return the labels of the machines that reuse selected parameters, by label of the source."""
+    """Return the labels of machines that reuse parameters, by label of the searching machine."""
     pairs = ((sheet.label(u), sheet.label(m)) for m in machines for u in _used(sheet, m))
     others = len(machines) - 1
     return {
@@ -236,7 +247,7 @@ def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
 
 
 def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
-    """Return a sentence that names the machines with reused searches; empty if there are none."""
+    """Return a sentence on machines whose time includes a reused search; may be empty."""
     return "".join(
         f" The time of {users} includes the search of {used}, whose parameters are reused."
         for used, users in taken_over(sheet, machines).items()
@@ -244,7 +255,7 @@ def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
 
 
 def by_stage(sheet: Sheet) -> Grid:
-    """Return the CPU seconds per stage: one row per place, one column per machine."""
+    """Return a block of the CPU seconds of each stage, with one column per machine."""
 
     def text(key: Key) -> str:
         values = by_name(sheet, key).values()
@@ -267,7 +278,7 @@ LABELS = {METRIC: "Accuracy (%)", CONFUSION: "Confusion matrices"}
 
 
 def label(name: str) -> str:
-    """Return the heading under which tables show a metric."""
+    """Return the heading of a metric in tables."""
     return LABELS[name] if name in LABELS else METRICS[name].label
 
 
@@ -278,7 +289,7 @@ def sign_of(metric: str) -> int:
 
 
 def definitions(sheet: Sheet) -> list[str]:
-    """Return the definitions of the shown metrics, one sentence per metric with a definition."""
+    """Return a sentence on each shown metric that has a definition."""
     shown = [METRICS[name] for name in sheet.metrics if name in METRICS]
     return [f"{metric.label}: {metric.about}." for metric in shown if metric.about]
 
@@ -286,8 +297,7 @@ def definitions(sheet: Sheet) -> list[str]:
 def metric_text(row: Row) -> str:
     """Return the value of a metric as text, without footnotes.
 
-    If the accuracy has no value, the text is the status. If another metric has no value, the text
-    is a dash.
+    If there is no value, the text is the status for the accuracy, and a dash for other metrics.
     """
     if row.metric == METRIC:
         return measured_text(row, 1)
@@ -295,7 +305,7 @@ def metric_text(row: Row) -> str:
 
 
 def grids(sheet: Sheet) -> Iterator[Grid]:
-    """Yield one block per requested metric; for confusion matrices, one per table cell."""
+    """Yield one block per requested metric, but for confusion matrices one block per table cell."""
     for name in sheet.metrics:
         if name == CONFUSION:
             yield from confusions(sheet)
@@ -304,7 +314,7 @@ def grids(sheet: Sheet) -> Iterator[Grid]:
 
 
 def confusions(sheet: Sheet) -> Iterator[Grid]:
-    """Yield the confusion matrices, one block per place and machine."""
+    """Yield one block per table cell with its confusion matrix."""
     for key in (place._replace(machine=m) for place in sheet.places for m in sheet.machines):
         confusion = sheet.cells[key].confusion if key in sheet.cells else {}
         subject = join(key.dataset, kernel_text(key.kernel, key.degree), f"{key.size or ''}")
@@ -328,7 +338,7 @@ def with_results(sheet: Sheet, metric: str = METRIC) -> list[str]:
 def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     """Return the mean ranks of the machines with results, for one kernel.
 
-    Only data sets with results of all these machines are used. Kernels are ranked separately,
+    Only data sets with results of all these machines are used. Each kernel has its own ranks,
     because results of two kernels on one data set are not independent. Raises ValueError if there
     are too few machines or data sets.
     """
@@ -346,26 +356,28 @@ def split_gaps(
     return [sign_of(metric) * (ours[split] - theirs[split]) for split in common]
 
 
-#: Split of an official test part with the first seed, as (repeat, fold).
+#: Split of an official test set with the first seed, as (repeat, fold).
 FIRST = (0, 0)
-#: Names of the paired tests in the note on bold values.
+#: Names of the paired tests, for the note on bold values.
 RESAMPLED, MCNEMAR = "the corrected resampled t-test over splits", "McNemar's test on the test part"
 
 
 def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
-    """Print the best machine of each place, and machines that do not differ from it, in bold.
+    """Print in bold the best machine on each data set, and machines that do not differ from it.
 
-    Each machine is compared with the best machine by a paired test. Returns a note with the names
-    of the tests. Without values of single splits there is no test and no bold type.
+    Each machine is compared with the best machine by a paired test over splits or test rows.
+    Without values of single splits, there is no test and no bold text. The result is a note with
+    the names of the tests.
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     known = [(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None]
-    # keys are unique and in the order of the columns; among equal machines, the first is the best
+    # table cells in the order of the columns, without duplicates; the first of equal values is the
+    # best
     values = dict.fromkeys(known)
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests = set(), set()
     for (_, metric), keys in places.items():
-        # printed values may be transformed, for example to error rates
+        # long-table values, since printed values may be transformed, for example to error rates
         scores = {key: sign_of(metric) * (sheet.value(key, metric) or 0.0) for key in keys}
         best = max(scores, key=scores.__getitem__)
         found = {key: _paired_test(sheet, key, best, metric) for key in keys if key != best}
@@ -386,7 +398,7 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
 
 
 def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:
-    """Return the p-value of a paired test of two machines (NaN if unknown), and the test's name."""
+    """Return p-value and name of a paired test of two machines. Without a test, p is NaN."""
     if not sheet.has_official_test(key):
         gaps = split_gaps(sheet, key, key.machine, best.machine, metric)
         return paired_p(gaps, size_ratio(sheet, key)), RESAMPLED
@@ -399,13 +411,13 @@ def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float,
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the mean difference from a reference machine per data set, positive if better."""
+    """Return mean differences from a reference machine, one per data set, positive if better."""
     values = sheet.wide(sheet.places_of(kernel), metric)
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
 
 
 def size_ratio(sheet: Sheet, place: Key) -> float:
-    """Return the ratio of the numbers of test and training rows; 0 if they are unknown."""
+    """Return the number of test rows divided by the number of training rows, or 0 if unknown."""
     sizes = sheet.sizes.get(place.dataset, {})
     return sizes["n_test"] / sizes["n_train"] if {"n_test", "n_train"} <= sizes.keys() else 0.0
 
@@ -416,24 +428,24 @@ def signed(difference: float, decimals: int = 2) -> str:
 
 
 def direction(difference: float) -> str:
-    """Return the mark of a significant difference, `BETTER` or `WORSE`."""
+    """Return the mark of a significant difference: `BETTER` or `WORSE`."""
     return BETTER if difference > 0 else WORSE
 
 
 # -- below the results of every table --------------------------------------------------------------
 
-#: Explanation of the texts of selected parameters.
+#: Explanation of the texts on selected parameters.
 CHOICES = "median over splits and pairs of classes (min, max: selections at the ends of the grid)"
 
 
 def search_space(sheet: Sheet) -> Grid:
-    """Return the parameter grids, one row per machine and parameter."""
+    """Return a block of the parameter grids, with one row per machine and parameter."""
     rows = once(grid_rows(sheet.jobs, sheet.label))
     return Grid(words("machine", "parameter", "grid"), rows, "Parameter grids")
 
 
 def parameters(sheet: Sheet) -> Grid:
-    """Return the parameters that each machine has selected by grid search."""
+    """Return a block of the parameters that grid search selected for each machine."""
     choosers = {key.machine for key, cell in sheet.cells.items() if cell.selected}
     machines = [machine for machine in sheet.machines if machine in choosers]
     places, caption = sheet.places if machines else (), f"Selected parameters: {CHOICES}"
@@ -441,7 +453,7 @@ def parameters(sheet: Sheet) -> Grid:
 
 
 def fits_grid(sheet: Sheet) -> Grid:
-    """Return statuses, routes, duality gaps and largest violations of each machine's fits."""
+    """Return a block of statuses, routes, duality gaps and violations of each machine's fits."""
     cells = sheet.cells.values()
     records = grouped((cell.key.machine, record) for cell in cells for record in cell.done)
     found = {m: certificates(records[m]) for m in sheet.configured if m in records}

@@ -1,4 +1,4 @@
-"""Tables of experiments in all formats."""
+"""Tables of experiments as Markdown, LaTeX and CSV."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from mmbench.tables.sheet import Sheet
 
 
 def check_names(layout: str | None, metrics: Sequence[str] = ()) -> None:
-    """Raise UserError if a name is unknown, or if the layout cannot show the metrics."""
+    """Raise UserError if a name is unknown, or if the layout cannot show other metrics."""
     check_metrics(metrics)
     if layout is not None:
         find_layout(layout)
@@ -32,15 +32,16 @@ def draw_tables(
     metrics: Sequence[str] = (),
     bold: bool = True,
 ) -> str:
-    """Return the tables of some experiments, with measured values beside published values.
+    """Return the tables of experiments as text, with measured values beside published values.
 
-    If no other format, layout or metric is requested, the stored Markdown text of a reference table
-    is returned unchanged. The format ``csv`` is the long table and does not depend on the layout.
-    `layout` and `metrics` replace the values in the configurations. If the layout of an experiment
-    shows only accuracies, the generic layout is used for other `metrics`. If `bold` is true, the
-    best machines are printed in bold, see `embolden`. `say` is called with a message for each
-    experiment that the layout cannot show. Raises UserError if the layout is unknown, or if the
-    layout cannot show any of the experiments.
+    The format ``csv`` is the long table, which does not depend on the layout. `layout` and
+    `metrics` replace the settings in the configurations. If the configured layout shows only
+    accuracies, other `metrics` are shown in the generic layout. If `bold` is true, the best
+    machines are printed in bold, see `embolden`. A reference table is returned as its stored
+    Markdown text, unless another format, layout or metric is requested.
+
+    `say` is called with a message for each experiment that the layout cannot show. Raises UserError
+    if the layout is unknown, or if the layout cannot show any of the experiments.
     """
     if fmt == "csv":
         return to_csv(each(lambda item: sheet_of(item, layout, metrics), experiments, say))
@@ -58,7 +59,7 @@ def draw_tables(
 def sheet_of(
     experiment: Experiment, layout: str | None = None, metrics: Sequence[str] = ()
 ) -> Sheet:
-    """Return the input of a layout: the long table of an experiment, and its records if any."""
+    """Return the input of a layout: the long table of an experiment, and its records."""
     plan, frame = experiment.plan, experiment.frame
     if layout is None:
         layout = GENERIC if metrics and not find_layout(plan.layout).any_metric else plan.layout
@@ -78,12 +79,15 @@ def sheet_of(
 
 
 def published_table(experiment: str, layout: str) -> str | None:
-    """Return the published table of a layout; if there is none, the table of the experiment."""
+    """Return the name of the layout's published table or, by default, of the experiment's table."""
     return find_layout(layout).published or table_of_experiment(experiment)
 
 
 def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return a published table with mmbench's names of data sets; error rates become accuracies."""
+    """Return the rows of a published table in the terms of mmbench.
+
+    Data sets have mmbench's names, and error rates are converted to accuracies.
+    """
     ours = {theirs: ours for ours, theirs in published_as.items() if theirs}
     rows = []
     for row in map(dict, published_rows(table)):
@@ -95,7 +99,7 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
 
 
 def arrange(sheet: Sheet, bold: bool = True) -> Table:
-    """Return the table of a sheet in its layout."""
+    """Return the table of a sheet, arranged by the layout of the sheet."""
     table = find_layout(sheet.layout).draw(sheet)
     notes = [*(embolden(sheet, table.grids) if bold else []), *table.notes]
     return replace(table, title=f"{sheet.experiment.name}: {table.title}", notes=notes)

@@ -1,8 +1,9 @@
-"""Layouts and figures by name: entries of a YAML file, and modules of installed plug-ins.
+"""Entries of YAML files, and modules of plug-ins, that define layouts and figures by name.
 
-An entry has the fields of `Layout` or `Figure`; functions are named as ``module:function``. The
-module of a plug-in has a function, and constants with the names of the fields in upper case. The
-first line of the module's docstring is the description.
+A YAML entry has the fields of `Layout` or `Figure`, in which functions are named as
+``module:function``. The module of a plug-in contains a function, and constants with the names of
+the fields in upper case. The first line of the module's docstring is the description of the layout
+or figure.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from mmbench.plugins import with_plugins
 
 Made = TypeVar("Made")
 
-#: An entry of a YAML file, or the name of a plug-in's module.
+#: Type of an entry in a YAML file, or the name of a plug-in's module.
 Entry = Mapping[str, Any] | str
 
 
@@ -29,10 +30,10 @@ def catalogue(kind: str) -> Mapping[str, Entry]:
 
 
 def entry_as(made: type[Made], entry: Entry, function: str) -> Made:
-    """Return an entry as an object of the class `made`, a layout or a figure.
+    """Return an entry as an object of the class `made`, which is `Layout` or `Figure`.
 
-    `function` is the name of the function in the module of a plug-in, and the name of the field
-    that holds the function.
+    `function` is the name of a field, and the name of the field's function in the module of a
+    plug-in.
     """
     if isinstance(entry, str):
         module = import_module(entry)

@@ -1,4 +1,4 @@
-"""Composition of a table: blocks, selected parameters, certificates, legend and notes."""
+"""Composition of a table from blocks of results, parameters and certificates, legend and notes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mmbench.tables.sheet import Sheet
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Word for the runs of a table cell in the legend, by the rule of the train/test splits.
+#: Word for the runs of a table cell in the legend, for each rule of the train/test splits.
 RUNS = {
     "official": "seeds of the selection",
     "predefined": "splits",
@@ -32,7 +32,7 @@ RUNS = {
     "leave_one_out": "splits with one row or group left out",
     "time_series": "parts in time",
 }
-#: Runs with training rows in common.
+#: Words for runs that have training rows in common.
 SHARING = (RUNS["kfold"], RUNS["holdout"])
 BINOMIAL = "sqrt(e (1 - e/N)), the binomial deviation of e errors on N test rows"
 
@@ -47,9 +47,9 @@ def compose(
     runs: str = "",
     choices: bool = True,
 ) -> Table:
-    """Return the table of the given blocks, followed by blocks of parameters and certificates.
+    """Return a table with the given blocks, and with blocks of parameters and certificates below.
 
-    Blocks without rows are omitted.
+    Blocks without rows are left out.
 
     Parameters
     ----------
@@ -60,15 +60,16 @@ def compose(
     grids : sequence of Grid
         Blocks of results, from top to bottom.
     *notes : str
-        Notes of the layout.
+        Notes of the layout on the table.
     metric : str
-        Metric whose marks and uncertainties the legend explains; if empty, there is no legend.
+        Metric whose marks and uncertainties the legend explains. If empty, the table has no legend.
     sd : bool
-        Whether the number beside a mean is a standard deviation.
+        Whether means are shown with standard deviations instead of standard errors.
     runs : str
-        Word for repetitions in the legend; by default it follows from the rule of the splits.
+        Word for the runs of a table cell in the legend. By default, `RUNS` has a word for each rule
+        of the train/test splits.
     choices : bool
-        Whether to add a block of selected parameters.
+        Whether the table has a block of selected parameters.
     """
     explained = legend(sheet, metric, sd, runs) if metric else []
     texts = [*explained, *notes, *protocol(sheet.jobs, sheet.label), *sheet.remarks]
@@ -78,10 +79,11 @@ def compose(
 
 
 def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
-    """Return the explanations of the marks and uncertainties in the results of a metric.
+    """Return texts that explain the marks and uncertainties in the results of a metric.
 
-    `sd` is true if the number beside a mean is a standard deviation. `runs` is the word for
-    repetitions, by default the entry of `RUNS` for the rule of the train/test splits.
+    If `sd` is true, means are shown with standard deviations instead of standard errors. `runs` is
+    a word for the runs of a table cell. By default, this word is the entry of `RUNS` for the rule
+    of the train/test splits.
     """
     frame = sheet.frame[sheet.frame.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
@@ -97,7 +99,7 @@ def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
 
 
 def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
-    """Return the meaning of the marks, their counts, and the standard error of the difference."""
+    """Return sentences on the comparison marks: meaning, counts, and standard error."""
     compared = frame[frame.in_band.notna()]
     if compared.empty:
         return []
@@ -120,7 +122,7 @@ def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
 
 
 def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
-    """Return the formula of the standard error of the difference in words."""
+    """Return the formula for the standard error of measured minus published value as text."""
     if n == 1:
         both = "" if same_test_rows else ", for the measured and the published value"
         return f"of a single run {BINOMIAL}{both}"
@@ -128,43 +130,46 @@ def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
     return f"of a mean over {runs} {text}, combined with {BINOMIAL}" if same_test_rows else text
 
 
-#: Name of a machine in a note; notes on machines that the table lacks are left out.
+#: Pattern for the name of a machine in a note. If the table has no machine of the note, the note is
+#: left out.
 MACHINE = r"\{(\w+)\}"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The arrangement of a table, an entry of ``layouts/layouts.yaml``.
+    """A table layout, which is an entry of ``layouts/layouts.yaml`` or the module of a plug-in."""
 
-    - ``about``: description in ``mmbench list layouts``, one line.
-    - ``blocks``: function that returns the blocks of the table, given a sheet, as
-      ``module:function``; or ``layout``: function that returns the whole table.
-    - ``title``, ``notes``: texts; ``{name}`` is replaced by the label of the machine `name`.
-    - ``machines``, ``others``: machines in the order of the paper, and whether other machines are
-      shown after these.
-    - ``metric``, ``sd``, ``runs``, ``choices``: arguments of `compose`.
-    - ``published``: name of the published table to compare with.
-    - ``sized``, ``any_metric``: whether several training sizes, and metrics other than the
-      accuracy, can be shown.
-    """
-
+    #: Description of the layout in ``mmbench list layouts``, one line.
     about: str
+    #: Function that returns the blocks of the table for a `Sheet`, as ``module:function``.
     blocks: str = ""
+    #: Title of the table.
     title: str = ""
+    #: Machines in the order of the paper.
     machines: Sequence[str] = ()
+    #: Whether the table shows other machines after the machines of the paper.
     others: bool = True
+    #: Notes on the table. In a note, ``{name}`` stands for the label of the machine `name`.
     notes: Sequence[str] = ()
+    #: Argument `metric` of the function `compose`.
     metric: str = ""
+    #: Argument `sd` of the function `compose`.
     sd: bool = False
+    #: Argument `runs` of the function `compose`.
     runs: str = ""
+    #: Argument `choices` of the function `compose`.
     choices: bool = True
+    #: Name of the published table with which results are compared.
     published: str | None = None
+    #: Whether the layout can show several training sizes.
     sized: bool = False
+    #: Whether the layout can show other metrics than the accuracy.
     any_metric: bool = False
+    #: Function that returns the whole table in place of `blocks`, as ``module:function``.
     layout: str = ""
 
     def draw(self, sheet: Sheet) -> Table:
-        """Return the table of a sheet."""
+        """Return the table of a sheet in this layout."""
         if self.layout:
             return resolve_name(self.layout)(sheet)
         first = [machine for machine in self.machines if machine in sheet.machines]

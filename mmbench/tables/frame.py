@@ -1,11 +1,12 @@
-"""The two tidy tables of an experiment: one row per split, and one row per table cell and metric.
+"""Data frames of an experiment's results: the split table and the long table.
 
-A row of the first table is a record: its split, settings, metrics, CPU seconds and certificates.
-The second table, the long table, contains means over splits, published values, and the band of each
-comparison: the measured value ± two standard errors of the difference between measured and
-published value.
+A table cell is one combination of data set, kernel, degree, machine and training size. The split
+table has one row per table cell and split: settings, metrics, CPU seconds and certificates. The
+long table has one row per table cell and metric. A row of the long table contains the mean over
+splits and, if a paper states the value, the published value.
 
-A table cell is one combination of data set, kernel, degree, machine and training size.
+Measured and published values are compared by a comparison band. The band is the measured value ±
+two standard errors of the difference between the measured and the published value.
 """
 
 from __future__ import annotations
@@ -37,45 +38,48 @@ from mmbench.tables.statistics import (
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Statuses of table cells without a run; all other statuses are statuses of fits and jobs.
+#: Statuses of table cells without results: `MISSING` if runs are missing, and `PUBLISHED_ONLY` if
+#: no run is planned.
 MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
-#: Remark on table cells of a classifier from another package.
+#: Note on the results of a classifier from another package.
 NO_CERTIFICATES = "its fits have no certificate"
-#: Prefix of the remark that a published value is not compared.
+#: Beginning of the remark that a published value is not compared with the measured value.
 NO_TARGET = "the published value is no target"
 
 #: Name of the confusion matrix, the only metric that is not a single number.
 CONFUSION = "confusion_matrix"
-#: Name of the accuracy in configurations, and in the long table.
+#: Name of the accuracy in configurations, and name of the accuracy in the long table.
 ACCURACY, METRIC = "accuracy", "accuracy_pct"
-#: Prefix of the metric of a selected parameter, as in ``selected_C``.
+#: Prefix in the metric names of selected parameters, as in ``selected_C``.
 SELECTED = "selected_"
-#: Prefix of the metrics of the line through margin ratios and accuracies of the pairs of classes.
+#: Prefix in the metric names of the regression of accuracy on margin ratio over pairs of classes.
 LINE = "regression_"
 
-#: Stages of a job with CPU times; calibration is a stage of machines with calibrated probabilities.
+#: Stages of a job with separate CPU times. Only jobs with calibrated probabilities have the stage
+#: calibration.
 STAGES, CALIBRATION = ("selection", "training", "test"), "calibration"
 SECONDS = tuple(f"seconds_{stage}" for stage in (*STAGES, CALIBRATION))
-#: Identity of the code of a machine.
+#: Columns that identify the code of a machine: version, and hash of the source files.
 CODE = ("version", "fingerprint")
 _METRICS = (METRIC, "errors_count", "errors_expected", "n_ties")
 _CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
-#: Columns that identify a record in the table of splits and in the table of test rows.
+#: Columns that identify a record in the split table and in the table of test rows.
 PLACE = ("experiment", "dataset", "kernel", "degree", "size", "machine", "repeat", "fold")
 SPLIT_COLUMNS = (
     *(*PLACE, "seed", "data_hash", "split_hash", "status", "reason", *_METRICS),
     *("n_train", "n_test", "parameters", *SECONDS, "n_fits", "fits", "routes", *_CERTIFICATES),
     *(*CODE, "record"),
 )
-#: Columns of the CSV of the long table; `SIZE` follows the degree if there are several sizes.
+#: Columns of the long table in a CSV file. If there are several training sizes, the column ``size``
+#: is inserted after ``degree``.
 COLUMNS = (
     *("experiment", "dataset", "kernel", "degree", "machine", "metric"),
     *("measured", "sd", "se", "n", "published", "published_spread"),
     *("half_width", "z", "in_band", "mark", *CODE, "status", "note"),
     *("half_width_published_se", "in_band_published_se"),
 )
-#: Types of the columns of the long table; all other columns contain text.
+#: Types of the columns of the long table; columns without an entry contain text.
 TYPES = {
     **dict.fromkeys(("measured", "sd", "se", "published", "published_spread", "z"), "float64"),
     **dict.fromkeys(("half_width", "half_width_published_se"), "float64"),
@@ -84,21 +88,21 @@ TYPES = {
 }
 #: Columns of the split table that are averaged over splits.
 AVERAGED = (*_METRICS, *SECONDS, "n_support")
-#: Metrics based on error counts, for which a single run has a binomial standard error.
+#: Metrics based on error counts. For these metrics, a single run has a binomial standard error.
 COUNTED = _METRICS[:3]
-#: Metrics of all fits of a table cell.
+#: Metrics that summarize the certificates of all fits of a table cell.
 CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gaps_above_tolerance")
 
-#: Marks of the comparison with published values, see `with_marks`.
+#: Marks of the comparison with published values, see `as_long_table`.
 IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
-#: Half width of the band in standard errors of the difference, plus a margin for rounding errors.
+#: Half width of the comparison band in standard errors, with a margin for rounding errors.
 NOISE = 2 + 1e-9
-#: Selections at the ends of a grid are counted if the grid has at least this number of values.
+#: Minimum number of grid values for which selections at the ends of the grid are counted.
 MIN_VALUES = 3
 
 #: Key of a split: (repeat, fold, seed).
 Split = tuple[int, int, int]
-#: A row of a published table, and a row of the long table (see `rows_of`).
+#: Type of a row of a published table, and type of a row of the long table (see `rows_of`).
 Published = Mapping[str, Any]
 Row = Any
 
@@ -107,7 +111,7 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return the values of each key as a list, in the order of the pairs."""
+    """Return a dict of lists: the values of each key, in the order of the pairs."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -118,14 +122,17 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
-    """Return a record, finished or failed, as a row with `SPLIT_COLUMNS`.
+    """Return the row of the split table for a finished or failed record.
 
-    Three columns are JSON: ``parameters`` contains the fixed and selected parameters (one object
-    per pair of classes if parameters are selected per pair), ``fits`` the number of fits by status,
-    and ``routes`` the number of fits by route. ``kernel`` is empty for classifiers of other
-    packages. ``version`` and ``fingerprint`` identify the machine's code; they are empty for older
-    records. The row also contains the mean number of support vectors ``n_support``, and the record
-    itself as ``source``.
+    The row has the columns `SPLIT_COLUMNS`. Three of these columns contain JSON. ``parameters``
+    contains the fixed and selected parameters. If parameters are selected per pair of classes,
+    ``parameters`` is a list with one object per pair. ``fits`` contains the number of fits by
+    status, and ``routes`` the number of fits by algorithm (route).
+
+    ``kernel`` is empty for classifiers of other packages. ``version`` and ``fingerprint`` identify
+    the machine's code; both columns are empty for records of early versions of mmbench. Two further
+    columns are ``n_support``, the mean number of support vectors per pair of classes, and
+    ``source``, the record itself.
     """
     fixed = {**alias_of(record.job.machine).params, **dict(record.job.params)}
     chosen, fits = record.selection.get("params") or {}, record.fits
@@ -155,31 +162,19 @@ def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
 
 
 class Cell:
-    """A table cell: the rows of the split table with one `Key`.
+    """A table cell with its planned splits, its records, and its rows of the split table.
 
-    Parameters
-    ----------
-    planned : PlannedCell
-    records : sequence of Record
-        One record per split, including failed jobs.
-    experiment : Experiment
+    `records` contains one record per split, including failed jobs. `experiment` is the `Experiment`
+    of the table cell.
 
-    Attributes
-    ----------
-    key : Key
-    splits : list of dict
-        Rows of the split table, one per record.
-    counted : list of dict
-        Rows that are averaged. Rows with a failed fit are included only if `include_failed` is
-        true.
-    done, failed : list of Record
-        Records of finished jobs, and of failed jobs.
-    fits : dict
-        Summary of the certificates, see `certificates`.
-    selected : list of dict
-        Rows of the selected parameters, see `selected`.
-    status : str
-        Most severe status of the failed jobs or, if there are none, of the fits.
+    The attribute `splits` contains the rows of the split table, one per record. The attribute
+    `counted` contains the rows over which means are computed. Splits with a failed fit are not
+    counted, unless `include_failed` is true.
+
+    The attributes `done` and `failed` contain the records of finished jobs and of failed jobs. The
+    attribute `fits` is the result of `certificates`, and the attribute `selected` is the result of
+    the function `selected`. The attribute `status` is the most severe status of the failed jobs or,
+    if no job failed, of the fits.
     """
 
     def __init__(self, planned: PlannedCell, records: Sequence[Record], experiment: Any):
@@ -202,7 +197,7 @@ class Cell:
 
     @cached_property
     def note(self) -> str:
-        """Remark on missing splits and on fits with a warning; may be empty."""
+        """Remark on missing splits and on fits with a doubtful status; may be empty."""
         if self.planned.published_only:
             return ""
         if not self.records and self.planned.n_splits:
@@ -227,19 +222,19 @@ class Cell:
         return "; ".join(parts)
 
     def row(self, metric: str, **values: Any) -> dict[str, Any]:
-        """Return a row of the long table."""
+        """Return a row of the long table for a metric; `values` are further entries of the row."""
         row = {"key": self.key, "metric": metric, "status": self.status, "note": self.note}
         return row | {part: self.code(part) for part in CODE} | values
 
     def code(self, name: str) -> str:
-        """Return the distinct values of an element of `CODE` in finished records."""
+        """Return the versions or fingerprints of the machine's code in all finished records."""
         values = (record.code.get(name, "") for record in self.done)
         return " ".join(dict.fromkeys(map(str, values))).strip()
 
     def values(self, metric: str) -> list[tuple[Split, float | str]]:
-        """Return the value of a metric on each split of the mean, by (repeat, fold, seed).
+        """Return the value of a metric on each averaged split, as pairs (split, value).
 
-        If a record lacks an array that the metric needs, the value is the name of this array.
+        If the metric needs an array that a record lacks, the value is the name of this array.
         """
         if metric not in self._values:
             self._values[metric] = found = []
@@ -251,7 +246,7 @@ class Cell:
 
     @cached_property
     def confusion(self) -> dict[str, list[int]]:
-        """Numbers of test rows by true class and, in the same order, by predicted class."""
+        """Confusion matrix, summed over splits: counts by predicted class, for each true class."""
         totals: Counter[tuple[str, str]] = Counter()
         for row in self.counted:
             arrays = self.arrays(row["source"])
@@ -267,7 +262,7 @@ def _has_failed_fit(record: Record) -> bool:
 
 
 def _by_size(label: str) -> tuple[bool, float, str]:
-    """Return a sort key that orders numeric labels by value, before all other labels."""
+    """Return a sort key for class labels: numbers by value, before all other labels."""
     try:
         return False, float(label), label
     except ValueError:
@@ -277,7 +272,8 @@ def _by_size(label: str) -> tuple[bool, float, str]:
 def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
     """Return the value of a metric for one record, or the name of an array that the record lacks.
 
-    `name` is a key of `mmbench.selection.metrics.METRICS`; `arrays` are the record's stored arrays.
+    `name` is a key of `mmbench.selection.metrics.METRICS`. `arrays` contains the record's stored
+    arrays.
     """
     from mmbench.machines.base.voting import ovr_scores, summed_decisions
     from mmbench.selection.metrics import METRICS
@@ -292,11 +288,12 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
         return metric.compute(truth, arrays["predicted"].astype(str), np.unique(truth))
     if "classes" in arrays:
         classes = arrays["classes"].astype(str)
-    else:  # in the sorted order of the machine's classes
+    else:  # all classes of the pairs, in the sorted order in which the machine numbers them
         pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
         classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
     scored = metric.source == "scores"
-    # if all decisions of another package's classifier are +-1, they may be predictions, not scores
+    # if all decision values of a classifier from another package are 1 or -1, they may be
+    # predictions
     if scored and "scores" in arrays:
         given = arrays["scores"]
     elif scored and (record.status != Status.UNCERTIFIED or (abs(arrays["decisions"]) != 1).any()):
@@ -311,7 +308,7 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
 
 
 def metric_names() -> list[str]:
-    """Return the names of the metrics that a table can show."""
+    """Return the names of all metrics that tables can show."""
     from mmbench.selection.metrics import METRICS
 
     return [*METRICS, CONFUSION]
@@ -331,10 +328,11 @@ def check_metrics(names: Sequence[str]) -> None:
 
 
 def certificates(records: Iterable[Record]) -> dict[str, Any]:
-    """Return the summary of the certificates of all fits in finished records.
+    """Summarize the certificates of all fits in finished records.
 
-    A gap is infinite if the dual bound is unknown. The gaps are None if there is no certified fit.
-    The tolerance is None if no record states a tolerance.
+    If a certificate has no dual bound, the duality gap of the fit is infinite. If no fit has a
+    certificate, the summary of the gaps is None. If no record states a tolerance for the gap,
+    ``gap_tolerance`` is None.
     """
     records = list(records)
     pairs = [pair for record in records for pair in record.per_pair]
@@ -361,9 +359,9 @@ def certificates(records: Iterable[Record]) -> dict[str, Any]:
 
 
 def routes_text(fits: Iterable[Mapping[str, Any]]) -> str:
-    """Return the number of fits by route as text, the most frequent route first.
+    """Return the number of fits by algorithm as text, the most frequent algorithm first.
 
-    Certificates without a route are not counted.
+    A fit is not counted if its certificate does not name the algorithm (``route``).
 
     Examples
     --------
@@ -375,12 +373,12 @@ def routes_text(fits: Iterable[Mapping[str, Any]]) -> str:
 
 
 def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return a row of the long table for each numeric parameter that grid search selected.
+    """Return one row of the long table per numeric parameter that grid search selected.
 
     ``measured`` is the lower median of the selected values, which is a value of the grid. The
-    median is over splits, and also over pairs of classes if parameters are selected per pair.
-    ``text`` shows the median and the numbers of selections at the ends of the grid. If all splits
-    share parameters from another experiment, these parameters are returned too.
+    median is over splits and, if parameters are selected per pair, over pairs of classes. ``text``
+    states the median, and how often an end of the grid was selected. If all splits share the
+    parameters of another experiment, these parameters have rows too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
@@ -409,7 +407,11 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def choices_of(record: Record) -> list[dict]:
-    """Return the selected parameters of a record: one dict, or one dict per pair of classes."""
+    """Return the selected parameters of a record as a list of dicts.
+
+    The list has one dict per pair of classes if parameters are selected per pair, else a single
+    dict.
+    """
     params = record.selection.get("params") or {}
     return params if isinstance(params, list) else [params]
 
@@ -425,17 +427,21 @@ def long_table(
 ) -> pd.DataFrame:
     """Return the long table of an experiment: one row per table cell and metric.
 
-    The columns are ``key`` (the `Key` of the table cell), most columns of `COLUMNS`, and
-    ``objection``, the reason for which a published value is not compared. ``sd`` and ``se`` are the
-    standard deviation and standard error over `n` splits; in the rows on a regression line, `n` is
-    the number of separable pairs of classes. ``half_width`` is half the width of the band: two
-    standard errors of the difference between measured and published value. ``z`` is the published
-    minus the measured value in these standard errors. The last two columns contain another band,
-    for which the published spread is read as the standard error of the published mean; they are
-    empty if the spread more likely has another meaning.
+    The columns are ``key``, the columns of `COLUMNS` from ``metric`` on, and ``objection``. ``key``
+    is the `Key` of the table cell. ``objection`` is the reason why a published value is not
+    compared. ``sd`` and ``se`` are the standard deviation over `n` splits and the standard error of
+    the mean. In rows of a regression line, `n` is the number of separable pairs of classes.
 
-    `published` contains the rows of a published table. With ``compare=False`` published values are
-    shown without a comparison. `metrics` are computed from stored predictions.
+    ``half_width`` is half the width of the comparison band: two standard errors of the difference
+    between the measured and the published value. ``z`` is the published minus the measured value,
+    divided by this standard error. ``half_width_published_se`` and ``in_band_published_se``
+    describe a second band, for which the published spread is used as the standard error of the
+    published mean. Both columns are empty if the published spread is more likely a standard
+    deviation.
+
+    `published` contains the rows of a published table. If `compare` is false, published values are
+    shown without a comparison. `metrics` are additional metrics, which are computed from stored
+    predictions.
     """
     known = {
         (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
@@ -448,11 +454,12 @@ def long_table(
 
 
 def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return rows as a long table with the marks of the comparison with published values.
+    """Return rows as a long table, with a column of comparison marks.
 
-    The mark is `OUT_OF_BAND` if the published value lies outside the band. If the published values
-    of all machines for the data set, kernel and metric lie in the band, the mark is `ALL_IN_BAND`,
-    since the comparison does not distinguish the machines. Otherwise the mark is `IN_BAND`.
+    The mark is `OUT_OF_BAND` if the published value lies outside the comparison band of its row.
+    The mark is `ALL_IN_BAND` if the band contains the published values of all machines for the same
+    data set, kernel and metric. In this case, the comparison does not distinguish the machines. In
+    all other comparisons, the mark is `IN_BAND`. The mark is empty if there is no comparison.
     """
     import pandas as pd
 
@@ -476,19 +483,22 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:
-    """Return the rows of the long table as named tuples; missing values are None."""
+    """Return the rows of a data frame as named tuples, with None for missing values."""
     return list(frame.astype(object).where(frame.notna(), None).itertuples(name="Row"))
 
 
 @cache
 def absent_row() -> Row:
-    """Return a row with an empty metric, for table cells that are not planned."""
+    """Return a row of the long table without values, used for table cells that are not planned."""
     row = {"key": None, "metric": "", "status": PUBLISHED_ONLY}
     return rows_of(as_long_table([row]))[0]
 
 
 def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[dict]:
-    """Return the rows of a table cell; without results, rows of accuracy and error count only."""
+    """Return the rows of a table cell in the long table.
+
+    If no job is finished, only accuracy and error count have rows.
+    """
     rows = []
     for metric in AVERAGED if cell.done else AVERAGED[:2]:
         published, row = known.get((cell.key, metric)), cell.row(metric, **_mean(cell, metric))
@@ -501,7 +511,10 @@ def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool)
 
 
 def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
-    """Return the rows of metrics of stored predictions; their notes name missing arrays."""
+    """Return the rows of metrics that are computed from stored predictions.
+
+    If records lack an array that a metric needs, the note of its row names the array.
+    """
     rows = []
     for name in metrics:
         if name == CONFUSION:
@@ -514,7 +527,7 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
             lacking = Counter(array for _, array in cell.values(name) if isinstance(array, str))
             n = len(cell.counted)
             notes = [f"{name}: {k} of {n} records lack {array}" for array, k in lacking.items()]
-            # the rows of other metrics already cite this remark
+            # the accuracy's row already has the note `NO_CERTIFICATES`
             own = [] if notes and cell.note == NO_CERTIFICATES else [cell.note]
             note = "; ".join(filter(None, own + notes))
             rows.append(cell.row(name, **_mean(cell, name), note=note))
@@ -522,11 +535,13 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
 
 
 def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[dict]:
-    """Return slope, intercept, r and p of the line through margin ratios and accuracies of pairs.
+    """Return rows for the regression of accuracy on margin ratio: slope, intercept, r and p.
 
-    The line is computed if a line is published for the table cell. In the returned rows `n` is the
-    number of separable pairs, and `se` is the standard error of the regression. There is no band,
-    because the published line has no standard error and both lines have the same pairs of classes.
+    The regression has one point per separable pair of classes, and ``n`` is the number of these
+    pairs. Rows are returned only if a regression line is published for the table cell. ``se`` is
+    the standard error of slope or intercept. The rows have no comparison band, because the paper
+    states no standard error. Moreover, the published and the measured line are not independent,
+    because both are fitted to the same pairs of classes.
     """
     record = min(cell.done, key=lambda record: record.at)
     arrays = cell.arrays(record) if (cell.key, f"{LINE}slope") in known else {}
@@ -543,7 +558,7 @@ def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[d
 
 
 def _mean(cell: Cell, metric: str) -> dict[str, Any]:
-    """Return mean, standard deviation, standard error and number of the averaged splits."""
+    """Return mean, standard deviation, standard error and number of splits of a metric."""
     values = [float(value) for _, value in cell.values(metric) if not isinstance(value, str)]
     if not values:
         return {}
@@ -556,7 +571,7 @@ def _mean(cell: Cell, metric: str) -> dict[str, Any]:
 
 
 def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
-    """Return the binomial standard deviation of one run at the mean error, in the metric's unit."""
+    """Return the binomial standard deviation of one run if a metric has the expectation `mean`."""
     n = cell.done[0].metrics["n_test"]
     if metric == METRIC:
         return 100 / n * counting_sd((100 - mean) / (100 / n), n)
@@ -566,7 +581,7 @@ def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
 def _compared(
     cell: Cell, row: dict[str, Any], published: Published | None, compare: bool
 ) -> dict[str, Any]:
-    """Return a row with the published value, and with the comparison if both are comparable."""
+    """Add the published value to a row of the long table and, if possible, the comparison band."""
     if published is None:
         return row
     row |= {"published": published["value"], "published_spread": published["std"]}
@@ -574,7 +589,7 @@ def _compared(
         return row | {"objection": f"{NO_TARGET}: {published['reason']}"}
     for part, verb in (("n_train", "trained"), ("n_test", "tested")) if compare else ():
         sizes = {record.split[part] for record in cell.done}
-        # some papers state the number of rows of one pair of classes
+        # some papers state the number of rows in a pair of classes, not in the whole data set
         pairs = {record.split.get(f"{part}_pair") for record in cell.done}
         if published[part] not in (None, *pairs) and sizes - {published[part]}:
             ours = " or ".join(str(size) for size in sorted(sizes))
@@ -600,15 +615,16 @@ def _place(row: Row) -> tuple[Key, str]:
 
 
 def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
-    """Count the published differences between two machines, and the reproduced differences.
+    """Count published differences between two machines, and how many of them are reproduced.
 
-    The noise level is two standard errors of the difference of the two measured means. The same
-    noise level is used for published differences, since papers seldom state the meaning of their
-    uncertainties.
+    The noise level is two standard errors of the difference between the two measured means. The
+    same noise level is used for published differences, since papers seldom state the meaning of
+    their uncertainties.
 
-    The first result is the number of published differences above the noise level. The second result
-    is the number of these differences that have the same sign in the measurements. The third result
-    is the number of these differences that are also above the noise level in the measurements.
+    The result contains three numbers. The first number counts published differences above the noise
+    level. The second number counts published differences above the noise level that have the same
+    sign in the measurements. The third number counts published differences above the noise level
+    that are measured with the same sign and also above the noise level.
     """
     counts = [0, 0, 0]
     compared = rows_of(frame[frame.in_band.notna()])

@@ -10,23 +10,23 @@ from itertools import groupby
 
 from mmbench.tables.frame import MISSING, PUBLISHED_ONLY, Row
 
-#: Text of a table cell without a value.
+#: Text in table cells without a value.
 NOTHING = "–"
 
 
-#: End of the measured value in the text of a table cell.
+#: Pattern for the end of the measured value in the text of a table cell.
 MEASURED_END = re.compile(r" / | ?[✓~✗[]|$")
 
 
 class Shown(str):
-    """Text of a table cell that also carries the cell's row of the long table."""
+    """Text of a table cell, with the attribute `row`, the cell's row of the long table."""
 
     row: Row
     #: Whether the measured value is printed in bold.
     bold = False
 
     def __new__(cls, text: str, row: Row) -> Shown:
-        """Return the text as a string with the attribute `row`."""
+        """Return a string with the attribute `row`."""
         shown = super().__new__(cls, text)
         shown.row = row
         return shown
@@ -34,7 +34,7 @@ class Shown(str):
 
 @dataclass(frozen=True)
 class Column:
-    """A column: heading, alignment, and common heading of adjacent columns (empty if none)."""
+    """A column of a table: its heading, its alignment, and the heading of its column group."""
 
     name: str
     align: str = "right"
@@ -42,30 +42,30 @@ class Column:
 
 
 def emphasized(cell: str) -> tuple[str, str]:
-    """Return the bold part of a table cell's text, which may be empty, and the rest of the text."""
+    """Return the bold beginning of a table cell's text, which may be empty, and the other text."""
     end = MEASURED_END.search(cell) if getattr(cell, "bold", False) else None
     return (cell[: end.start()], cell[end.start() :]) if end else ("", cell)
 
 
 def groupwise(columns: Iterable[Column]) -> list[tuple[str, int]]:
-    """Return the headings of column groups, each with the number of columns in the group."""
+    """Return the headings of the column groups, each with the number of its columns."""
     groups = (column.group for column in columns)
     return [(group, len(list(same))) for group, same in groupby(groups)]
 
 
 def words(*names: str) -> tuple[Column, ...]:
-    """Return left-aligned columns, for text."""
+    """Return left-aligned columns with the headings `names`, for text."""
     return tuple(Column(name, "left") for name in names)
 
 
 def numbers(*names: str, group: str = "") -> tuple[Column, ...]:
-    """Return right-aligned columns, with a common heading if `group` is given."""
+    """Return right-aligned columns with the headings `names`, in the column group `group`."""
     return tuple(Column(name, group=group) for name in names)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """One block of a table: columns, rows of text, and a caption above the block."""
+    """A block of a table, with columns, rows of text, and a caption above the block."""
 
     columns: tuple[Column, ...]
     rows: list[list[str]]
@@ -81,11 +81,11 @@ class Table:
     title : str
         Heading above the first block.
     grids : list of Grid
-        Blocks of the table, from top to bottom.
+        Blocks of the table from top to bottom.
     notes : list of str
-        The legend and other remarks on the whole table.
+        Legend and other remarks on the whole table.
     footnotes : list of str
-        Texts of the footnotes; table cells cite element k as ``[k+1]``.
+        Texts of the footnotes. In table cells, ``[k+1]`` is the mark of element k.
     """
 
     title: str
@@ -95,7 +95,7 @@ class Table:
 
 
 def once(rows: list[list[str]]) -> list[list[str]]:
-    """Return rows in which the first text is empty if the row above starts with the same text."""
+    """Return rows without repeated heads: the first text is empty if it equals the text above."""
     above = ["", *(row[0] for row in rows)]
     return [
         ["" if row[0] == head else row[0], *row[1:]] for row, head in zip(rows, above, strict=False)
@@ -106,9 +106,9 @@ KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": 
 
 
 def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
-    """Return the measured mean with its standard error, or the status if there is no mean.
+    """Return the measured mean as text with its standard error, or the status if there is no mean.
 
-    With `sd`, the standard deviation after ± replaces the standard error in parentheses.
+    If `sd` is true, the standard deviation is shown after ± instead of the standard error.
     """
     if row.status == PUBLISHED_ONLY:
         return NOTHING
@@ -123,7 +123,10 @@ def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> st
 
 
 def published_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
-    """Return the published value with its printed uncertainty in parentheses, or (`sd`) after ±."""
+    """Return the published value as text with its printed uncertainty.
+
+    The uncertainty is in parentheses or, if `sd` is true, after ±.
+    """
     if row.published is None:
         return NOTHING
     form = "g" if decimals is None else f".{decimals}f"
@@ -135,23 +138,25 @@ def published_text(row: Row, decimals: int | None = None, sd: bool = False) -> s
 
 
 def kernel_text(kernel: str, degree: int | None) -> str:
-    """Return kernel and degree in their short form, as ``poly 2``."""
+    """Return kernel and degree as a short text, for example ``poly 2``."""
     return kernel if degree is None else f"{kernel} {degree}"
 
 
 def kernel_caption(kernel: str, degree: int | None, size: int | None = None) -> str:
-    """Return kernel, degree and training size as the caption of a block."""
+    """Return a caption with the name of the kernel, its degree, and the training size."""
     of_degree = "" if degree is None else f", degree {degree}"
     return KERNEL_LABELS[kernel] + of_degree + ("" if size is None else f", {size} rows")
 
 
 def join(*parts: str) -> str:
-    """Join the non-empty parts by spaces."""
+    """Return the non-empty texts, joined by spaces."""
     return " ".join(part for part in parts if part)
 
 
 def small_text(value: float | None) -> str:
-    """Return a relative duality gap or a violation as text; rounding errors become ``<1e-15``.
+    """Return a relative duality gap or a constraint violation as text.
+
+    Rounding errors, including negative values, are shown as ``<1e-15``.
 
     Examples
     --------
@@ -162,7 +167,7 @@ def small_text(value: float | None) -> str:
 
 
 def seconds_text(value: float | None) -> str:
-    """Return CPU seconds with about three significant digits.
+    """Return CPU seconds as text with about three significant digits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The protocol of an experiment in words: test sets, parameter selection, preprocessing."""
+"""The protocol of an experiment in words: splits, parameter selection and preprocessing."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -8,9 +8,9 @@ from mmbench.tables.frame import grouped
 
 
 def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...]:
-    """Return the protocol of some jobs, one sentence or two per subject.
+    """Return the protocol of some jobs as sentences, for example on splits and preprocessing.
 
-    `label` returns the name under which tables show a machine.
+    `label` returns the name of a machine in tables.
     """
     if not jobs:
         return ()
@@ -41,7 +41,7 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
 
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
-    """Describe the jobs of each data set; an equal description of data sets is stated once."""
+    """Describe the jobs of each data set, and join data sets with equal descriptions."""
     groups = grouped((job.dataset.name, job) for job in jobs)
     found = grouped((describe(group), name) for name, group in groups.items())
     if len(found) == 1:
@@ -50,7 +50,7 @@ def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
 
 
 def tested(jobs: Sequence[Job]) -> str:
-    """Return the train/test splits of a data set in words."""
+    """Return the rule of the train/test splits of a data set in words."""
     first, data = jobs[0].split, jobs[0].dataset
     splits = {(job.split.repeat, job.split.fold) for job in jobs}
     n, repeats = len(splits), len({repeat for repeat, _ in splits})
@@ -82,7 +82,7 @@ def _trained(subset: int | tuple[str, int] | None) -> str:
 
 
 def selected(jobs: Sequence[Job]) -> str:
-    """Return the parameter selection of a data set's jobs in words."""
+    """Return in words how parameters are selected in the jobs of a data set."""
     select = jobs[0].select
     times = f", {select.repeats} times" if select.repeats > 1 else ""
     if jobs[0].validates_on_test:
@@ -102,22 +102,22 @@ def selected(jobs: Sequence[Job]) -> str:
 
 
 def preprocessed(jobs: Sequence[Job]) -> str:
-    """Return the preprocessing steps of a data set in words; empty if there are none."""
+    """Return the preprocessing steps of a data set in words; the text may be empty."""
     steps = jobs[0].dataset.preprocess
     return ", ".join(name if value is None else f"{name} {_plain(value)}" for name, value in steps)
 
 
 def _plain(value: Any) -> str:
-    """Return the argument of a preprocessing step as text; numbers without trailing zeros."""
+    """Return the argument of a preprocessing step as text."""
     if isinstance(value, tuple):
         return ", ".join(f"{name} {part}" for name, part in value)
     return value if isinstance(value, str) else f"{value:g}"
 
 
 def grid_rows(jobs: Sequence[Job], label: Callable[[str], str]) -> list[list[str]]:
-    """Return machine, parameter and range of the grid over all jobs, one row per parameter.
+    """Return one row per machine and parameter: machine, parameter, and its range over all grids.
 
-    `protocol` states the choice of a machine that uses its own parameters of another experiment.
+    If a machine uses the parameters of another machine, the row names the other machine.
     """
     axes: dict[tuple[str, str], set] = {}
     for job in jobs:

@@ -1,10 +1,11 @@
-"""The published numbers, as package data in ``published/*.csv``.
+"""The published numbers, read from the package data ``published/*.csv``.
 
-There is one file per table, with one row per number. `dataset` and `machine` are the names in
-mmbench, `printed_dataset` and `printed_method` are the names in the paper. `std` is the number that
-the paper prints after +/- or in parentheses. `std_is` is its more likely meaning: ``sd`` for a
-standard deviation over splits, or ``se`` for a standard error of the mean. If `usable` is "no", the
-number is not compared with results, for the stated `reason`.
+A file contains the numbers of one published table, with one row per number. The columns `dataset`
+and `machine` contain names in mmbench. The columns `printed_dataset` and `printed_method` contain
+the names in the paper. The column `std` contains the number that the paper prints after +/- or in
+parentheses. The column `std_is` contains the probable meaning of `std`: ``sd`` for a standard
+deviation over splits, and ``se`` for a standard error of the mean. A number is not compared with
+measured values if the column `usable` is "no". The column `reason` states why.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from mmbench.errors import UserError, did_you_mean
 
-#: Value of the column `std_is` if `std` is a standard error.
+#: Value of the column `std_is` for standard errors.
 STANDARD_ERROR = "se"
 
 NUMBERS = ("value", "std")
@@ -33,9 +34,9 @@ def published_tables() -> list[str]:
 
 @cache
 def published_rows(table: str) -> tuple[Mapping[str, Any], ...]:
-    """Return the rows of a published table; missing numbers are None.
+    """Return the rows of a published table, with None for missing numbers.
 
-    Raises UserError if the table is unknown.
+    Raises UserError if there is no table with this name.
     """
     if table not in published_tables():
         raise UserError(
@@ -60,9 +61,9 @@ def published_machines() -> tuple[str, ...]:
 
 
 def table_of_experiment(experiment: str) -> str | None:
-    """Return the published table whose name is the experiment's name, or a prefix of the name.
+    """Return the published table with the longest name that is a prefix of the experiment's name.
 
-    The name of a smoke version, or of a part of an experiment, ends in a suffix.
+    Experiment names have a suffix if the experiment is a smoke version, or a part of an experiment.
 
     Examples
     --------

@@ -1,9 +1,8 @@
-"""Tables as Markdown and LaTeX, and the long tidy table as CSV.
+"""Tables as Markdown and LaTeX, and the long table as CSV.
 
-LaTeX text is rendered from the template ``table.tex`` and fits the page of an article. Each block
-is a float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...). Wide blocks are shrunk,
-and long blocks continue on the next page. Notes are ordinary text below the blocks, which can
-continue on the next page.
+LaTeX text is rendered from the template ``table.tex``, for the page width of an article. Each block
+of a table is a float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...). Wide blocks
+are shrunk. Long blocks, and the notes below the blocks, can continue on the next page.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from jinja2 import Environment
 
-#: Column of the CSV after the degree if there are several training sizes.
+#: Column of the training size in a CSV file, which is inserted after ``degree``.
 SIZE = "size"
 
 
 def to_csv(sheets: Sequence[Sheet]) -> str:
-    """Return the tidy tables of several experiments as one CSV.
+    """Return the long tables of several experiments as one CSV text.
 
-    Differences from the paper's data, which are footnotes in other formats, are added to the column
-    ``note``.
+    The column ``note`` also states differences from the paper's data, which are footnotes in other
+    formats.
     """
     import pandas as pd
 
@@ -55,10 +54,10 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
 
 
 def csv_text(frame: pd.DataFrame, **options: Any) -> str:
-    """Return a data frame as CSV, without text that a spreadsheet program evaluates as a formula.
+    """Return a data frame as CSV, in which no text is a formula for spreadsheet programs.
 
-    If a text begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, and is not a
-    number, an apostrophe is written before the text, as OWASP recommends. Control characters are
+    If a text is not a number and begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
+    return, an apostrophe is added before the text, as OWASP recommends. Control characters are
     escaped.
     """
     import pandas as pd
@@ -82,7 +81,7 @@ def _csv_cell(value: Any) -> Any:
 
 
 def to_markdown(table: Table) -> str:
-    """Return a table as GitHub-flavoured Markdown."""
+    """Return a table as text in GitHub-flavoured Markdown."""
     parts = [f"## {_escape(table.title)}"]
     for grid in table.grids:
         if grid.caption:
@@ -106,17 +105,18 @@ def _markdown_cell(cell: str) -> str:
 
 
 def _column(cells: Sequence[str], align: str) -> list[str]:
-    """Return the texts of a column padded to equal width, with dashes below the heading."""
-    # There are at least three dashes; a colon at the end aligns the column to the right.
+    """Return the texts of a column, padded to equal width, with dashes below the heading."""
+    # In Markdown, a rule has at least three dashes, and a colon at its end aligns the column right.
     width = max(3, *map(len, cells))
     rule = "-" * (width - 1) + (":" if align == "right" else "-")
     pad = str.rjust if align == "right" else str.ljust
     return [pad(cell, width) for cell in (cells[0], rule, *cells[1:])]
 
 
-#: Beginning of a text that a spreadsheet program evaluates.
+#: Pattern for the beginning of a text that a spreadsheet program evaluates as a formula.
 FORMULA = re.compile(r"[=+\-@\t\r]")
-#: Characters with a meaning in Markdown; the characters in ``a_b``, ``<0.1`` and ``[1]`` have none.
+#: Pattern for characters with a meaning in Markdown. It matches no character of ``a_b``, ``<0.1``
+#: or ``[1]``.
 MARKDOWN = re.compile(
     r"[\\`*|$]|<(?=[A-Za-z/!?])|\](?=\()|^\[(?=[^\]]*\]:)|&(?=#?\w+;)|~(?=~)|(?<=~)~"
     r"|(?<![^\W_])_|_(?![^\W_])|^(?:>|#+(?=\s)|[+-](?=\s))"
@@ -124,13 +124,13 @@ MARKDOWN = re.compile(
 
 
 def _escape(text: str) -> str:
-    """Return a text with the special characters of Markdown escaped, as one line."""
+    """Return a text as one line in which the special characters of Markdown are escaped."""
     return MARKDOWN.sub(r"\\\g<0>", visible(text).replace("\n", " "))
 
 
-#: Maximum number of rows of a float; a block with more rows continues on the next page.
+#: Maximum number of rows of a float. A block with more rows can continue on the next page.
 MAX_ROWS = 40
-#: LaTeX replacements of single characters. All characters are replaced in one pass, so that the
+#: LaTeX replacements of single characters. A single pass replaces all characters, so that
 #: replacements are not escaped again.
 ESCAPES = str.maketrans(
     {
@@ -140,7 +140,7 @@ ESCAPES = str.maketrans(
         "~": r"\textasciitilde{}",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
-        # LaTeX reads a bracket at the start of a row as the optional argument of the preceding \\.
+        # LaTeX reads a bracket at the start of a row as an argument of the preceding \\.
         "[": "{[}",
         "]": "{]}",
         "\n": " ",
@@ -162,14 +162,14 @@ def to_latex(table: Table) -> str:
     """Return a table as LaTeX, with one float or ``longtable`` per block."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
     footnotes = [(f"[{k}]", text) for k, text in enumerate(table.footnotes, 1)]
-    tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # no braces, since LaTeX uses braces
+    tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # no braces in tags, since LaTeX uses braces
     filters = (escape, groups, row)
     made = environment("mmbench.tables", filters, tags, keep_trailing_newline=True)
     template = made.get_template("table.tex")
     return template.render(table=table, name=name, footnotes=footnotes, max_rows=MAX_ROWS)
 
 
-#: Beginnings and ends of blocks, variables and comments in a template.
+#: Tags at the beginning and end of blocks, variables and comments in a template.
 Tags = tuple[str, str, str, str, str, str]
 TAGS: Tags = ("{%", "%}", "{{", "}}", "{#", "#}")
 
@@ -178,7 +178,7 @@ TAGS: Tags = ("{%", "%}", "{{", "}}", "{#", "#}")
 def environment(
     package: str, filters: tuple[Callable, ...], tags: Tags = TAGS, **options: Any
 ) -> Environment:
-    """Return the environment of a package's templates, with filters named as their functions."""
+    """Return the jinja2 environment of a package's templates; `filters` keep their names."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     options |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
@@ -188,7 +188,7 @@ def environment(
 
 
 def escape(text: str) -> str:
-    r"""Return a text with all special characters of LaTeX escaped.
+    r"""Return a text in which the special characters of LaTeX are escaped.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def escape(text: str) -> str:
 
 
 def groups(columns: tuple[Column, ...]) -> list[str]:
-    """Return two lines of LaTeX: the headings of the column groups, and the rules below them."""
+    """Return the headings of column groups, and the rules below them, as two lines of LaTeX."""
     if not any(column.group for column in columns):
         return []
     cells, rules, start = [], [], 1

@@ -1,4 +1,4 @@
-"""Results folders, which contain experiments or reference tables (tables of full runs)."""
+"""Reading of results folders, which contain experiments or reference tables."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ REFERENCE = "reference"
 #: Columns of the table of test rows.
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
-#: Function that plans the experiment in a folder. The function uses the configuration in the
-#: folder, or the configuration with the folder's name, and returns None if there is no valid
-#: configuration.
+#: Type of functions that return the plan of the experiment in a folder. The plan is made from the
+#: configuration in the folder or, if there is none, from the configuration with the folder's name.
+#: If there is no valid configuration, the functions return None.
 Replan = Callable[[Path], Plan | None]
 
 
@@ -49,21 +49,21 @@ class Experiment:
     Attributes
     ----------
     folder : Path
-        Results folder, or folder of the reference table.
+        Folder of the experiment, or folder of the reference table.
     plan : Plan
-        Plan of the jobs. For a reference table, the plan of the configuration of the same name.
+        Plan of the jobs. A reference table has the plan of the configuration with the same name.
     records : sequence of Record
         Records of planned jobs, including failed jobs; empty for a reference table.
     remarks : tuple of str
         Remarks printed below the tables: damaged records, and records with other settings.
     include_failed : bool, default=False
-        Whether splits with a failed fit are averaged too.
+        Whether means include splits with a failed fit.
     frame : DataFrame, optional
-        Long table of a reference table; None for an experiment with records.
+        Long table of a reference table, or None for an experiment with records.
     deviations : mapping of str to sequence of str
-        Differences of a reference table's data from the paper's data, by data set.
+        Differences between a reference table's data and the paper's data, by data set.
     foreign : set of str
-        Columns of classifiers of other packages, which have no kernel.
+        Names of machines without a kernel, which are classifiers of other packages.
     """
 
     folder: Path
@@ -82,12 +82,12 @@ class Experiment:
 
     @property
     def has_records(self) -> bool:
-        """Whether there are records; False for a reference table."""
+        """Whether there are records. A reference table has no records."""
         return self.frame is None
 
     @property
     def text(self) -> str | None:
-        """Markdown text of a reference table, written from the run's records; otherwise None."""
+        """Markdown text of a reference table, or None for an experiment with records."""
         path = self.folder / MARKDOWN
         return None if self.has_records or not path.is_file() else path.read_text("utf-8")
 
@@ -111,28 +111,28 @@ class Experiment:
 
     @property
     def splits(self) -> Path | None:
-        """File of `mmbench export` with one row per split; None if it is missing."""
+        """Path of the split table written by `mmbench export`, or None if the file is missing."""
         path = self.folder / SPLITS
         return path if path.is_file() else None
 
     @cached_property
     def stored_splits(self) -> dict[Key, list[Row]]:
-        """Rows of the file `splits` of a reference table, by table cell."""
+        """Rows of a reference table's split table by table cell, read from the file `splits`."""
         if self.has_records or self.splits is None:
             return {}
         return grouped(_keyed_rows(self.splits, self.plan))
 
 
 def split_rows(experiment: Experiment) -> list[dict[str, Any]]:
-    """Return the rows of the split table, see `mmbench.tables.frame.split_row`."""
+    """Return the split table of an experiment as a list of rows, see `mmbench.tables.frame`."""
     return [row for cell in experiment.cells for row in cell.splits]
 
 
 def prediction_rows(experiment: Experiment) -> Iterator[dict[str, Any]]:
-    """Yield a row with `PREDICTION_COLUMNS` for each test row of each finished record.
+    """Yield one row with `PREDICTION_COLUMNS` per test row of each finished record.
 
-    ``row`` is the index of the test row in the data set; ``decision`` is None if there are more
-    than two classes.
+    ``row`` is the index of the test row in the data set. ``decision`` is the decision value, or
+    None if there are more than two classes.
     """
     for split in split_rows(experiment):
         arrays = experiment.arrays(split["source"]) if split["source"].done else {}
@@ -153,9 +153,9 @@ def prediction_rows(experiment: Experiment) -> Iterator[dict[str, Any]]:
 def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experiment:
     """Return the experiment in a folder.
 
-    `replan` is called if no plan is stored in the folder. If `replan` returns no plan either, the
-    latest records are returned. With `mix`, all records are returned, not only planned records.
-    Raises UserError if the folder contains no intact record.
+    If the folder has no stored plan, `replan` makes the plan. If there is no plan at all, only the
+    latest record of each table cell and split is used. If `mix` is true, unplanned records are used
+    too. Raises UserError if the folder contains no intact record.
     """
     store = RecordStore(folder)
     records, damaged = store.records()
@@ -193,7 +193,7 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
 
 
 def _latest(records: list[Record]) -> list[Record]:
-    """Return one record per table cell and split: latest machine version and settings."""
+    """Return the record with the latest machine version and settings, per table cell and split."""
     newest: dict[Key, str] = {}
     chosen: dict[tuple[Key, tuple[int, int, int]], Record] = {}
     for record in sorted(records, key=lambda r: (r.job.machine_version, r.finished)):
@@ -201,7 +201,7 @@ def _latest(records: list[Record]) -> list[Record]:
         chosen[key_of(record.job), record.at] = record
     current = {r.key for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]}
     old = {record.key for record in records} - current
-    # records whose parameters come from an outdated record are outdated too
+    # a record is outdated if its parameters were selected in an outdated record
     while heirs := {r.key for r in records if r.key in current and old & {*r.job.parents}}:
         old, current = old | heirs, current - heirs
     return [record for record in records if record.key in current]
@@ -211,7 +211,7 @@ def _latest(records: list[Record]) -> list[Record]:
 
 
 def read_reference(folder: Path, plan: Plan | None) -> Experiment:
-    """Return the reference table in a folder.
+    """Return the reference table in a folder as an experiment without records.
 
     Raises UserError if the CSV file is not a long table of mmbench.
     """
@@ -234,9 +234,9 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
     """Return the rows of a CSV file, each with the key of its table cell.
 
-    If a row has no kernel, the kernel of its table cell is taken from the plan; if the plan has
-    none, it is the first kernel of the data set. Raises ValueError if the columns of the key, or
-    the columns `needed`, are missing.
+    If a row has no kernel, the key contains the planned kernel of the machine. If the plan has no
+    kernel for the machine, the key contains the first kernel of the data set. Raises ValueError if
+    a column of the key is missing, or a column in `needed`.
     """
     import pandas as pd
 
@@ -271,8 +271,8 @@ def read_results(
 ) -> list[Experiment]:
     """Return the experiments and reference tables in some folders.
 
-    A path is a results folder, or the folder of one experiment. `replan` and `mix` are passed to
-    `read_experiment`; `say` is called with a message for each folder that cannot be read. Raises
+    Each path is a results folder, or the folder of one experiment. `replan` and `mix` are passed to
+    `read_experiment`. `say` is called with a message for each folder that cannot be read. Raises
     UserError if a path is not a results folder, or if no folder can be read.
     """
 
@@ -287,9 +287,10 @@ def read_results(
 def each(
     make: Callable[[Item], Made], items: Iterable[Item], say: Callable[[str], object]
 ) -> list[Made]:
-    """Return `make(item)` for all items; `say` is called with the message of each failure.
+    """Return `make(item)` for each item, except items for which `make` fails.
 
-    Raises UserError if `make` fails for all items.
+    `say` is called with the message of each failure. Raises UserError if `make` fails for all
+    items.
     """
     made: list[Made] = []
     faults: list[str] = []
@@ -306,12 +307,14 @@ def each(
 
 
 def folders_in(path: Path) -> list[Path]:
-    """Return the folders of experiments below `path`, or `path` if it contains an experiment.
+    """Return the folders of the experiments in a results folder.
 
-    If there are no experiments, the folders of reference tables are returned. If there is no folder
-    "reference", this path means the tables distributed with mmbench.
+    If `path` is the folder of an experiment, only this folder is returned. If there are no
+    experiments, the folders of reference tables are returned. If `path` begins with "reference" and
+    does not exist, the reference tables distributed with mmbench are returned.
 
-    Raises UserError if `path` is not a folder, or has neither experiments nor reference tables.
+    Raises UserError if `path` is not a folder, or contains neither experiments nor reference
+    tables.
     """
     if path.parts[:1] == (REFERENCE,) and not path.exists():
         path = resources.REFERENCE.joinpath(*path.parts[1:])
@@ -320,7 +323,7 @@ def folders_in(path: Path) -> list[Path]:
         raise UserError(f"{path}: {kind}")
     for plan in (path / PLAN, *path.glob(f"*/{PLAN}")):
         if plan.is_file() and not (plan.parent / CONFIG).is_file():
-            with suppress(UserError):  # a lost configuration is restored from the plan
+            with suppress(UserError):  # the store restores a lost configuration from the plan
                 RecordStore(plan.parent)
     for mark in (CONFIG, CSV):
         if (path / mark).is_file():

@@ -1,7 +1,7 @@
 """The input of layouts: the long table of an experiment, its records, and footnotes.
 
-A place is a data set, kernel, degree and training size, stored as a `Key` with an empty machine. In
-a table with one column per machine, each row is a place.
+The variable `place` is a data set, kernel, degree and training size, stored as a `Key` with an
+empty machine. A table with one column per machine has one row per place.
 """
 
 from __future__ import annotations
@@ -39,46 +39,47 @@ if TYPE_CHECKING:
 SMOKE = "Smoke version: fewer splits, rows and grid points; not compared with the paper."
 LEAK = "LEAK: parameters were selected by the accuracy on the test part, which is too high."
 
-#: A footnote on all data sets does not list their names if there are at least this number.
+#: Minimum number of data sets for which a footnote says "all data sets" instead of their names.
 MANY = 4
-#: Subject of a footnote: (machine, data set, kernel); machine and kernel may be empty.
+#: Type of the subject of a footnote: (machine, data set, kernel), with optional machine and kernel.
 Subject = tuple[str, str, str]
-#: Kernel and degree, which often share one block of a table.
+#: Type of a kernel with its degree.
 KernelKey = tuple[str, int | None]
 
 
 @dataclass(eq=False)
 class Sheet:
-    """The long table of an experiment, with look-ups by table cell and metric.
+    """The long table of an experiment, with access by table cell and metric.
 
     Parameters
     ----------
     experiment : Experiment
-        Plan and records.
+        Plan and records of the experiment.
     layout : str
         Name of the layout.
     frame : DataFrame
-        The long table.
+        Long table of the experiment.
     published : sequence of mapping
         Rows of the published table.
     cells : dict of Key to Cell
         Table cells with their records; empty for a reference table.
     metrics : sequence of str
-        Requested metrics, as named in the long table; empty if the layout determines the metrics.
+        Requested metrics, with their names in the long table. If empty, the layout determines the
+        metrics.
 
     Attributes
     ----------
     configured : list of str
         Machines in the order of the configuration.
     machines : list of str
-        Machines in the order of the columns of the layout.
+        Machines in the order of the layout's columns.
     datasets : list of str
         Data sets in the order of the configuration.
     kernels : list of (kernel, degree)
         Kernels in the order of the configuration.
     places : list of Key
-        Data sets, kernels, degrees and training sizes: the rows of a table with one column per
-        machine.
+        Combinations of data set, kernel, degree and training size, each as a `Key` with an empty
+        machine. A table with one column per machine has one row per combination.
     """
 
     experiment: Experiment
@@ -121,20 +122,20 @@ class Sheet:
         return len(hashes) == 1
 
     def per_pair(self, key: Key) -> dict[Split, list[Mapping[str, Any]]]:
-        """Return the certificates of all pairs of classes on the finished splits of a cell."""
+        """Return the certificates of all pairs of classes in a table cell, by finished split."""
         done = self.cells[key].done if key in self.cells else []
         return {record.at: record.per_pair for record in done}
 
     def chosen(self, key: Key) -> str:
-        """Return the selected parameters of a table cell as text; a dash if there are none."""
+        """Return the selected parameters of a table cell as text, or a dash if there are none."""
         rows = self.cells[key].selected if key in self.cells else ()
         return ", ".join(row["text"] for row in rows) or NOTHING
 
     def hits(self, key: Key, split: tuple[int, ...]) -> NDArray | None:
         """Return a mask of the correctly classified test rows of a split, shape (n_test,).
 
-        `split` is (repeat, fold), for the first of several seeds, or (repeat, fold, seed). The
-        result is None if the split has no stored predictions.
+        `split` is (repeat, fold, seed), or (repeat, fold) for the first of several seeds. The
+        result is None if there are no stored predictions for the split.
         """
         counted = self.cells[key].counted if key in self.cells else []
         records = [row["source"] for row in counted if row["source"].at[: len(split)] == split]
@@ -145,7 +146,7 @@ class Sheet:
 
     @cached_property
     def deviations(self) -> dict[str, tuple[str, ...]]:
-        """Differences from the paper's data and warnings about a user's file, by data set."""
+        """Differences from the paper's data, and warnings about users' files, by data set."""
         texts = grouped(
             (record.job.dataset.name, text.removeprefix(f"{record.job.dataset.name}: "))
             for record in self.experiment.records
@@ -166,7 +167,7 @@ class Sheet:
             if record.done:
                 parts = ("n_train", "n_test", "n_features")
                 sizes |= {part: record.split[part] for part in parts if part in record.split}
-                # the fit of a classifier of another package names only two of its classes
+                # for a classifier of another package, the certificate names only two of its classes
                 classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
                 sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
         for key, rows in self.experiment.stored_splits.items():
@@ -180,14 +181,14 @@ class Sheet:
 
     @property
     def metric(self) -> str:
-        """Metric of the comparison: the accuracy, or the error count if only this is published."""
+        """Metric of the comparison: accuracy, or error count if only error counts are published."""
         published = set(self.frame.metric[self.frame.published.notna()])
         counts = "errors_count" in published and METRIC not in published
         return "errors_count" if counts else METRIC
 
     @property
     def rule(self) -> str:
-        """Rule of the train/test splits, as in `SplitRef`; empty without records."""
+        """Rule of the train/test splits, as in `SplitRef`, or an empty text without records."""
         return next((job.split.rule for job in self.jobs), "")
 
     @property
@@ -204,7 +205,7 @@ class Sheet:
         return (*[LEAK][:leak], *[SMOKE][:smoke], *own, *self._environment(), *self._code())
 
     def _environment(self) -> list[str]:
-        """Return one line per computer and version of mmbench and Python in the records."""
+        """Return one sentence per computer and version of mmbench and Python in the records."""
         runs = [record.environment for record in self.experiment.records if record.done]
         pairs = grouped(
             (f"mmbench {r['mmbench']}, Python {r['python']}, {r['cpu']}", r["threads"]["pairs"])
@@ -214,7 +215,7 @@ class Sheet:
         return [text.format(c, " or ".join(map(str, sorted(set(n))))) for c, n in pairs.items()]
 
     def _code(self) -> list[str]:
-        """Return the versions of the machines' code, and the number of records of other code."""
+        """Return sentences on the versions of the machines' code, and on records of other code."""
         done = [record for cell in self.cells.values() for record in cell.done]
         known = [record for record in done if record.code]
         codes = grouped(
@@ -233,22 +234,26 @@ class Sheet:
     # -- looking up ------------------------------------------------------------------------------
 
     def row(self, key: Key, metric: str) -> Row:
-        """Return the row of a table cell and metric, or `absent_row` if there is none."""
+        """Return the row of a table cell and metric in the long table, or `absent_row`."""
         return self._rows.get((key, metric), absent_row())
 
     def line(self, place: Key, metric: str, machines: Sequence[str] = ()) -> list[Row]:
-        """Return the rows of the long table for one place, one per machine."""
+        """Return rows of the long table for a metric, one per machine, as a line of a layout."""
         names = machines or self.machines
         return [self.row(place._replace(machine=machine), metric) for machine in names]
 
     def value(self, key: Key, metric: str) -> float | None:
-        """Return the measured value of a table cell and metric; None if there is none."""
+        """Return the measured value of a metric in a table cell, or None."""
         return self.row(key, metric).measured
 
     def wide(
         self, places: Sequence[Key], metric: str = METRIC, column: str = "measured"
     ) -> pd.DataFrame:
-        """Return a column of the long table with one row per place and one column per machine."""
+        """Return a data frame of values of a metric, with one column per machine.
+
+        The rows are data sets with kernel and training size. The values are entries of `column`, a
+        column of the long table.
+        """
         import pandas as pd
 
         lines = (self.line(place, metric) for place in places)
@@ -256,7 +261,9 @@ class Sheet:
         return pd.DataFrame(values, columns=self.machines, dtype=float)
 
     def places_of(self, kernel: KernelKey) -> list[Key]:
-        """Return the places with a kernel and degree."""
+        """Return the data sets (with training sizes) that the experiment has for a kernel and
+        degree.
+        """
         return [place for place in self.places if (place.kernel, place.degree) == kernel]
 
     # -- heads -----------------------------------------------------------------------------------
@@ -269,19 +276,19 @@ class Sheet:
         return (*words(*heads), *numbers(*map(self.label, names), group=group))
 
     def printed(self, dataset: str) -> str:
-        """Return the name of a data set in the paper, or in mmbench if the paper has no name."""
+        """Return the paper's name of a data set or, if there is none, the name in mmbench."""
         names = (row["printed_dataset"] for row in self.published if row["dataset"] == dataset)
         return next(names, dataset)
 
     def name(self, place: Key) -> str:
-        """Return the printed name of a data set, with the kernel if there are several kernels."""
+        """Return the paper's name of a data set, with the kernel if there are several kernels."""
         kernel = f"({kernel_text(place.kernel, place.degree)})" if len(self.kernels) > 1 else ""
         return join(self.printed(place.dataset), kernel)
 
     def head(self, place: Key, name: str = "") -> str:
-        """Return `name`, by default the name of the place, with the footnotes on its data.
+        """Return `name` with the marks of the footnotes on differences from the paper's data.
 
-        The footnotes state how the data differ from the paper's data.
+        By default, the name is the paper's name of the data set.
         """
         texts = self.deviations.get(place.dataset, ())
         marks = (self._mark(text, ("", place.dataset, "")) for text in texts)
@@ -295,12 +302,12 @@ class Sheet:
         return Shown(text, row) if row.metric else text
 
     def cite(self, row: Row, kernel: bool = True) -> str:
-        """Return the footnote marks of a table cell: of its note, and of the reason why its
-        published value is not compared.
+        """Return the footnote marks of a table cell.
 
-        The footnote of the reason names no table cell, since the reason is often the same for a
-        whole column. The note "not run" has no footnote. If `kernel` is true, the footnote of the
-        note names the kernel.
+        One footnote states the note of the table cell, except the note "not run". Another footnote
+        states the reason why the published value is not compared. This footnote does not name the
+        table cell, since the reason is often the same for a whole column. If `kernel` is true, the
+        footnote of the note names the kernel.
         """
         if not row.metric:
             return ""
@@ -310,7 +317,7 @@ class Sheet:
         return self._mark("" if not_run else row.note, subject) + self._mark(row.objection)
 
     def _mark(self, text: str, subject: Subject | None = None) -> str:
-        """Return the mark of a footnote, as ``[1]``; equal texts share one footnote."""
+        """Return the mark of a footnote, for example ``[1]``. Equal texts share a footnote."""
         if not text:
             return ""
         subjects = self._notes.setdefault(text, [])
@@ -320,14 +327,14 @@ class Sheet:
 
     @property
     def footnotes(self) -> list[str]:
-        """Texts of all footnotes cited so far, each with the names of its table cells."""
+        """Texts of the footnotes cited so far, each with the names of its table cells."""
         return [
             f"{self._about(subjects)}: {text}" if subjects else text
             for text, subjects in self._notes.items()
         ]
 
     def _about(self, subjects: Sequence[Subject]) -> str:
-        """Return the names of table cells; data sets with the same machines are joined."""
+        """Return the names of table cells as text; data sets with the same machines are joined."""
         machines = grouped(
             ((dataset, kernel), machine and self.label(machine))
             for machine, dataset, kernel in subjects
@@ -347,7 +354,7 @@ class Sheet:
 
 
 def _today(machine: str) -> str | None:
-    """Return the current fingerprint of a machine's code; None if the machine no longer exists."""
+    """Return the current fingerprint of a machine's code, or None for a removed machine."""
     with suppress(UserError):
         return fingerprint(machine)
     return None

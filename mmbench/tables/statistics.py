@@ -1,9 +1,8 @@
-"""Statistics for comparing classifiers; the functions take numbers, arrays and data frames.
+"""Statistics for the comparison of classifiers with published values and with each other.
 
-The module contains standard errors of the difference from a published value, the counting rules of
-the papers (best and worst, win/tie/loss by Welch's t-test), ranks and tests of several machines
-over data sets, paired tests over splits, and the regression line of the MMRM paper. The two
-Bayesian tests implement the formulas of the package baycomp.
+Several machines are compared by counting rules of the papers, by ranks and tests over data sets,
+and by paired tests over splits. The two Bayesian tests use the formulas of the package baycomp. The
+module also computes the regression line of the MMRM paper.
 
 References
 ----------
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def counting_sd(errors: float, n: int) -> float:
-    """Return the binomial standard deviation of an error count, ``sqrt(e (1 - e/n))``.
+    """Return the binomial standard deviation ``sqrt(e (1 - e/n))`` of an error count e.
 
-    `errors` is the number of errors on `n` test rows; an expected number may be fractional.
+    `errors` is the number of errors on `n` test rows; it may be fractional if it is an expectation.
 
     Examples
     --------
@@ -46,33 +45,28 @@ def difference_se(
 ) -> float:
     """Return the standard error of the difference between the measured and the published mean.
 
-    Parameters
-    ----------
-    sd : float or None
-        Measured standard deviation over runs; None for a single run.
-    n : int
-        Number of measured runs.
-    n_published : int or None
-        Number of published runs; None if the paper does not state it.
-    counting : float
-        Binomial standard deviation of the errors of a single run; 0 for other metrics.
-    same_test_rows : bool
-        Whether all measured and published runs are tested on the official test set.
+    `sd` is the measured standard deviation over runs, or None for a single run. `n` is the number
+    of measured runs. `n_published` is the number of published runs, or None if the paper does not
+    state it. `counting` is the binomial standard deviation of a single run, or 0 if the metric does
+    not count errors. `same_test_rows` is true if all runs have the same test rows (an official test
+    set).
 
     Notes
     -----
-    The uncertainties printed in the papers are not used: some are standard deviations, some are
-    standard errors, and a few are neither. The published runs are assumed to have the standard
-    deviation of the measured runs, so that the difference of two independent means has the standard
+    The uncertainties printed in the papers are not used. Some of them are standard deviations, some
+    are standard errors, and a few are neither. The published runs are assumed to have the standard
+    deviation of the measured runs. Then the difference of two independent means has the standard
     error ``sd sqrt(1/n + 1/n_published)``.
 
-    * Random partitions: this is the whole standard error. For a single run, the binomial standard
-      deviation replaces `sd`.
-    * Official test set: `sd` is the variation with the seeds of inner folds and tie-breaking. The
-      sampling error of the test set is added. Both machines are tested on the same rows, so the
-      variance of this error is ``2 counting^2 (1 - r)``, where r is the correlation of their
-      errors. Similar machines misclassify the same rows. Then r is above one half, and
-      ``counting^2`` is an upper bound on the variance.
+    For random partitions, the result is this standard error. For a single run, the binomial
+    standard deviation replaces `sd`. For an official test set, `sd` is the variation with the seeds
+    of inner folds and tie-breaking, and the sampling error of the test set is added.
+
+    The sampling error of an official test set is bounded as follows. The measured and the published
+    machine are tested on the same rows. The difference of their sampling errors has the variance
+    ``2 counting^2 (1 - r)``, where r is the correlation of the errors. Similar machines misclassify
+    mostly the same rows, so that r is above one half. Hence ``counting^2`` is an upper bound on the
+    variance of the difference.
 
     Examples
     --------
@@ -87,9 +81,9 @@ def difference_se(
 
 
 def z_value(measured: float, published: float, se: float) -> float:
-    """Return the published minus the measured value, in standard errors.
+    """Return the published minus the measured value, divided by the standard error `se`.
 
-    Values that differ only by binary rounding are equal.
+    Published and measured values are equal if their difference is 0 at nine decimals.
 
     Examples
     --------
@@ -101,16 +95,16 @@ def z_value(measured: float, published: float, se: float) -> float:
 
 
 def wins_and_losses(first: NDArray, second: NDArray) -> tuple[int, int]:
-    """Return the numbers of test rows that only the first, and that only the second machine
-    classifies correctly.
+    """Count the test rows that only one of two machines classifies correctly.
 
-    `first` and `second` are masks of the correctly classified test rows, shape (n_test,).
+    The first number counts the rows of the first machine, the second number the rows of the second
+    machine. `first` and `second` are masks of the correctly classified test rows, shape (n_test,).
     """
     return int(np.sum(first & ~second)), int(np.sum(second & ~first))
 
 
 def mcnemar_p(wins: int, losses: int) -> float:
-    """Return the two-sided p-value of McNemar's exact test, see `wins_and_losses`.
+    """Return the two-sided p-value of McNemar's exact test for counts of `wins_and_losses`.
 
     Examples
     --------
@@ -128,7 +122,7 @@ LEVEL = 0.05
 
 
 class Counts(NamedTuple):
-    """Numbers of data sets on which a machine is better than, equal to, and worse than another."""
+    """Numbers of data sets on which a machine wins, ties and loses against another machine."""
 
     wins: int
     ties: int
@@ -141,9 +135,9 @@ class Counts(NamedTuple):
 def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
     """Return two-sided p-values of Welch's t-test of equal means.
 
-    A sample is given by its mean, standard deviation and size; `first` and `second` have shape (3,)
-    or, for several tests, (3, n_tests). If both standard deviations are 0, p is 1 for equal means
-    and 0 for different means.
+    `first` and `second` contain the mean, the standard deviation and the size of a sample. Their
+    shape is (3,) or, for several tests, (3, n_tests). If both standard deviations are 0, the
+    p-value is 1 for equal means and 0 for different means.
 
     Examples
     --------
@@ -162,23 +156,23 @@ def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
 
 
 def win_tie_loss(first: ArrayLike, second: ArrayLike) -> Counts:
-    """Count the data sets on which the first machine is significantly better, equal, or worse.
+    """Count the data sets on which the first machine wins, ties and loses against the second.
 
     `first` and `second` contain mean, standard deviation and number of splits, shape
-    (3, n_datasets); larger means are better. A difference is significant if the p-value of Welch's
-    test is below `LEVEL`.
+    (3, n_datasets). Larger means are better. A machine wins if its mean is larger and the p-value
+    of Welch's t-test is below `LEVEL`.
     """
     signs = np.sign(np.subtract(first, second)[0]) * (welch_p(first, second) < LEVEL)
     return Counts(*(int(np.sum(signs == sign)) for sign in (1, 0, -1)))
 
 
 def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, tuple[int, int]]:
-    """Count the data sets on which each machine has the largest, and the smallest mean.
+    """Count the data sets on which each machine has the largest mean, and the smallest mean.
 
-    `means` has one row per data set and one column per machine; rows with missing means are not
-    counted. If `decimals` is not None, means are first rounded to this number of decimals. All
-    machines with the largest or smallest mean are counted. The result is empty if no row is
-    complete.
+    `means` has one row per data set and one column per machine. A data set is not counted if a mean
+    is missing. If `decimals` is not None, means are first rounded to this number of decimals. If
+    several machines share the largest or smallest mean, all of them are counted. The result is
+    empty if a mean is missing for every data set.
     """
     printed = means.dropna()
     if decimals is not None:
@@ -191,9 +185,10 @@ def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, t
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean ranks of machines over data sets, with the tests of Friedman and Nemenyi."""
+    """Mean ranks of machines over data sets, with the results of Friedman's and Nemenyi's tests."""
 
-    #: Mean rank by machine; rank 1 is the best rank, and tied machines have their average rank.
+    #: Mean rank by machine. On each data set, rank 1 is the best rank, and tied machines have their
+    #: average rank.
     means: dict[str, float]
     #: Number of data sets.
     n: int
@@ -201,7 +196,7 @@ class Ranks:
     statistic: float
     #: P-value of Friedman's test of the hypothesis that all machines have the same mean rank.
     p: float
-    #: Nemenyi's critical difference: smallest significant difference of two mean ranks.
+    #: Nemenyi's critical difference, the smallest significant difference between two mean ranks.
     critical_difference: float
 
     def __len__(self) -> int:
@@ -215,11 +210,11 @@ class Ranks:
 
     @property
     def order(self) -> list[str]:
-        """Machines by mean rank, the best first."""
+        """Machines in the order of mean ranks, the best machine first."""
         return sorted(self.means, key=lambda name: self.means[name])
 
     def cliques(self) -> list[tuple[str, ...]]:
-        """Return the maximal groups of machines without significant differences, by mean rank."""
+        """Return the maximal groups of machines whose mean ranks do not differ significantly."""
         groups: list[tuple[str, ...]] = []
         for k, name in enumerate(self.order):
             reach = self.means[name] + self.critical_difference
@@ -230,11 +225,11 @@ class Ranks:
 
 
 def rank_machines(values: pd.DataFrame, decimals: int = 2) -> Ranks:
-    """Rank the machines on every data set, and test their mean ranks for differences.
+    """Rank the machines on every data set, and test whether their mean ranks differ.
 
-    `values` has one row per data set and one column per machine; larger values are better. Values
-    are rounded to `decimals` first. Raises ValueError if there are fewer than three machines
-    or fewer than two data sets.
+    `values` has one row per data set and one column per machine; larger values are better. Before
+    ranking, values are rounded to `decimals` decimals. Raises ValueError if there are fewer than
+    three machines or fewer than two data sets.
     """
     from scipy.stats import friedmanchisquare, rankdata
 
@@ -243,7 +238,7 @@ def rank_machines(values: pd.DataFrame, decimals: int = 2) -> Ranks:
         raise ValueError("ranks need two data sets with results of the same three or more machines")
     table = np.round(values.to_numpy(), decimals)
     ranks = rankdata(-table, axis=1).mean(axis=0)
-    # Friedman's statistic is 0/0 if all machines are equal on all data sets.
+    # Friedman's statistic is 0/0 if all machines have equal values on all data sets.
     same = bool((table == table[:, :1]).all())
     statistic, p = (0.0, 1.0) if same else friedmanchisquare(*table.T)
     return Ranks(
@@ -272,18 +267,19 @@ def critical_difference(n_machines: int, n_datasets: int, level: float = LEVEL) 
 
 
 def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
-    """Return the p-value of a paired t-test; NaN for fewer than two differences.
+    """Return the p-value of a paired t-test, or NaN if there are fewer than two differences.
 
-    `differences` contains the differences between two machines on the splits. `test_to_train` is
-    the ratio of the numbers of test and training rows; it corrects for training rows that several
-    splits share.
+    `differences` contains one difference between two machines per split. `test_to_train` is the
+    number of test rows divided by the number of training rows. A positive `test_to_train` corrects
+    the test for training rows that several splits share.
 
     Notes
     -----
-    Training sets drawn from the same data overlap, so that the splits are not independent, and the
-    plain t-test reports too many differences between learning algorithms. The corrected resampled
-    test estimates the variance of the mean by ``(1/n + test_to_train) var`` in place of ``var/n``;
-    it is meant for test sets smaller than the training set.
+    Splits of the same data share training rows, so that results on different splits are not
+    independent. The plain t-test therefore reports too many differences between learning
+    algorithms. The corrected resampled t-test estimates the variance of the mean by
+    ``(1/n + test_to_train) var`` instead of ``var/n``. The correction is meant for test sets
+    smaller than the training set.
 
     References
     ----------
@@ -311,13 +307,14 @@ def detectable_difference(
 ) -> float:
     """Return the true mean difference that `paired_p` finds significant with probability `power`.
 
-    `sd` is the standard deviation of the differences of two machines on single splits. `n` is the
+    `sd` is the standard deviation over splits of the difference between two machines. `n` is the
     number of splits, at least 2. The significance level is `LEVEL`.
 
     Notes
     -----
-    The difference is ``(t_0.975 + t_0.8) sd sqrt(1/n + test_to_train)`` with quantiles of Student's
-    distribution with n - 1 degrees of freedom, which approximate the noncentral distribution.
+    For a `power` of 0.8, the difference is ``(t_0.975 + t_0.8) sd sqrt(1/n + test_to_train)``. Here
+    t_p is the p-quantile of Student's t-distribution with n - 1 degrees of freedom. The formula is
+    an approximation, because the exact power follows from the noncentral t-distribution.
 
     Examples
     --------
@@ -331,14 +328,14 @@ def detectable_difference(
 
 
 def _resampled(differences: ArrayLike, test_to_train: float) -> tuple[float, float, int]:
-    """Return mean, corrected standard error and degrees of freedom of the resampled t-test."""
+    """Return mean, standard error and degrees of freedom of the corrected resampled t-test."""
     values = np.asarray(differences, dtype=float)
     se = values.std(ddof=1) * math.sqrt(1.0 / len(values) + test_to_train)
     return float(values.mean()), float(se), len(values) - 1
 
 
 def holm(p_values: ArrayLike) -> NDArray:
-    """Return p-values adjusted by Holm's method, in the given order; NaN values are ignored.
+    """Return p-values adjusted by Holm's method, in the given order; missing values are ignored.
 
     Examples
     --------
@@ -357,9 +354,9 @@ def holm(p_values: ArrayLike) -> NDArray:
 def wilcoxon_p(differences: ArrayLike) -> float:
     """Return the p-value of Wilcoxon's signed-rank test.
 
-    `differences` contains the differences between the means of two machines on the data sets.
-    Differences of zero are ranked too; half of their rank sum counts as positive and half as
-    negative.
+    `differences` contains one difference between the means of two machines per data set.
+    Differences of zero are ranked too. Half of the rank sum of zeros is added to the positive
+    ranks, and half to the negative ranks.
 
     Examples
     --------
@@ -375,7 +372,7 @@ def wilcoxon_p(differences: ArrayLike) -> float:
 def rank_biserial(differences: ArrayLike) -> float:
     """Return the rank-biserial correlation of the signed-rank test, between -1 and 1.
 
-    The value is 1 if all differences are positive, and -1 if all are negative.
+    The correlation is 1 if all differences are positive, and -1 if all differences are negative.
 
     Examples
     --------
@@ -390,7 +387,7 @@ def rank_biserial(differences: ArrayLike) -> float:
 
 
 class Posterior(NamedTuple):
-    """Probabilities that a machine is worse, practically equivalent, and better."""
+    """Probabilities that a machine is worse, practically equivalent, and better than another."""
 
     worse: float
     equivalent: float
@@ -403,12 +400,13 @@ class Posterior(NamedTuple):
 def correlated_posterior(
     differences: ArrayLike, rope: float, test_to_train: float
 ) -> Posterior | None:
-    """Return the posterior of the Bayesian correlated t-test on one data set.
+    """Return the posterior probabilities of the Bayesian correlated t-test on one data set.
 
-    `differences` contains the differences between two machines on the splits. Machines with a mean
-    difference of at most `rope` are practically equivalent. `test_to_train` is the ratio of the
-    numbers of test and training rows. The correlation of two splits is assumed to be the fraction
-    of test rows. The result is None for fewer than two differences.
+    `differences` contains one difference between two machines per split. The machines are
+    practically equivalent if the mean difference is between -`rope` and `rope`. `test_to_train` is
+    the number of test rows divided by the number of training rows. The correlation between results
+    of two splits is assumed to be the fraction of test rows in the data. If there are fewer than
+    two differences, the result is None.
 
     Examples
     --------
@@ -427,21 +425,22 @@ def correlated_posterior(
     return Posterior(worse, not_better - worse, 1.0 - not_better)
 
 
-#: Number of Monte Carlo draws in `signed_rank_posterior`, for probabilities accurate to 0.5 %.
+#: Number of Monte Carlo draws in `signed_rank_posterior`. The probabilities are accurate to 0.5 %.
 DRAWS = 20_000
 
 
 def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | None:
-    """Return the posterior of the Bayesian signed-rank test over data sets.
+    """Return the posterior probabilities of the Bayesian signed-rank test over data sets.
 
-    The weights of the data sets are drawn from a Dirichlet distribution with parameter 1 for each
-    data set, and parameter 1/2 for an additional data set with difference 0 (the prior). A pair of
-    data sets belongs to the class worse, equivalent or better, according to the mean of its two
-    differences. The outcome of a draw is the class with the largest total weight of pairs.
+    The posterior is computed by Monte Carlo. In each draw, random weights of the data sets are
+    drawn from a Dirichlet distribution. Its parameter is 1 for each data set, and 1/2 for an
+    additional data set with difference 0 (the prior). A pair of data sets is in the class worse,
+    equivalent or better, according to the mean of its two differences. The outcome of a draw is the
+    class with the largest total weight of pairs.
 
-    `differences` contains the differences between the means of two machines on the data sets;
-    differences of at most `rope` are practically equivalent. The result is None for fewer than two
-    differences.
+    `differences` contains one difference between the means of two machines per data set.
+    Differences between -`rope` and `rope` are practically equivalent. If there are fewer than two
+    differences, the result is None.
 
     Examples
     --------
@@ -464,28 +463,29 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
 
 @lru_cache(maxsize=1)  # most comparisons in one table have the same number of data sets
 def _weights(n: int) -> NDArray:
-    """Return draws of the weights from the Dirichlet distribution, of shape (DRAWS, n)."""
+    """Return random weights of `n` data sets from a Dirichlet distribution, shape (DRAWS, n)."""
     return np.random.default_rng(0).dirichlet(np.append(0.5, np.ones(n - 1)), DRAWS)
 
 
 # -- the regression line of the MMRM paper ---------------------------------------------------------
 
-#: Minimum number of separable pairs for a regression line.
+#: Minimum number of separable pairs of classes for a regression line.
 MIN_POINTS = 3
 
 
 def pair_points(
     per_pair: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray]
 ) -> pd.DataFrame:
-    """Return one row per pair of classes with a margin ratio and test rows.
+    """Return margin ratio and accuracy of each pair of classes as a data frame.
 
-    The margin ratio rho of a pair is computed from the training rows; the accuracy is measured by
-    the machine of the pair on the test rows of the two classes.
+    Pairs without a margin ratio or without test rows are left out. The columns are ``pair``,
+    ``ratio``, ``accuracy`` and ``separable``. The margin ratio is computed from the training rows
+    of a pair. The accuracy (%) is measured by the machine of the pair, on the test rows of the two
+    classes.
 
     `per_pair` contains the certificates in an MMRM's record. `arrays` contains the record's arrays
     ``decisions``, of shape (n_test, n_pairs), and ``y_test``. Column k of ``decisions`` belongs to
-    ``per_pair[k]``; decision values of at least 0 predict the second class of the pair. The columns
-    of the result are pair, ratio, accuracy (%) and separable.
+    ``per_pair[k]``. A decision value of at least 0 predicts the second class of the pair.
     """
     import pandas as pd
 
@@ -502,7 +502,7 @@ def pair_points(
 
 
 def fit_line(points: pd.DataFrame) -> Any:
-    """Return scipy's linear regression of accuracy on margin ratio over separable pairs.
+    """Return scipy's linear regression of accuracy on margin ratio over separable pairs of classes.
 
     The result is None if there are fewer than `MIN_POINTS` separable pairs, or if all separable
     pairs have the same margin ratio.

@@ -1,9 +1,8 @@
 """Figures by name.
 
-The figures of mmbench are the entries of ``figures.yaml``. The figure of a plug-in is a module with
-the function `draw`, which writes a figure to a file and returns the numbers of the figure as text.
-Optional constants of the module are `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`; see the fields of
-`Figure`.
+The figures of mmbench are entries of ``figures.yaml``. A plug-in defines a figure by a module with
+the function `draw`, which writes the figure to a file and returns its numbers as text. This module
+may contain the constants `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`, see the fields of `Figure`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.tables.catalogue import catalogue, entry_as
 
-if TYPE_CHECKING:  # keeps `mmbench list figures` fast
+if TYPE_CHECKING:  # a late import keeps `mmbench list figures` fast
     from mmbench.tables.results import Experiment
 
 FIGURES = catalogue("figures")
@@ -26,23 +25,24 @@ SUFFIXES = (".pdf", ".png", ".svg")
 
 @dataclass(frozen=True)
 class Figure:
-    """An entry of ``figures.yaml``, or the module of a plug-in."""
+    """A figure, which is an entry of ``figures.yaml`` or the module of a plug-in."""
 
     #: Title, one line.
     about: str
-    #: Function that draws the figure, as ``module:function``, and its further arguments.
+    #: Function that draws the figure, as ``module:function``, and further arguments of the
+    #: function.
     draw: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    #: Machine whose results the figure needs; None if the results may be of any machine.
+    #: Machine whose results the figure needs, or None if any machine is sufficient.
     machine: str | None = None
-    #: Experiments whose reports show the figure, in addition to experiments whose layout has the
-    #: name of the figure.
+    #: Experiments with the figure in their reports. The figure is also in the report if the layout
+    #: of the experiment has the name of the figure.
     experiments: Sequence[str] = ()
     #: Whether the figure can be drawn from the CSV of a reference table, without records.
     from_table: bool = False
 
     def suffices(self, results: Experiment) -> bool:
-        """Return whether the figure can be drawn from an experiment or reference table."""
+        """Return whether the figure can be drawn from these results."""
         return results.has_records or self.from_table
 
 
@@ -62,9 +62,8 @@ def check_figure(name: str, output: Path | None) -> None:
 def choose(name: str, results: Sequence[Experiment]) -> Experiment:
     """Return the experiment or reference table from which a figure is drawn.
 
-    If an experiment has the name of the figure, this experiment is returned, otherwise the only
-    experiment with results of the figure's machine. Raises UserError if no experiment or several
-    experiments are suitable.
+    If no experiment has the name of the figure, exactly one experiment must have results of the
+    figure's machine. Raises UserError if no experiment or several experiments are suitable.
     """
     figure = find_figure(name)
     machine = figure.machine
@@ -82,7 +81,7 @@ def choose(name: str, results: Sequence[Experiment]) -> Experiment:
 
 
 def figures_of(results: Experiment) -> list[str]:
-    """Return the names of the figures in the report of an experiment or of its smoke version."""
+    """Return the names of the figures in the report of an experiment."""
     experiment = results.plan.name.partition("-")[0]
     return [
         name
@@ -93,7 +92,7 @@ def figures_of(results: Experiment) -> list[str]:
 
 
 def title_of(name: str) -> str:
-    """Return the title of a figure; the name itself if the figure is unknown."""
+    """Return the title of a figure, or the name if there is no figure with this name."""
     return find_figure(name).about if name in FIGURES else f"{name}."
 
 
@@ -105,7 +104,7 @@ def _machines(results: Experiment) -> set[str]:
 
 
 def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
-    """Write a figure to a file and return the numbers of the figure as text.
+    """Write a figure to a file and return the numbers in the figure as text.
 
     The suffix of `output` (png, pdf, svg) determines the format. Raises UserError if records are
     missing, or if the output cannot be written.

@@ -1,9 +1,9 @@
-"""Accuracy and CPU time of one training against a parameter of a machine, one curve per data set.
+"""Accuracy and CPU time per training as functions of a parameter, with one curve per data set.
 
-Each column of the experiment has the machine at another value of the parameter. The value is the
-number at the end of the column's label, as in "M4, ν = 0.7". Accuracies are means over splits with
-standard errors. The results of another machine, which does not have the parameter, are dashed
-lines.
+Each column of the experiment is the same machine with another value of the parameter. The number at
+the end of the column's label is the value, as in "M4, ν = 0.7". Accuracies are means over splits
+with standard errors. Dashed lines show the results of a rival, which is a machine without the
+parameter.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def draw(
     scale: str = "linear",
     values: Mapping[str, float] | None = None,
 ) -> str:
-    """Write the figure of an experiment and return the numbers of the figure as text.
+    """Write the figure of an experiment and return the numbers in the figure as text.
 
-    `rival` is the column of the machine without the parameter. `values` contains the parameter
-    values of columns whose label has no number. Raises UserError if there are no results, or if
+    `rival` is the name of the machine without the parameter. `values` contains the parameter's
+    value in columns whose label has no number. Raises UserError if there are no results, or if
     there are results of several kernels.
     """
     import pandas as pd
@@ -56,7 +56,7 @@ def draw(
     if len({(key.kernel, key.degree) for key in done}) != 1:
         raise UserError(f"{experiment.name}: the figure needs results of one kernel")
     points = pd.DataFrame([_point(sheet, key, values or {}) for key in done])
-    if points.kept.notna().any():  # without reduction, all rows have a constraint
+    if points.kept.notna().any():  # if the problem is not reduced, all rows have a constraint
         points["kept"] = points.kept.fillna(100.0).where(points.machine != rival)
     points = points.sort_values("at", kind="stable")
     columns = [name for name in LABELS if name != "kept" or points.kept.notna().any()]
@@ -76,7 +76,7 @@ def draw(
         datasets = points.dataset.unique()
         if len(datasets) > 1:
             canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
-        else:  # the line of the rival is labelled
+        else:  # the horizontal line of the rival has a label
             title = f"{title}: {datasets[0]}"
             for axes in panels:
                 _label_line(axes, datasets[0])
@@ -89,11 +89,11 @@ def draw(
 
 
 def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any]:
-    """Return a point of a curve.
+    """Return a point of a curve, with accuracy and CPU milliseconds.
 
-    ``at`` is the value of the parameter, NaN for the rival. ``kept`` is the percentage of training
-    rows that have a constraint in the reduced problem of the M4; it is NaN if there are no records
-    or if the problem was not reduced.
+    ``at`` is the value of the parameter, or NaN for the rival. ``kept`` is the percentage of
+    training rows with a constraint in the reduced problem of the M4. Without records or reduction,
+    ``kept`` is NaN.
     """
     label, cell = sheet.label(key.machine), sheet.cells.get(key)
     found, row = re.search(r"= *([\d.]+)$", label), sheet.row(key, METRIC)
@@ -117,7 +117,7 @@ def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any
 def _draw_curve(
     axes: Axes, points: pd.DataFrame, column: str, rival: str, style: dict[str, Any]
 ) -> None:
-    """Draw the curve of a data set, and the rival's value as a horizontal line."""
+    """Draw the curve of a data set, and the result of the rival as a horizontal line."""
     own, dataset = points[points["at"].notna()], points.dataset.iloc[0]
     errors = own.error if column == "accuracy" else None
     axes.errorbar(own["at"], own[column], errors, label=dataset, capsize=2, **style)

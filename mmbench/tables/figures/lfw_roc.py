@@ -1,9 +1,9 @@
-"""ROC curves of face verification: one panel per data set, one curve per machine.
+"""ROC curves of face verification, with one panel per data set and one curve per machine.
 
-Positive rows are pairs of images of one person; negative rows are pairs of images of two persons.
-The true positive rates of the folds are averaged at equal false positive rates. The areas under the
-curves of the folds are reported as mean and standard error. If a machine has fewer folds than
-another machine, the label of its curve states the number of folds.
+Positive rows are pairs of images of one person, and negative rows are pairs of images of two
+persons. At each false positive rate, the true positive rates of the folds are averaged. The area
+under the curve is reported as mean over folds with standard error. If a machine has fewer folds
+than other machines, the label of its curve states the number of folds.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: False positive rates at which the curves of the folds are averaged, shape (201,).
+#: False positive rates at which ROC curves of folds are averaged, shape (201,).
 GRID = np.linspace(0.0, 1.0, 201)
 
-#: Maximum number of panels per row, and height of one line of the legend in inches.
+#: Maximum number of panels side by side, and height of a line of the legend in inches.
 PER_LINE, LINE = 3, 0.16
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the ROC curves of all data sets with two classes and return the areas as text.
+    """Write the ROC curves of all data sets with two classes, and return their areas as text.
 
     Raises UserError if no data set with two classes has results.
     """
@@ -60,7 +60,7 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _folds(experiment: Experiment) -> Iterator[tuple]:
-    """Yield data set, title, machine, curve and area of every finished fold with two classes."""
+    """Yield data set, title, machine, ROC curve and area under the curve of every finished fold."""
     for cell in experiment.cells:
         title = f"{cell.key.dataset} ({kernel_text(cell.key.kernel, cell.key.degree)})"
         head = cell.key.dataset, title, experiment.plan.label(cell.key.machine)
@@ -73,9 +73,10 @@ def _folds(experiment: Experiment) -> Iterator[tuple]:
 
 
 def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
-    """Return the true positive rates at the false positive rates in `GRID`, and the ROC area.
+    """Return the ROC curve at the false positive rates in `GRID`, and the area under the curve.
 
-    `positive` is a mask of the positive rows, which must contain both True and False.
+    `positive` is a mask of the positive rows. There must be positive and negative rows. The curve
+    contains true positive rates.
 
     Examples
     --------
@@ -86,12 +87,12 @@ def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     from sklearn.metrics import roc_auc_score, roc_curve
 
     false, true, _ = roc_curve(positive, decisions, drop_intermediate=False)
-    # If the curve has a vertical part at this rate, np.interp returns the upper end of the part.
+    # At a false positive rate with several true positive rates, np.interp returns the largest one.
     return np.interp(GRID, false, true), float(roc_auc_score(positive, decisions))
 
 
 def _draw_curves(axes: Axes, folds: pd.DataFrame, machines: Sequence[str]) -> list[str]:
-    """Draw the mean curve of each machine, and return the mean areas as text."""
+    """Draw the mean ROC curve of each machine, and return the areas under the curves as text."""
     lines, by_machine = [], folds.groupby("machine", sort=False)
     n_folds = by_machine.size().max()
     for machine, own in by_machine:

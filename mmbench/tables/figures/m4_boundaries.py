@@ -1,9 +1,8 @@
-"""Figures 5 and 6 of the M4 paper: toy sets in the plane, and the boundary of each machine.
-
-Each panel shows the first draw of a toy set with finished records of all machines. Records do not
-contain decision boundaries, so each machine is trained again with the parameters of its record. The
-decision values on the test rows must agree with the record. The boundary of the Bayes classifier of
-the true distributions is also drawn.
+"""Figures 5 and 6 of the M4 paper: toy sets in the plane, with the decision boundaries of machines.
+Each panel shows one draw of a toy set, the first draw with the largest number of recorded machines.
+Records do not contain decision boundaries. Therefore, each machine is trained again with the
+parameters of its record, and its decision values on the test rows are compared with the record. The
+boundary of the Bayes classifier for the true distributions is also drawn.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ STYLES: dict[str, tuple[str, Any, float]] = {
     "mpm": (colour(2), "-.", 1.4),
     "bayes": ("black", ":", 1.4),
 }
-#: Name, colour, and markers of training and test points of each class.
+#: Name, colour, marker of training points, and marker of test points of each class.
 POINTS = (("X", colour(5), "o", "x"), ("Y", colour(4), "s", "+"))
 #: Number of grid points per axis at which decision functions are evaluated.
 RESOLUTION = 300
-#: Relative tolerance for the comparison with the decision values of the record, which are stored in
-#: single precision.
+#: Relative tolerance for differences between decision values and the record, which has single
+#: precision.
 TOLERANCE = 1e-3
 
 Decision = Callable[[NDArray], NDArray]
 
 
 def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str:
-    """Write the figure and return the accuracies on the draws in the panels, as text.
+    """Write the figure, and return the accuracies on the drawn toy sets as text.
 
-    `panels` contains the titles of the panels by name of the toy set. Raises UserError if there is
-    no record of the M4 for a toy set, or if the decision values of a machine that is trained again
+    `panels` contains the title of the panel for each toy set. Raises UserError if a toy set has no
+    record of the M4. Also raises UserError if a machine is trained again and its decision values
     differ from its record.
     """
     from mmbench.jobs.data import prepare
@@ -59,7 +58,7 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
         grid = canvas.subplots(1, len(draws))
         for axes, (name, records) in zip(grid, draws.items(), strict=True):
             job = next(iter(records.values())).job
-            data = prepare(job, Path("datasets"), None)  # toy sets are generated, not read
+            data = prepare(job, Path("datasets"), None)  # toy sets are generated without a file
             decisions = {label(m): _decision(experiment, r, data) for m, r in records.items()}
             axes.set_title(panels[name])
             _panel(axes, name, data, decisions, [*records, "bayes"])
@@ -72,7 +71,7 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
 
 
 def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
-    """Return the records on the first draw with the largest number of finished machines."""
+    """Return the records of a toy set's first draw with the largest number of finished machines."""
     draws: dict[int, dict[str, Record]] = {}
     for record in experiment.records:
         job = record.job
@@ -104,10 +103,10 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
 def _panel(
     axes: Axes, name: str, data: Prepared, decisions: Mapping[str, Decision], machines: list[str]
 ) -> None:
-    """Draw crosses for test points, hollow training points, and the boundary of each machine.
+    """Draw the training and test points of a toy set, and the decision boundary of each machine.
 
-    `decisions` contains the decision functions by label. `machines` contains the names of the
-    machines in the same order, followed by "bayes".
+    `decisions` contains the decision functions by label of the machine. `machines` contains the
+    names of the machines in the same order, followed by "bayes".
     """
     from mmbench.datasets.generators import bayes
 
@@ -129,7 +128,7 @@ def _panel(
         values = decide(grid).reshape(RESOLUTION, RESOLUTION)
         style = {"colors": ink, "linestyles": [dashes], "linewidths": width}
         boundary = axes.contour(across, up, values, [0.0], **style)
-        # Each label has its own height, since boundaries may coincide.
+        # Each boundary's label has its own height, since boundaries may coincide.
         height = low + (high - low) * k / (len(drawn) + 1)
         path = np.vstack(boundary.allsegs[0] or [np.empty((0, 2))])
         if len(path):

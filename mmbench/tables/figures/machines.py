@@ -23,16 +23,16 @@ from mmbench.tables.statistics import LEVEL, Ranks
 
 
 def draw_accuracies(experiment: Experiment, output: Path) -> str:
-    """Write the figure and return the mean accuracies as text.
+    """Write a figure of accuracies on splits, and return the mean accuracies as text.
 
-    The figure has one panel per data set, kernel and training size.
-    Raises UserError if no machine has a result.
+    The figure has one panel per data set, kernel and training size. Raises UserError if no machine
+    has a result.
     """
-    # some metrics of the plan take longer to compute than the figure
+    # planned metrics other than the accuracy could take longer to compute than the figure
     sheet = sheet_of(experiment, "machines", [ACCURACY] if experiment.has_records else ())
     found = {}
     for place in sheet.places:
-        # Machines with equal means are in the reverse order of the table.
+        # If means are equal, machines are drawn in the reverse order of the table.
         keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
         values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
         if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
@@ -56,7 +56,7 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
 
 
 def draw_ranks(experiment: Experiment, output: Path) -> str:
-    """Write the diagram of mean ranks and return the numbers of the diagram as text.
+    """Write the diagram of mean ranks, and return the numbers in the diagram as text.
 
     Vertical bars connect machines that do not differ significantly in Nemenyi's test at the level
     0.05. Raises UserError if too few machines or data sets have results.
@@ -72,7 +72,7 @@ def draw_ranks(experiment: Experiment, output: Path) -> str:
         axes.set_xlabel(
             "mean rank (1 is best); a bar connects machines without a significant difference"
         )
-        # Distance of two vertical bars.
+        # Horizontal distance between vertical bars.
         step = 0.05 * (values[-1] - values[0] or 1.0)
         name_lines(axes, labels, downwards=True)
         axes.hlines(range(len(order)), values[0] - step, values, color="0.8", lw=0.8)
@@ -96,13 +96,15 @@ def draw_ranks(experiment: Experiment, output: Path) -> str:
 
 
 def draw_times(experiment: Experiment, output: Path) -> str:
-    """Write the figure of accuracy and CPU time, and return the numbers of the figure as text.
+    """Write a figure of accuracy and CPU time, and return the numbers in the figure as text.
 
-    Every machine is compared with the first machine of the experiment; the fastest machine is on
-    top. The left panel shows mean differences in accuracy over data sets, and the right panel shows
-    quartiles of the CPU time ratios. The time of a split includes selection, training and test. If
-    a machine uses the parameters selected for another machine, its time includes the time of this
-    selection. Raises UserError if no machine has results on two data sets of the first machine.
+    The first machine of the experiment is compared with every other machine, the fastest on top.
+    The left panel shows mean differences in accuracy over data sets. The right panel shows
+    quartiles of the CPU time ratios over data sets.
+
+    CPU times include selection, training and test. If a machine uses the parameters selected for
+    another machine, its time includes the time of this selection. Raises UserError unless a machine
+    has results on two data sets of the first machine.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -145,11 +147,11 @@ def draw_times(experiment: Experiment, output: Path) -> str:
 
 
 def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
-    """Return one row per machine, with the fastest machine first.
+    """Return accuracy gains and CPU time ratios as a data frame, with the fastest machine first.
 
-    The columns are ``machine``, the mean ``gain`` in accuracy (%), twice its standard ``error``,
-    the quartiles ``low``, ``time`` and ``high`` of the CPU time ratios, and the number ``n`` of
-    data sets.
+    The data frame has one row per machine. The columns are ``machine``, the mean ``gain`` in
+    accuracy (%), twice its standard ``error``, the quartiles ``low``, ``time`` and ``high`` of the
+    CPU time ratios, and the number ``n`` of data sets.
     """
     rows = []
     for machine in sheet.machines[1:]:
@@ -164,7 +166,10 @@ def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
 
 
 def time_ratios(sheet: Sheet, kernel: KernelKey, machine: str, reference: str) -> NDArray:
-    """Return the CPU time relative to `reference` for each data set with times of both machines."""
+    """Return the ratios of a machine's CPU time to the time of a reference machine, by data set.
+
+    Data sets without times of both machines are left out.
+    """
     times = [
         [total_with_search(sheet, key._replace(machine=name)) for name in (machine, reference)]
         for key in sheet.places_of(kernel)

@@ -1,8 +1,9 @@
 """Figure 2 of the MMRM paper: margin ratio of each pair of classes against its test accuracy.
 
-The margin ratio rho is computed from the training rows of a pair. The accuracy is measured on the
-test rows of the two classes. The paper states the least-squares line for the 45 pairs of USPS,
-``accuracy = 0.20354 rho + 98.182``. The figure shows this line and the measured line.
+The margin ratio rho of a pair is computed from the training rows of both classes. The accuracy of a
+pair is measured on the test rows of both classes. The paper states the least-squares line
+``accuracy = 0.20354 rho + 98.182`` for the 45 pairs of classes in USPS. The figure shows the
+published line and the measured line.
 """
 
 from __future__ import annotations
@@ -24,18 +25,17 @@ if TYPE_CHECKING:
 
 MACHINE = "mmrm"
 PUBLISHED = "mmrm_fig2"
-#: Number of labelled points, which are the pairs with the lowest accuracies.
+#: Number of pairs with a label in the figure; these pairs have the lowest accuracies.
 N_LABELLED = 4
 
 OURS, THEIRS = colour(0), colour(1)
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the figure of an experiment's MMRM record and return the numbers of the figure as text.
+    """Write the figure of an MMRM record, and return the numbers in the figure as text.
 
-    If there are records of several data sets or kernels, the record with the paper's data set and
-    kernel is used. Raises UserError if there is no such record, or if no pair of classes has a
-    margin ratio.
+    If there are several data sets or kernels, the record of the paper's data set and kernel is
+    used. Raises UserError if there is no such record, or if no pair of classes has a margin ratio.
     """
     cell = _choose_cell(experiment)
     record, dataset = min(cell.done, key=lambda record: record.at), cell.key.dataset
@@ -71,7 +71,7 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _choose_cell(experiment: Experiment) -> Cell:
-    """Return the only table cell of the MMRM, or the cell of the paper's data set and kernel."""
+    """Return the table cell of the MMRM with the paper's data set and kernel, or the only cell."""
     candidates = [cell for cell in experiment.cells if cell.key.machine == MACHINE and cell.done]
     paper = published_rows(PUBLISHED)[0]
     for cell in candidates:
@@ -82,7 +82,7 @@ def _choose_cell(experiment: Experiment) -> Cell:
 
 
 def equation(slope: float, intercept: float) -> str:
-    """Return the equation of a line in the notation of the paper.
+    """Return the equation of a least-squares line in the notation of the paper.
 
     Examples
     --------
@@ -93,9 +93,9 @@ def equation(slope: float, intercept: float) -> str:
 
 
 def _scatter(axes: Any, points: pd.DataFrame) -> None:
-    """Draw separable pairs as filled points and other pairs as hollow points.
+    """Draw one point per pair of classes: filled if the pair is separable, otherwise hollow.
 
-    The pairs with the lowest accuracies are labelled.
+    Points with the lowest accuracies have labels.
     """
     style = {"s": 12, "lw": 0.8, "edgecolors": OURS, "alpha": 0.75, "zorder": 3}
     kinds = ((True, OURS, "separable pair"), (False, "none", "pair with slack"))

@@ -1,10 +1,11 @@
 """Figure 2 of the RMM paper: training time of SVM and RMM against the number of training rows.
 
-Both panels show CPU seconds of one thread on logarithmic axes. The left panel excludes the time of
-the Gram matrix and, for the RMM, the time of the SVM that determines theta. The right panel shows
-the time of whole trainings. The paper does not state which of these times its figure shows. The
-time is assumed to be proportional to a power of the number n of training rows; the legends state
-the exponents, fitted by least squares to the logarithms.
+Both panels show CPU seconds of one thread on logarithmic axes. In the left panel, times exclude the
+Gram matrix, and the time of the RMM excludes the SVM that determines theta. In the right panel,
+times include the whole training. The paper does not state which of these times its figure shows.
+
+Each time is assumed to be proportional to a power of the number n of training rows. The legends
+state the exponents of n, which are fitted by least squares to the logarithms.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the figure of an experiment and return the numbers of the figure as text.
+    """Write the figure of an experiment, and return the numbers in the figure as text.
 
     Raises UserError if there are several data sets or kernels, or fewer than two training sizes.
     """
@@ -55,7 +56,7 @@ def draw(experiment: Experiment, output: Path) -> str:
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.set(xlabel="training rows n", title=name)
-            # The legend is below the axes, since the curves reach both ends of the panel.
+            # The legend is below the axes, since curves may reach every corner of the panel.
             axes.legend(loc="upper left", bbox_to_anchor=(0, -0.25), ncols=2)
         panels[0].set_ylabel("CPU seconds")
         kernel = kernel_caption(base.kernel, base.degree)
@@ -64,7 +65,7 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _draw_curves(axes: Axes, times: Any, labels: Mapping[str, str]) -> None:
-    """Draw one curve per machine; an RMM has one colour, with or without an initial solution."""
+    """Draw one curve per machine; an RMM has the same colour with and without a warm start."""
     names = list(dict.fromkeys(labels[machine].removesuffix(COLD) for machine in times))
     for machine, curve in times.items():
         label = labels[machine]
@@ -80,7 +81,7 @@ def _power(curve: pd.Series) -> str:
 
 
 def _describe(times: Any, labels: Mapping[str, str]) -> str:
-    """Return one line of text per machine: exponent, and time and ratio at the largest size."""
+    """Return one line of text per machine: exponent of n, and time of the largest training."""
     lines = []
     for machine, curve in times.items():
         size = curve.last_valid_index()

@@ -1,8 +1,8 @@
 """Style of all figures, and shared drawing functions.
 
-The width of a figure is the width of a column or a page of a two-column paper. The font size is 8
-points, and 9 points for titles. Machines are distinguished by markers or dashes in addition to
-colours. Text in a PDF file is stored as text, and equal results give identical files.
+A figure is as wide as a column or a page of a two-column paper. The font size is 8 points, and 9
+points for titles. Machines differ in markers or dashes as well as in colours. Text in PDF files can
+be searched. Equal results give identical files.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Widths of one column and of a page in inches.
+#: Width of a column and width of a page, in inches.
 COLUMN, PAGE = 3.4, 7.0
 
-#: Colours of the machines: the colour-blind safe palette of Okabe and Ito. Light colours are
-#: darkened, so that the contrast ratio is at least 3 on white and on almost black backgrounds.
+#: Colours of the machines, from the colour-blind safe palette of Okabe and Ito. Light colours are
+#: darkened, so that the contrast ratio is at least 3 on white and almost black backgrounds.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b97900", "#6b7785", "#7a5fb5", "#4c8c2b")
 MARKS = ("o", "s", "D", "^", "P", "*", "X", "h")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)))
 
-#: Name of the style for matplotlib; the style is the file ``paper.mplstyle``.
+#: Name of the matplotlib style in the file ``paper.mplstyle``.
 STYLE = "mmbench.tables.figures.paper"
-#: Metadata that remove the date from a file, by suffix.
+#: Metadata by suffix of the file, which remove the date from the file.
 METADATA = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
@@ -45,10 +45,10 @@ def mark(k: int) -> str:
 
 @contextmanager
 def drawing(output: Path, width: float, height: float) -> Iterator[Figure]:
-    """Provide an empty figure in the common style, and write the figure to a file at the end.
+    """Context manager that creates a figure in the common style and writes it to a file at exit.
 
-    The suffix of `output` (pdf, png, svg) determines the format. `width` (`COLUMN` or `PAGE`) and
-    `height` are in inches.
+    The suffix of `output` (pdf, png, svg) determines the format. The unit of `width` (`COLUMN` or
+    `PAGE`) and `height` is inches.
     """
     with extra("report", "a figure"):
         from matplotlib import style
@@ -68,11 +68,12 @@ def draw_panels(
     frame: float,
     ratios: Sequence[float] = (1,),
 ) -> str:
-    """Write a figure with one panel per entry of `found`, and return the texts of `panel`.
+    """Write a figure with one panel per entry of `found`, and return the texts of the panels.
 
-    `panel` draws one panel, given the axes and the key and the value of the entry. The height of a
-    panel in inches is `frame` plus `line` times the number of rows of the value. `ratios` are the
-    relative widths of the axes of a panel.
+    The function `panel` draws one panel and returns its text. Its arguments are the axes, the key
+    of the entry and the value of the entry. The height of a panel in inches is `frame` plus `line`
+    times the length of the value. If a panel has several axes, `ratios` contains their relative
+    widths.
     """
     heights = [frame + line * len(rows) for rows in found.values()]
     with drawing(output, PAGE, sum(heights)) as canvas:
@@ -86,14 +87,14 @@ def draw_panels(
 def annotate(
     axes: Axes, text: str, at: Any, offset: tuple[float, float], ink: Any, **more: Any
 ) -> None:
-    """Write a text in a white box beside the position `at` of a line; the offset is in points."""
+    """Write a text in a white box beside the position `at`, at a distance `offset` in points."""
     box = {"fc": "white", "ec": "none", "alpha": 0.85, "pad": 1}
     more |= {"textcoords": "offset points", "color": ink, "zorder": 5, "bbox": box}
     axes.annotate(text, at, offset, **more)
 
 
 def name_lines(axes: Axes, names: Sequence[str], downwards: bool = False) -> None:
-    """Label the y axis with names, from bottom to top, or from top to bottom if `downwards`."""
+    """Label the y axis with names, upwards or, if `downwards` is true, downwards."""
     ends = (-0.6, len(names) - 0.4)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(*(ends[::-1] if downwards else ends))

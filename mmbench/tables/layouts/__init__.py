@@ -1,12 +1,12 @@
 """Table layouts by name.
 
-The layouts of mmbench are the entries of ``layouts.yaml``. The layout of a plug-in is a module with
-the function `layout`, which returns the table of a `Sheet`. Most layouts combine the blocks of
-`mmbench.tables.blocks`. Optional constants of the module are
+The layouts of mmbench are entries of ``layouts.yaml``. Most layouts combine blocks of
+`mmbench.tables.blocks`. A plug-in defines a layout by a module with the function `layout`, which
+returns the table of a `Sheet`. This module may contain three constants:
 
-- `PUBLISHED`, the name of the published table to compare with,
-- `SIZED`, true if several training sizes can be shown,
-- `ANY_METRIC`, true if metrics other than the accuracy can be shown.
+- `PUBLISHED`, the name of the published table for the comparison;
+- `SIZED`, true if the layout can show several training sizes;
+- `ANY_METRIC`, true if the layout can show other metrics than the accuracy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAYOUTS = catalogue("layouts")
 def find_layout(name: str) -> Layout:
     """Return a layout by its name.
 
-    Raises UserError if the name is unknown; the message suggests the nearest name.
+    Raises UserError if no layout has this name. The message suggests the nearest name.
     """
     from mmbench.tables.compose import Layout
 
@@ -37,9 +37,9 @@ def find_layout(name: str) -> Layout:
 
 
 def check_able(name: str, ability: str, shown: str) -> None:
-    """Raise UserError if a layout cannot show `shown`; name the layouts that can.
+    """Raise UserError if a layout cannot show `shown`. The message names layouts that can.
 
-    `ability` is the field of a layout that states this, "sized" or "any_metric".
+    `ability` is the name of the field "sized" or "any_metric" of `Layout`.
     """
     able = [other for other in LAYOUTS if getattr(find_layout(other), ability)]
     if name not in able:

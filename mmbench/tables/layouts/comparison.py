@@ -1,9 +1,10 @@
 """Layout for any experiment: ranks and tests over data sets, and tests over splits.
 
-Over data sets, mean ranks are shown with the critical difference of Nemenyi, and every machine is
-compared with the first machine by Wilcoxon's and the Bayesian signed-rank test. On each data set,
-machines are compared by the corrected resampled t-test and the Bayesian correlated t-test over
-splits. All p-values of one block are adjusted together by Holm's method.
+Mean ranks over data sets are shown with Nemenyi's critical difference. The first machine is
+compared with every other machine over data sets by Wilcoxon's signed-rank test and the Bayesian
+signed-rank test. On each data set, the first machine is compared with every other machine over
+splits by the corrected resampled t-test and the Bayesian correlated t-test. The p-values of each
+block are adjusted together by Holm's method.
 """
 
 import math
@@ -46,24 +47,24 @@ from mmbench.tables.statistics import (
     wilcoxon_p,
 )
 
-#: Half width of the region of practical equivalence (1 %), in per cent and as a fraction.
+#: Half width of the region of practical equivalence, in per cent and as a fraction.
 ROPE_PCT, ROPE = 1.0, 0.01
 
 
 def rope_of(metric: str) -> float:
-    """Return the largest absolute difference of a metric that is practically equivalent to zero."""
+    """Return the largest difference of a metric that is practically equivalent to zero."""
     return ROPE_PCT if metric == METRIC else ROPE
 
 
 def decimals_of(metric: str) -> int:
-    """Return the number of printed decimals of a difference."""
+    """Return the number of decimals for differences of a metric."""
     return 2 if metric == METRIC else 3
 
 
 def comparison(sheet: Sheet) -> Table:
-    """Return ranks, tests over data sets, and tests over splits, for the first metric.
+    """Return ranks, tests over data sets, and tests over splits, for the first requested metric.
 
-    The first machine with results is compared with the other machines with results.
+    The first machine with results is compared with every other machine with results.
     """
     metric = next((name for name in sheet.metrics if name != CONFUSION), METRIC)
     every, sheet.machines = sheet.machines, with_results(sheet, metric)
@@ -86,12 +87,12 @@ def comparison(sheet: Sheet) -> Table:
 
 
 def _first(sheet: Sheet) -> str:
-    """Return the label of the machine with which the other machines are compared."""
+    """Return the label of the first machine, with which the other machines are compared."""
     return sheet.label(sheet.machines[0]) if sheet.machines else NOTHING
 
 
 def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
-    """Return the null hypothesis of each test."""
+    """Return a sentence on each test, with its null hypothesis or its probabilities."""
     if not sheet.machines:
         return []
     reference, rope = _first(sheet), f"{rope_of(metric):g}"
@@ -124,7 +125,7 @@ def _friedman(ranks: Ranks) -> str:
 
 
 def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
-    # Names of the groups: A to Z, then AA, BB, ...
+    # Names of the groups are A to Z, then AA, BB, and so on.
     letters = (letter * n for n in count(1) for letter in ascii_uppercase)
     groups = list(zip(letters, ranks.cliques(), strict=False))
     rows = []
@@ -137,7 +138,7 @@ def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
 
 
 def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
-    """Return the tests of every machine against the first machine over common data sets."""
+    """Return a block of tests of every machine against the first machine over data sets."""
     every = {m: dataset_gaps(sheet, kernel, m, sheet.machines[0], metric) for m in sheet.machines}
     gaps = {m: values for m, values in list(every.items())[1:] if len(values) > 1}
     corrected, rows = holm([wilcoxon_p(values) for values in gaps.values()]), []
@@ -152,9 +153,10 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
 
 
 def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
-    """Return two tests of every machine against the first machine over the splits of a data set.
+    """Return two blocks of tests of every machine against the first machine on each data set.
 
-    The tests are the corrected resampled t-test and the Bayesian correlated t-test.
+    The first block contains the corrected resampled t-test over splits. The second block contains
+    the Bayesian correlated t-test over splits.
     """
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]

@@ -1,9 +1,9 @@
-"""Layouts for any experiment: one row per data set, or one row per machine.
+"""Two layouts for any experiment, with one column per machine or with one row per machine.
 
-The generic layout has one row per data set, kernel and training size, and one column per machine.
-The values are the requested metrics, by default accuracies with the published values of the
-experiment, if there are any. The layout `machines` has one block per data set, kernel and training
-size. The layout is for experiments with many machines on few data sets.
+The layout `generic` has one row per data set, kernel and training size, and one column per machine.
+Its values are the requested metrics. By default, these are accuracies, with published values if
+there are any. The layout `machines` has one block per data set, kernel and training size, with one
+row per machine. It is meant for experiments with many machines on few data sets.
 """
 
 from mmbench.jobs.store import Key
@@ -38,7 +38,7 @@ from mmbench.tables.sheet import Sheet
 
 
 def generic(sheet: Sheet) -> Table:
-    """Return the requested metrics and CPU seconds.
+    """Return the requested metrics and CPU seconds, with one column per machine.
 
     By default, accuracies are shown, or error counts if only error counts are published.
     """
@@ -59,7 +59,7 @@ def _accuracy_or_errors(row: Row) -> str:
 
 
 def machines(sheet: Sheet) -> Table:
-    """Return one block per place, with the machines sorted by the first metric."""
+    """Return one block per data set, kernel and training size, with machines sorted by results."""
     shown = [name for name in sheet.metrics if name != CONFUSION] or [METRIC]
     grids = [_ranked(sheet, place, shown) for place in sheet.places]
     if CONFUSION in sheet.metrics:

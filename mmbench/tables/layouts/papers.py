@@ -1,6 +1,6 @@
-"""Blocks of the papers' tables, which ``layouts.yaml`` describes.
+"""Blocks for the tables of the papers, used by the layouts in ``layouts.yaml``.
 
-Most tables have a row of measured values and, below it, a row of published values.
+In most tables, a row of published values follows each row of measured values.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from mmbench.tables.statistics import LEVEL, best_and_worst, paired_p, win_tie_l
 
 
 def mmrm_accuracies(sheet: Sheet) -> list[Grid]:
-    """Return the accuracies, with the kernels in the order of the paper."""
+    """Return the accuracies of the MMRM paper's table 1, one block per kernel."""
     sheet.kernels.sort(key=lambda kernel: ("linear", "poly", "rbf").index(kernel[0]))
     return paired(sheet, caption="{}")
 
 
-#: Data sizes in table 2 of the MMRM paper.
+#: Sizes of the data sets that table 2 of the MMRM paper states.
 MMRM_SIZES = ("train", "test", "features", "classes")
 
 
@@ -78,7 +78,7 @@ def mmrm_errors(sheet: Sheet) -> list[Grid]:
 
 
 def _ties_and_seconds(sheet: Sheet) -> Grid:
-    """Return tied votes, expected errors under random tie-breaking, and CPU seconds."""
+    """Return a block of tied votes, errors expected under random tie-breaking, and CPU seconds."""
     rows = []
     for place, machine in product(sheet.places, sheet.machines):
         key = place._replace(machine=machine)
@@ -100,7 +100,7 @@ def _ties_and_seconds(sheet: Sheet) -> Grid:
 
 
 def rmm_rates(sheet: Sheet) -> list[Grid]:
-    """Return error rates (%), which are 100 minus the accuracies."""
+    """Return error rates (%) instead of accuracies: 100 minus the accuracy."""
 
     def rates(row: Row) -> Row:
         values = (row.measured, row.published)
@@ -112,15 +112,15 @@ def rmm_rates(sheet: Sheet) -> list[Grid]:
 
 # -- M4 ----------------------------------------------------------------------------------------
 
-#: Quantiles of the accuracies of the draws, the two ends of the range in table I.
+#: Quantiles of the accuracies over draws: ends of the range of 90 % of the draws.
 RANGE = (0.05, 0.95)
 
 
 def m4_draws(sheet: Sheet) -> list[Grid]:
-    """Return four rows per toy set.
+    """Return a block with four rows per toy set, which summarize accuracies over draws.
 
-    The rows are the mean accuracy, the range of 90 % of the draws, the published accuracy, and the
-    percentile of the published accuracy among the draws.
+    The rows contain the mean accuracy, the range of 90 % of the draws, the published accuracy, and
+    the percentile of the published accuracy among the draws.
     """
 
     def mean(row: Row) -> str:
@@ -145,7 +145,7 @@ def m4_draws(sheet: Sheet) -> list[Grid]:
     return [stacked(sheet, sheet.places, {**texts, "its percentile": rank})]
 
 
-#: Data sets on which the M4 is significantly better than SVM and MPM, according to the M4 paper.
+#: Data sets on which the M4 paper reports the M4 as significantly better than SVM and MPM.
 SIGNIFICANT = {
     "linear": ("breast_wisconsin", "ionosphere", "sonar", "vote", "heart"),
     "rbf": ("breast_wisconsin", "ionosphere", "vote", "heart"),
@@ -158,7 +158,10 @@ def _best(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
 
 def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
-    """Yield two blocks per kernel: accuracies with the number of best results, and tests."""
+    """Yield two blocks per kernel: accuracies, and tests of the M4 against the other machines.
+
+    The last rows of the accuracies count the data sets on which a machine is the best.
+    """
     grids = paired(sheet, caption="{}", count=_best)
     for grid, kernel in zip(grids, sheet.kernels, strict=True):
         yield grid
@@ -167,7 +170,7 @@ def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
 
 
 def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
-    """Return mean differences over splits, and p-values of two paired t-tests.
+    """Return a block of mean differences over splits, and p-values of two paired t-tests.
 
     The first test is the uncorrected t-test, which the paper seems to use. The second test is
     corrected for training rows that splits share (Nadeau and Bengio 2003).
@@ -196,15 +199,15 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
 
 
 def mamc_accuracies(sheet: Sheet) -> list[Grid]:
-    """Return accuracies with counts, and the sizes of the data sets."""
+    """Return a block of accuracies with counts, and a block of sizes of the data sets."""
     return [*paired(sheet, decimals=2, sd=True, count=_mamc_counts), _mamc_sizes(sheet)]
 
 
 def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """Return three rows: average, numbers of best and worst results, and comparisons with MAMC_bs.
+    """Return the last rows of the accuracies: averages, best/worst counts, and win/tie/loss counts.
 
-    Wins, ties and losses of MAMC_bs are counted by the rules of the paper, with Welch's t-test at
-    the 95 % level.
+    Wins, ties and losses of MAMC_bs against each other machine are counted as in the paper, by
+    Welch's t-test at the 95 % level.
     """
     means = side["mean"].dropna(how="all")
     counts, several = best_and_worst(means), side["n"] > 1
@@ -228,7 +231,7 @@ def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
 
 def _mamc_sizes(sheet: Sheet) -> Grid:
-    """Return table 1 of the paper: numbers of features, of rows per split, and of splits."""
+    """Return table 1 of the MAMC paper: numbers of features, of rows per split, and of splits."""
     ours = {key.dataset: len(cell.counted) for key, cell in sheet.cells.items() if cell.counted}
     theirs = {row["dataset"]: row["n_splits"] for row in published_rows("mamc_table1")}
     rows = []
@@ -244,9 +247,10 @@ def _mamc_sizes(sheet: Sheet) -> Grid:
 def mamc_times(sheet: Sheet) -> list[Grid]:
     """Return a block of CPU seconds, and a block of their ratios to the CPU seconds of the MAMC.
 
-    Only the ratios can be compared with the paper, which used another computer and program.
+    Measured and published CPU seconds are not comparable, because the paper used another computer
+    and another program. The ratios are comparable.
     """
-    # The MAMC is included even if it was not run, since published ratios need its published times.
+    # The MAMC is included even if it was not run, since published times are divided by its times.
     names = list(dict.fromkeys((*sheet.machines, "mamc")))
     known = (p for p in sheet.published if p["metric"] == "seconds" and p["value"] is not None)
     printed = {(p["dataset"], p["machine"]): p["value"] for p in known}
@@ -264,7 +268,7 @@ def mamc_times(sheet: Sheet) -> list[Grid]:
         return Grid(sheet.columns("data", group=caption), rows, caption)
 
     grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
-    # Some published times are lost, so the published counts are not computed from times.
+    # The published counts are read, not computed, since some published times are lost.
     values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
     counts, texts = best_and_worst(-seconds[0][sheet.machines], decimals=None), []
     for m in sheet.machines:
@@ -283,15 +287,15 @@ def _ratio_text(ratio: float) -> str:
 
 
 def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
-    """Return blocks of accuracies, which end with the wins of the F-SVM, then blocks of times."""
+    """Return blocks of accuracies with the wins of the F-SVM, and blocks of training times."""
     return [*paired(sheet, caption="Accuracy. {}", decimals=2, count=_wins), *fsvm_times(sheet)]
 
 
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """Return, per machine, the number of data sets on which the F-SVM has the larger rounded mean.
+    """Return the number of data sets on which the F-SVM has a larger mean than each other machine.
 
-    The texts also state the number of data sets with results of both machines. Without an F-SVM,
-    the result is empty.
+    Means are rounded as printed. The texts also state the number of data sets with results of both
+    machines. Without an F-SVM, the result is empty.
     """
     means = side["mean"].map(lambda mean: round(mean, 2))
     if "fsvm" not in means:
@@ -304,9 +308,9 @@ def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
 
 def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
-    """Yield one block per kernel with the training times in ms, with the selected parameters.
+    """Yield one block per kernel with the training times (ms) for the selected parameters.
 
-    A cell is marked if the published time is lost.
+    A table cell has a mark if the published time is lost.
     """
     times = (row for row in sheet.published if row["metric"] == "seconds")
     lost = {(row["dataset"], row["machine"]) for row in times if row["value"] is None}
@@ -326,7 +330,7 @@ def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
 
 
 def fsvm_sizes(sheet: Sheet) -> list[Grid]:
-    """Return the numbers of rows, classes and features, from the cards and as published."""
+    """Return a block of the numbers of rows, classes and features: our data, and the paper's."""
     from mmbench.datasets import card_names, load_card
 
     printed = {(row["dataset"], row["metric"]): row["value"] for row in sheet.published}
@@ -343,7 +347,7 @@ def fsvm_sizes(sheet: Sheet) -> list[Grid]:
 
 
 def fsvm_rounds(sheet: Sheet) -> list[Grid]:
-    """Return blocks of accuracies and of relative distances from the optimal objective."""
+    """Return a block of accuracies, and a block of relative distances from the optimum."""
     rows = []
     for place in sheet.places:
         texts = [_objective_text(sheet, place, machine) for machine in sheet.machines]
@@ -359,15 +363,16 @@ def fsvm_rounds(sheet: Sheet) -> list[Grid]:
 
 
 def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
-    """Return mean and maximum of ``(F - F*) / F*`` in per cent over the common splits.
+    """Return mean and maximum over splits of ``(F - F*) / F*`` in per cent, as text.
 
-    F is the objective of the machine, and F* the objective of `fsvm_opt`. For `fsvm_opt`, F* is its
-    lower bound.
+    F is the objective of the machine, and F* is the objective of the machine `fsvm_opt`. For
+    `fsvm_opt` itself, a lower bound on F replaces F* in the numerator.
     """
     ours, optima = (sheet.per_pair(place._replace(machine=m)) for m in (machine, "fsvm_opt"))
     values = []
     for split in sorted(ours.keys() & optima.keys()):
-        # All pairs of classes share the matrix M and the objective, stored in each certificate.
+        # All pairs of classes share one matrix M and one objective F, which each certificate
+        # contains.
         at, optimum = ours[split][0]["objective"], optima[split][0]["objective"]
         low = optima[split][0]["bound"] if machine == "fsvm_opt" else optimum
         if None not in (at, low) and optimum:
@@ -376,12 +381,12 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     return f"{fmean(values):{form}} ({max(values):{form}})" if values else NOTHING
 
 
-#: Image descriptor of each data set.
+#: Name of the image descriptor, by data set.
 DESCRIPTORS = {"lfw_pairs": "pixels", "lfw_pairs_hog": "HOG", "lfw_pairs_lbp": "LBP"}
 
 
 def lfw(sheet: Sheet) -> list[Grid]:
-    """Return accuracies with one row per image descriptor and kernel, and CPU seconds."""
+    """Return a block of accuracies, one row per image descriptor and kernel, and CPU seconds."""
 
     def name(place: Key) -> str:
         return sheet.head(place, name=DESCRIPTORS.get(place.dataset, place.dataset))

@@ -1,12 +1,12 @@
 """Tables of the RMM paper: errors on digits, and figure 2 as a table of training times.
 
 The paper reports single runs on digits. If an experiment repeats the selection with several seeds,
-the run with the first seed is shown as the single run, followed by the mean over seeds.
+the table shows the run with the first seed, and the mean over seeds.
 
 The certificate of an RMM contains separate CPU times for the Gram matrix, for the SVM that
-determines theta, and for the RMM itself. The time is assumed to be proportional to a power of the
-number n of training rows. The last row of a block of times shows the exponent, fitted by least
-squares to the logarithms.
+determines theta, and for the RMM itself. Each CPU time is assumed to be proportional to a power of
+the number n of training rows. The last row of a table of times shows the exponent of n, which is
+fitted by least squares to the logarithms.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ METRIC = "errors_count"
 
 
 def digits(sheet: Sheet) -> list[Grid]:
-    """Return errors, expected errors, McNemar's tests and CPU seconds, one column per kernel."""
+    """Return blocks of errors, expected errors, McNemar's tests and CPU seconds on digits.
+
+    Each block has one column per kernel.
+    """
 
     def expected(key: Key) -> str:
         value = sheet.value(key, "errors_expected")
@@ -64,9 +67,9 @@ def digits(sheet: Sheet) -> list[Grid]:
 
 
 def _errors(sheet: Sheet) -> Grid:
-    """Return the measured and the published errors of each machine.
+    """Return a block of the measured and the published errors of each machine.
 
-    With several seeds, the measured errors are a row for the single run and a row for the mean.
+    If there are several seeds, measured errors have two rows: single run, and mean over seeds.
     """
     rows = []
     for dataset, machine in product(sheet.datasets, sheet.machines):
@@ -83,14 +86,14 @@ def _errors(sheet: Sheet) -> Grid:
         texts = [sheet.marked(*pair, kernel=False) for pair in zip(means, found, strict=True)]
         lines["mean" if several else "measured"] = texts
         published = [published_text(row) for row in found]
-        if set(published) != {NOTHING}:  # on the larger sets, the paper omits some machines
+        if set(published) != {NOTHING}:  # the paper omits some machines on larger data sets
             lines["published"] = published
         rows += [[*heads, head, *texts] for head, texts in lines.items()]
     return Grid(_columns(sheet, "machine", ""), once(rows), "Errors on the test digits")
 
 
 def _mcnemar(sheet: Sheet) -> Grid:
-    """Return McNemar's test of RMM against SVM in the single run, per data set and kernel."""
+    """Return a block with McNemar's test of RMM against SVM in the run with the first seed."""
 
     def text(key: Key) -> str:
         ours, theirs = (sheet.hits(key._replace(machine=m), FIRST) for m in ("rmm", "svm"))
@@ -109,7 +112,7 @@ def _mcnemar(sheet: Sheet) -> Grid:
 
 
 def _grid(sheet: Sheet, show: Callable[[Key], str], caption: str) -> Grid:
-    """Return a block with one row per data set and machine."""
+    """Return a block of the texts `show(key)`, with one row per data set and machine."""
     rows = []
     for dataset, machine in product(sheet.datasets, sheet.machines):
         texts = [show(key) for key in _keys(sheet, dataset, machine)]
@@ -130,17 +133,18 @@ def _keys(sheet: Sheet, dataset: str, machine: str) -> list[Key]:
 # -- figure 2 ----------------------------------------------------------------------------------
 
 SVM, GRAM = "svm", "Gram matrix"
-#: Suffix of the label of an RMM that does not start at the SVM's solution.
+#: Suffix in the labels of RMMs whose initial solution is zero instead of the SVM's solution.
 COLD = ", cold"
 
 
 def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
-    """Return two data frames of CPU seconds: without the Gram matrix, and of whole trainings.
+    """Return CPU seconds without the Gram matrix, and CPU seconds of whole trainings.
 
-    Both data frames have one row per training size and one column per machine; the first column of
-    the second frame is `GRAM`. Each RMM computes the Gram matrix and trains the SVM on the same
-    rows, so the times of the Gram matrix and of the SVM are means over the RMMs. The time of an RMM
-    includes the time of its SVM only in the second frame.
+    Both results are data frames with one row per training size and one column per machine. The
+    second data frame has the additional first column `GRAM`. Each RMM of the experiment computes
+    the Gram matrix and trains the SVM on the same rows. Therefore, the times of the Gram matrix and
+    of the SVM are means over the RMMs. Only the second data frame includes the time of the SVM in
+    the time of an RMM.
     """
     import pandas as pd
 
@@ -170,11 +174,11 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
 
 
 def exponent(curve: pd.Series) -> str:
-    """Return the exponent of n in the CPU seconds with its standard error, as text.
+    """Return as text the exponent of the training size n in CPU seconds, with its standard error.
 
     `curve` contains the CPU seconds by training size n. The exponent is the slope of the
-    least-squares line through the points (log n, log seconds). With two sizes there is no standard
-    error; with one size, the text is empty.
+    least-squares line through the points (log n, log seconds). For two training sizes, the text has
+    no standard error. For one training size, the text is empty.
 
     Examples
     --------
@@ -196,7 +200,8 @@ def exponent(curve: pd.Series) -> str:
 def times(sheet: Sheet) -> Iterator[Grid]:
     """Yield three blocks per data set and kernel.
 
-    The blocks show CPU seconds with errors, ratios to the SVM, and CPU seconds of whole trainings.
+    The first block contains CPU seconds and errors, the second block ratios of CPU seconds to the
+    SVM, and the third block CPU seconds of whole trainings.
     """
     for base in dict.fromkeys(place._replace(size=None) for place in sheet.places):
         yield from _times_of(sheet, base)
@@ -205,7 +210,7 @@ def times(sheet: Sheet) -> Iterator[Grid]:
 def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
     after, whole = seconds(sheet, base)
     machines, rmms = list(after), [machine for machine in after if machine != SVM]
-    # An RMM without a warm start has the same solution, so its errors are not repeated.
+    # An RMM without a warm start has the same errors as the RMM with a warm start.
     tested = [m for m in sheet.machines if not sheet.label(m).endswith(COLD)]
     parts, ratios, totals = [], [], []
     for size, own in after.iterrows():
@@ -239,5 +244,5 @@ def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
 
 
 def _seconds_text(value: float, text: str = "") -> str:
-    """Return `text` or, by default, the seconds with three significant digits."""
+    """Return `text` or, if it is empty, the seconds with three significant digits."""
     return NOTHING if np.isnan(value) else text or f"{value:.3g}"

@@ -1,7 +1,7 @@
 """Solvers of the same problems: objectives, certificates, CPU time and status of each solver.
 
-Columns whose machine and parameters differ only in `solver` solve the same problem on each split.
-An objective is compared with the lowest objective of these columns.
+Machines of a configuration that differ only in the parameter `solver` solve the same problem on
+each split. Each objective is compared with the lowest objective of these machines.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from mmbench.tables.sheet import KernelKey, Sheet
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Numbers in the certificate of a training.
+#: Names of numbers in the certificate of a training.
 NUMBERS = ["objective", "gap", "max_violation", "n_support"]
 
 
 def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
-    """Return one row per binary training: its certificate, and the CPU milliseconds of its job.
+    """Return a data frame with one row per binary training: its certificate, and CPU milliseconds.
 
-    The column "excess" is the relative difference between the objective and the lowest objective of
-    all solvers of the same problem. Missing numbers are infinite.
+    CPU milliseconds are means over the pairs of classes of a job. The column ``excess`` is the
+    relative difference between the objective and the lowest objective of all solvers of the same
+    problem. Missing numbers are infinite.
     """
     import pandas as pd
 

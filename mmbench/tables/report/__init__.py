@@ -1,7 +1,8 @@
-"""A static site of results: an overview, one page per experiment, and one page per table cell.
+"""Report of results as a static web site: overview, pages of experiments, pages of table cells.
 
-The pages are rendered from `templates`; the style sheet and a script are in `assets`. The script of
-plotly draws the interactive pictures. The site can be read offline.
+The pages are rendered from the folder ``templates``. The folder ``assets`` contains a style sheet
+and a script. Interactive pictures are drawn by the library plotly, which is copied into the report.
+The report can be read offline.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,12 +24,12 @@ def write_report(
     folder: Path,
     say: Callable[[str], object] = lambda line: None,
 ) -> Path:
-    """Write the site of some experiments and return the path of its first page.
+    """Write the report of some experiments, and return the path of the first page.
 
-    Several runs of one experiment are also compared. `folder` must be new or empty, or contain an
-    earlier report, whose pages are replaced. `say` is called with a message for each experiment
-    that cannot be shown. Raises UserError if the folder contains other files or cannot be written
-    to, or if no experiment can be shown.
+    The report also compares several runs of the same experiment. `folder` must be new or empty, or
+    contain an earlier report. The pages of the earlier report are replaced. `say` is called with a
+    message for each experiment that cannot be shown. Raises UserError if the folder contains other
+    files or cannot be written to, or if no experiment can be shown.
     """
     site = Site(folder)
     names = unique_names(run.name for run in experiments)
@@ -42,5 +43,5 @@ def write_report(
 
 
 def tables_as_html(tables: Sequence[Table]) -> str:
-    """Return tables as HTML for a notebook, without style sheet, scripts, and pages of cells."""
+    """Return tables as HTML for a notebook, without style sheet, scripts and further pages."""
     return visible(template("tables.html").render(tables=tables))

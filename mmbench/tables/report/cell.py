@@ -17,12 +17,13 @@ from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View
 
-#: Maximum number of values of the longest grid axis; grids with a longer axis are not shown.
+#: Maximum length of a grid axis in the picture of selection scores. A grid with a longer axis is
+#: not shown.
 LONGEST = 60
 
 
 def write_cells(site: Site, view: View) -> None:
-    """Write one page and one CSV of splits for each table cell with records."""
+    """Write the page and the split table (CSV) of each table cell with records."""
     experiment = view.experiment
     keys = [None, *view.pages, None]
     for before, key, after in zip(keys, view.pages, keys[2:], strict=False):
@@ -50,11 +51,11 @@ def write_cells(site: Site, view: View) -> None:
 
 
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:
-    """Return mean selection scores (%) over the one or two longest axes of the grid.
+    """Return the mean selection scores (%) as a table over the one or two longest axes of the grid.
 
-    For each split, the best score over all other axes is taken; the mean is over splits. The result
-    also contains the number of selections per grid point. The result is None if there are no
-    scores, or if the longest axis is too long.
+    For each split, the best score over all other axes is used. The table contains the means over
+    splits, and the number of splits that selected each grid point. The result is None if there are
+    no scores, or if the longest axis is too long.
     """
     records = [record for record in records if record.selection.get("scores")]
     grids = {}
@@ -65,7 +66,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     axes = sorted(grids, key=lambda name: -len(grids[name]))[:2]
     if not axes or len(grids[axes[0]]) > LONGEST:
         return None
-    axes.sort(key=list(grids).index)  # in the order of the grid, for example C down, gamma across
+    axes.sort(key=list(grids).index)  # axes in the grid's order, such as C down, gamma across
     across, down = axes[-1], axes[0] if len(axes) == 2 else ""
 
     def point(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
 
 
 def _hashable(value: Any) -> Any:
-    """Return a grid value in a hashable form: numbers as float, and all other values as text."""
+    """Return a value of the grid as a float or, if it is not a number, as a text."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     return str(value)
@@ -110,10 +111,10 @@ def _text(value: Any) -> str:
 
 
 def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return one summary of certificates per pair of classes, over all splits.
+    """Return one summary of certificates per pair of classes, taken over all splits.
 
-    A summary has the largest gap (infinite if the dual bound is unknown), the largest violation,
-    and the means of the other numbers.
+    A summary contains the largest duality gap, the largest constraint violation, and means of other
+    numbers. The duality gap is infinite if the dual bound is unknown.
     """
     every = (fit for record in records for fit in record.per_pair)
     lines = []

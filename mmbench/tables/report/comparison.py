@@ -1,9 +1,9 @@
-"""The page that compares two runs of one experiment and tests the changes of each table cell.
+"""The page that compares two runs of one experiment, with a test of each table cell.
 
-Runs on the same splits are compared by a paired t-test over splits. If there is only one split, the
-predictions on its test rows are compared by McNemar's test. If the splits differ, or if there are
-no records, the means are compared by their standard errors. All p-values are adjusted together by
-Holm's method.
+If both runs have the same splits, the accuracies are compared by a paired t-test over splits. If
+there is only one split, the predictions on its test rows are compared by McNemar's test. If the
+splits differ, or if there are no records, the means are compared by their standard errors. All
+p-values are adjusted together by Holm's method.
 """
 
 import difflib
@@ -23,20 +23,22 @@ from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, run_facts, signed
 from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p, wins_and_losses
 
-#: Texts for the three tests: paired t-test, McNemar's test, and test by standard errors.
+#: Names of the three tests: paired t-test, McNemar's test, and test by standard errors.
 PAIRED, ROWS, MEANS = "paired t-test", "McNemar's test", "standard errors of both means"
 LEFT, ENTERED = "left its band", "entered its band"
 
 
 def changes(before: View, after: View) -> pd.DataFrame:
-    """Return one row per table cell with results in both runs.
+    """Return the changes between two runs, with one row per table cell with results in both runs.
 
-    The column ``key`` is the key of the table cell, and ``before`` and ``after`` are the measured
-    values of the experiment's metric. ``gain`` is the gain in accuracy (%), with its standard
-    ``error``, the name of the test (``how``) and the adjusted p-value ``p`` (NaN without a test).
-    ``ratio`` is the ratio of CPU times per split. ``same`` is true if the gain is below 1e-6, and
-    ``beyond_noise`` is true if the change is significant. ``verdict`` is a text. ``band`` and
-    ``status`` are the changes of band and status as text, empty if there is no change.
+    The column ``key`` is the key of the table cell. The columns ``before`` and ``after`` are the
+    measured values of the experiment's metric. ``gain`` is the gain in accuracy (%), and ``error``
+    is the standard error of the gain. ``how`` is the name of the test, and ``p`` is the adjusted
+    p-value, or NaN without a test. ``ratio`` is the ratio of the CPU times per split.
+
+    ``same`` is true if the gain is below 1e-6 in absolute value. ``beyond_noise`` is true if the
+    change is significant. ``verdict`` is a text on the change. ``band`` and ``status`` are texts on
+    changes of the comparison band and of the status, or empty.
     """
     bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
     rows = []
@@ -85,9 +87,9 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 
 
 def _gaps(before: View, after: View, key: Key) -> list[float]:
-    """Return the differences in accuracy on common splits.
+    """Return the differences in accuracy between two runs on their common splits.
 
-    The result is empty if the rows of a split differ between the runs.
+    The result is empty if a common split has different rows in the two runs.
     """
     if key not in before.cells or key not in after.cells:
         return []
@@ -99,10 +101,10 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 
 
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
-    """Return the pairs of runs to compare: each later run of an experiment with its first run.
+    """Return the pairs of runs to compare: the first run of an experiment with each later run.
 
-    If there are only two runs, and if they share table cells, they are compared even if their
-    experiments have different names.
+    If there are only two runs of differently named experiments, they are compared if they have
+    common table cells.
     """
     groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]
@@ -113,7 +115,7 @@ def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
 
 
 def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
-    """Write the page that compares two runs; return its path, the runs and the changes."""
+    """Write the page on two runs, and return the page's path, the two runs and the changes."""
     page = f"comparisons/{before.folder}-and-{after.folder}.html"
     frame = changes(before, after)
     lines: list[Any] = list(frame.itertuples())
@@ -138,7 +140,7 @@ def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
 
 
 def _pictures(view: View, lines: Sequence[Any]) -> dict[str, Spec]:
-    """Return pictures of accuracy changes and time ratios, linked to cells of the later run."""
+    """Return pictures of accuracy gains and CPU time ratios; points link to the later run."""
     gains, times = [], []
     for change in lines:
         p = "" if math.isnan(change.p) else f" (corrected p {change.p:.2g})"

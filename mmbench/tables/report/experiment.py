@@ -13,12 +13,12 @@ from mmbench.tables.report.site import INDEX, Site
 from mmbench.tables.report.view import View
 from mmbench.tables.results import SPLITS, split_rows
 
-#: Figure and layout of mean ranks, shown if there are enough machines and data sets.
+#: Names of the figure and the layout of mean ranks, which need several machines and data sets.
 RANKS, RANKS_LAYOUT = "critical_difference", "comparison"
 
 
 def write_experiment(site: Site, view: View) -> None:
-    """Write the page of an experiment and the files for download."""
+    """Write the page of an experiment, and the files for download."""
     site.page(
         f"{view.folder}/{INDEX}",
         "experiment.html",
@@ -31,10 +31,11 @@ def write_experiment(site: Site, view: View) -> None:
 
 
 def drawings(site: Site, view: View) -> list[dict[str, str]]:
-    """Draw the figures of an experiment as SVG files, or copy the images beside a reference table.
+    """Draw the figures of an experiment as SVG files.
 
-    Images are copied if there are no records, and no figure can be drawn without records. If a
-    figure cannot be drawn, ``file`` is empty and ``words`` is the error message.
+    If there are no records, and no figure can be drawn without records, images in the folder of the
+    reference table are copied instead. If a figure cannot be drawn, ``file`` is empty and ``words``
+    is the error message.
     """
 
     names, drawn = figures_of(view.experiment), []
@@ -43,7 +44,8 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
         file, name = f"figures/{image.name}", image.stem
         shutil.copyfile(image, site.path(f"{view.folder}/{file}"))
         drawn.append({"name": view.name if name == "figure" else name, "file": file, "words": ""})
-    # machines are not ranked over several training sizes of one data set
+    # several training sizes of one data set are not independent, so machines are not ranked over
+    # sizes
     ranks = [RANKS] if all(key.size is None for key in view.keys) else []
     for name in () if drawn else (*names, *ranks):
         file = f"figures/{name}.svg"
@@ -57,7 +59,7 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
 
 
 def _write_files(site: Site, view: View) -> dict[str, str]:
-    """Write the files for download; return the description of each file by name."""
+    """Write the files for download, and return the description of each file by file name."""
     files = {"table.csv": "all cells and metrics"}
     site.text(f"{view.folder}/table.csv", to_csv([view.sheet]))
     if view.has_records:
@@ -73,11 +75,11 @@ def _write_files(site: Site, view: View) -> dict[str, str]:
 
 
 def ranks_table(view: View) -> Table | None:
-    """Return mean ranks and paired tests; None for fewer than three machines with records."""
+    """Return a table of mean ranks and paired tests, or None for fewer than three machines."""
     machines = {key.machine for key, cell in view.cells.items() if cell.done}
     if len(machines) < 3 or view.sheet.plan.layout == RANKS_LAYOUT:
         return None
     try:
         return arrange(sheet_of(view.experiment, RANKS_LAYOUT))
-    except UserError:  # the layout cannot show several training sizes
+    except UserError:  # raised for several training sizes, which the layout cannot show
         return None

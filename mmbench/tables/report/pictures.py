@@ -1,7 +1,7 @@
-"""Interactive pictures of an experiment and of a table cell, as figures of plotly.
+"""Interactive pictures of experiments and table cells, as figures of the library plotly.
 
-The script of the page sets the colours of background, text and grid, for light and dark mode. A
-machine has the same colour and marker in all pictures of an experiment.
+A machine has the same colour and marker in all pictures of an experiment. A script in the page sets
+other colours for light and dark mode.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,22 +18,22 @@ from mmbench.tables.frame import METRIC, Cell
 from mmbench.tables.report.view import View, data_text, metric_name
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
-#: Heights in pixels of a picture, of the row of a data set, and of each machine in this row.
+#: Heights in pixels: of a picture, of the row of a data set, and of each machine in this row.
 HEIGHT, LINE, STEP = 420, 24, 11
 
-#: Data and layout of a figure in the format of plotly.
+#: Type of a figure in plotly's format, with its data and layout.
 Spec = dict[str, Any]
 
 
 class Point(NamedTuple):
-    """The plotted point of a table cell.
+    """A point in a picture, which shows a value of a table cell.
 
-    `error` is half the length of the error bar, and `hint` is the last line of the hover text.
+    `error` is half the length of the error bar. `hint` is the last line of the text on hover.
     """
 
     key: Key
     x: float
-    #: Vertical coordinate; None for a picture with one row per data set.
+    #: Vertical coordinate, or None in a picture with one row per data set.
     y: float | None = None
     error: float | None = None
     hollow: bool = False
@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 
 def label(text: str) -> str:
-    """Return a text in which the characters of HTML tags are escaped, for plotly.
+    """Return a text for plotly, in which the characters of HTML tags are escaped.
 
     Examples
     --------
@@ -52,12 +52,12 @@ def label(text: str) -> str:
 
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
-    """Return an axis with a title, in the format of plotly."""
+    """Return an axis with a title in plotly's format."""
     return {"title": {"text": label(title)}, "automargin": True, "zeroline": False, **more}
 
 
 def rule(name: str, value: float, dash: str = "solid") -> dict[str, Any]:
-    """Return a straight line across the picture at a value of the axis `name` ("x" or "y")."""
+    """Return a line across the picture at a value of the axis `name`, which is "x" or "y"."""
     other = "y" if name == "x" else "x"
     ends = {f"{name}0": value, f"{name}1": value, f"{other}0": 0, f"{other}1": 1}
     return {"type": "line", f"{other}ref": "paper", **ends, "line": {"width": 1, "dash": dash}}
@@ -73,13 +73,15 @@ def scatter(
     root: str = "",
     **layout: Any,
 ) -> Spec:
-    """Return a scatter plot with one trace per machine.
+    """Return a scatter plot in plotly's format, with one trace per machine.
 
-    A point shows the details of its table cell on hover, and opens the page of the cell on a click.
-    If `y` is None, the vertical axis has one row per data set, in which the machines are listed
-    with error bars. If several machines have the same marker, the axis has one row per machine
-    instead. With `named`, hollow points are labelled with the name of the machine. `root` is the
-    relative path to the folder of the pages.
+    A point shows the details of its table cell on hover, and links to the page of the table cell.
+    If `y` is None, the vertical axis has one category per data set, which contains the points of
+    all machines with error bars. But if several machines have the same marker, the vertical axis
+    has one category per machine.
+
+    If `named` is true, hollow points are labelled with the machine. `root` is the relative path to
+    the folder of the linked pages. `layout` contains further properties of plotly's layout.
     """
     several, shared = len(view.sheet.kernels) > 1, share_marks(view)
     traces = []
@@ -127,7 +129,7 @@ def scatter(
 
 
 def share_marks(view: View) -> bool:
-    """Return whether there are more machines than marks."""
+    """Return whether machines share markers, because there are more machines than markers."""
     return len(view.sheet.machines) > len(MARKS)
 
 
@@ -138,7 +140,7 @@ def _hover(view: View, point: Point) -> str:
 
 
 def pictures_of(view: View) -> dict[str, Spec]:
-    """Return the non-empty pictures of an experiment, by name of the HTML element."""
+    """Return the pictures of an experiment by name of the HTML element, without empty pictures."""
     made = {"against-published": against_published(view)}
     if len(view.ran) > 1:
         values = {key: view.sheet.value(key, METRIC) for key in view.sheet.keys}
@@ -149,7 +151,7 @@ def pictures_of(view: View) -> dict[str, Spec]:
 
 
 def against_published(view: View) -> Spec:
-    """Return a picture of measured minus published values, with the band as error bars."""
+    """Return a picture of measured minus published values, with comparison bands as error bars."""
     points = [
         Point(r.key, r.measured - r.published, error=r.half_width, hollow=not r.in_band)
         for r in view.rows
@@ -160,7 +162,7 @@ def against_published(view: View) -> Spec:
 
 
 def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
-    """Return a picture of accuracies minus the accuracy of the first machine, per data set."""
+    """Return a picture of accuracies minus the accuracy of the first machine, on each data set."""
     first, *others = view.ran
     points = []
     for base in view.sheet.places:
@@ -177,10 +179,10 @@ def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
 def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
     """Return a picture of accuracy against CPU time.
 
-    If there are several data sets, accuracy and time are relative to the first machine. If there
-    are more machines than different marks, accuracies of several data sets are omitted: each
-    machine has a row of CPU times. For a single data set, the name of the machine is written at
-    each point instead.
+    If there are several data sets, accuracy and CPU time are relative to the first machine. If
+    there are also more machines than markers, each machine has a row with its CPU times, and
+    accuracies are not shown. For a single data set with more machines than markers, each point is
+    labelled with its machine.
     """
     times = {key: total_with_search(view.sheet, key) for key in accuracies}
     starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]
@@ -204,7 +206,7 @@ def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
 
 
 def splits_picture(view: View, cell: Cell) -> Spec | None:
-    """Return a picture of the accuracy of every split, with mean, published value and band."""
+    """Return a picture of the accuracies on splits, with mean, published value and band."""
     splits = cell.counted
     if len(splits) < 2:
         return None

@@ -1,4 +1,4 @@
-"""The folder of a report: its pages, shared files, and the filters of the templates."""
+"""The folder of a report, with pages and shared files, and the filters of the templates."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from mmbench.tables.report.view import (
 if TYPE_CHECKING:
     from jinja2 import Template
 
-#: File name of the first page, and the HTML tag by which a folder is recognised as a report.
+#: Name of the first page, and beginning of its HTML tag that identifies a folder as a report.
 INDEX = "index.html"
 GENERATOR = '<meta name="generator" content="mmbench'
-#: Pattern of the footnote marks at the end of the text of a table cell.
+#: Pattern of footnote marks at the end of a table cell's text.
 NOTES = re.compile(r"(?:\s*\[\d+\])+$")
 
 
 class Site:
-    """Writer of the files in the folder of a report.
+    """Writer of the files of a report to a folder.
 
-    The constructor writes the files that all pages share. Raises UserError if the folder contains
-    files that are not from an earlier report, or if the folder cannot be written to.
+    The constructor writes the files that all pages share. Raises UserError if the folder cannot be
+    written to, or contains files that are not from an earlier report.
     """
 
     def __init__(self, folder: Path):
@@ -60,31 +60,31 @@ class Site:
             raise UserError(
                 f"{folder}: contains files that are not of a report; give an empty folder"
             )
-        # if writing this report fails, the next report recognises the folder by this page
+        # if writing the report fails, this page identifies the folder as a report
         self.text(INDEX, f'<!doctype html>{GENERATOR}"><title>unfinished</title>Unfinished report')
         for asset in files("mmbench.tables.report").joinpath("assets").iterdir():
             self.text(f"assets/{asset.name}", asset.read_text(encoding="utf-8"))
         self.text("assets/plotly.min.js", get_plotlyjs())
 
     def page(self, path: str, name: str, **values: Any) -> Path:
-        """Render a template; its variable `root` is the relative path to the report."""
+        """Write a page from a template, in which `root` is the relative path to the report."""
         values |= {"root": "../" * path.count("/"), "version": __version__}
         return self.text(path, visible(template(name).render(**values)))
 
     def table(self, path: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Path:
-        """Write rows as CSV; integers in columns with missing values stay integers."""
+        """Write rows as a CSV file; integers stay integers even if values are missing."""
         frame = pd.DataFrame(list(rows), columns=list(columns), dtype=object)
         return self.text(path, csv_text(frame))
 
     def text(self, path: str, text: str) -> Path:
-        """Write a text to a file of the report and return the path."""
+        """Write a text to a file of the report, and return the path of the file."""
         target = self.path(path)
         with converted(f"{target}: cannot be written", OSError):
             target.write_text(text, encoding="utf-8")
         return target
 
     def path(self, path: str) -> Path:
-        """Return the path of a file of the report; its folder is created."""
+        """Return the path of a file in the report, and create the folder of the file."""
         target = self.folder / path
         with converted(f"{target.parent}: cannot be written", OSError):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ class Site:
 
 
 def template(name: str) -> Template:
-    """Return a template with its filters."""
+    """Return a jinja2 template with all filters of the report."""
     filters = (
         *(card_of, duration, emphasized, footnotes, groupwise, kernel_text, limits_text),
         *(metric_name, most_confused, number, optional, parameters_text, preprocessed, published),
@@ -102,7 +102,7 @@ def template(name: str) -> Template:
 
 
 def optional(value: float | None, form: str = "", nothing: str = "") -> Any:
-    """Format a number, if `form` is not empty; return `nothing` for None and NaN.
+    """Return a number, formatted if `form` is not empty; for None and NaN, return `nothing`.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def optional(value: float | None, form: str = "", nothing: str = "") -> Any:
 
 
 def footnotes(text: str) -> tuple[str, list[str]]:
-    """Return the text of a table cell without footnote marks, and the numbers of the footnotes.
+    """Return the text of a table cell without footnote marks, and the numbers in these marks.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def footnotes(text: str) -> tuple[str, list[str]]:
 
 
 def most_confused(confusion: Mapping[str, Sequence[int]]) -> int:
-    """Return the largest off-diagonal count of a confusion matrix, at least 1."""
+    """Return the largest off-diagonal count of a confusion matrix, or 1 if all counts are 0."""
     rows = enumerate(confusion.values())
     errors = (count for k, counts in rows for j, count in enumerate(counts) if j != k)
     return max(errors, default=0) or 1

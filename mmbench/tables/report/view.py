@@ -1,4 +1,4 @@
-"""Values for the pages of an experiment: sheet, table, summary, facts on the run, table cells."""
+"""Values for the pages of an experiment: tables, summary, table cells, and facts on the run."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from mmbench.tables.model import (
 )
 from mmbench.tables.results import Experiment
 
-#: Maximum length of a name in characters; file systems allow 255 bytes.
+#: Maximum length of a file name in characters; file systems allow 255 bytes.
 LENGTH = 80
 
 
 def unique_names(texts: Iterable[str]) -> list[str]:
-    """Return one name per text; the names are valid in all file systems and in URLs.
+    """Return a unique name for each text, which is valid in file systems and URLs.
 
-    If a name was used before, a number is appended.
+    If an earlier text has the same name, a number is appended.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def unique_names(texts: Iterable[str]) -> list[str]:
 
 
 def data_text(key: Key, with_kernel: bool = True) -> str:
-    """Return data set, kernel and training size of a table cell as text.
+    """Return as text the data set, kernel and training size of a table cell.
 
     Examples
     --------
@@ -78,18 +78,18 @@ NAMES = {
     "n_support": "support vectors per pair",
 }
 
-#: Metrics of a certificate: largest gap, tolerance and largest violation in a table cell.
+#: Metrics of the certificates in a table cell: largest gap, tolerance, and largest violation.
 CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
 
-#: List of (name, value), shown as an HTML description list.
+#: Type of lists of (name, value), which pages show as HTML description lists.
 Facts = list[tuple[str, str]]
 
-#: Statuses of table cells that are not doubtful in the summary.
+#: Statuses of table cells that the summary does not count as doubtful.
 SOUND = (*FINISHED, Status.UNCERTIFIED)
 
 
 class View:
-    """An experiment and the values that its pages share.
+    """An experiment, with values that several pages of its report show.
 
     Parameters
     ----------
@@ -105,14 +105,15 @@ class View:
         self.cells, self.table = sheet.cells, arrange(sheet)
         self.title = self.table.title.removeprefix(f"{self.name}: ")
         path, text = experiment.folder / CONFIG, experiment.text or ""
-        #: Text of the configuration of the run; empty without records.
+        #: Configuration of the run as text, or an empty text without records.
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
-        #: Remarks on the whole run; for a reference table, read from the Markdown file.
+        #: Remarks on the whole run. A reference table has them in its Markdown file.
         self.remarks = [*sheet.remarks, *re.findall("^- (.*)$", text, re.M)]
         #: Metric of the comparison with published values.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
-        #: Rows of this metric, one per planned table cell, and the keys of these rows.
+        #: Rows of this metric in the long table, one per planned table cell, and the keys of these
+        #: rows.
         self.rows = [row for row in rows if row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
@@ -120,9 +121,9 @@ class View:
         self.ran = [machine for machine in sheet.configured if machine in ran]
         missing = {row.key for row in self.rows if row.measured is None} - self.cells.keys()
         partial = {k for k, cell in self.cells.items() if len(cell.done) < cell.planned.n_splits}
-        #: Keys of the table cells with missing results.
+        #: Keys of the table cells with missing splits.
         self.incomplete = (missing | partial) & {*self.keys}
-        #: Rows with missing results or with fit warnings.
+        #: Rows of table cells with missing splits, or with a note on doubtful fits.
         self.failures = [
             row
             for row in self.rows
@@ -130,11 +131,11 @@ class View:
         ]
         #: Records by data set.
         self.datasets = grouped((record.job.dataset.name, record) for record in self.records)
-        #: Identifiers of the details of table cells in the page of the experiment.
+        #: HTML identifiers for the details of table cells in the page of the experiment.
         self.ids = {key: f"details-{k}" for k, key in enumerate(self.keys)}
         keys = [key for key, cell in self.cells.items() if cell.records]
         names = unique_names(f"{data_text(key)} {key.machine}" for key in keys)
-        #: Paths of the pages of all table cells with records, relative to `folder`.
+        #: Paths of table cells' pages relative to `folder`, for table cells with records.
         self.pages = dict(zip(keys, (f"cells/{name}.html" for name in names), strict=True))
 
     def heading(self, key: Key) -> str:
@@ -143,7 +144,7 @@ class View:
         return f"{self.sheet.label(key.machine)} on {text}"
 
     def details(self, key: Key) -> Facts:
-        """Return the facts about a table cell that are shown on hover or tap."""
+        """Return the facts about a table cell that pages show on hover or tap."""
         sheet, facts = self.sheet, []
         rows = [r for metric in (METRIC, "errors_count") if (r := sheet.row(key, metric)).metric]
         for row in rows:
@@ -165,7 +166,7 @@ class View:
         ]
 
     def parameters(self, key: Key) -> str:
-        """Return the medians of the selected parameters of a table cell as text."""
+        """Return the medians of the selected parameters in a table cell as text."""
         if (chosen := self.sheet.chosen(key)) != NOTHING:
             return chosen
         rows = (row for row in self.sheet.rows if row.key == key)
@@ -174,14 +175,15 @@ class View:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """Numbers and texts that summarize the experiment."""
+        """Numbers and texts that summarize the experiment on the first page."""
         sheet, rows = self.sheet, self.rows
         compared = [row.in_band for row in rows if row.in_band is not None]
         timed = sheet.frame[sheet.frame.metric.isin(SECONDS)]
         seconds = sum((timed.measured * timed.n).fillna(0.0))
         fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
-        # Fits that stop by a rule of the machine instead of a small gap are reported separately.
-        # Gaps without a tolerance are used only if no gap has a tolerance.
+        # The largest gap is taken over fits with a tolerance, or over all fits if none has a
+        # tolerance. Fits that a rule of the machine stops before the gap is small are reported
+        # separately.
         gaps = [fit for fit in fits if fit[1] is not None]
         by_rule = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
         known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
@@ -213,13 +215,14 @@ class View:
             "cpu_seconds": seconds,
             "started": started,
             "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
-            # only the page of the experiment shows the number of pairs trained in parallel
+            # without the number of pairs trained in parallel, which the page of the experiment
+            # shows
             "computers": list(dict.fromkeys(computers)),
         }
 
 
 def metric_name(metric: str) -> str:
-    """Return the name under which the pages show a metric.
+    """Return the name of a metric in the report.
 
     Examples
     --------
@@ -230,7 +233,7 @@ def metric_name(metric: str) -> str:
 
 
 def measured(row: Row) -> str:
-    """Return a measured mean with standard deviation, standard error and number of splits."""
+    """Return the measured mean as text, with standard deviation, standard error and number."""
     if row.measured is None:
         return row.status.replace("_", " ")
     spread = "" if row.sd is None else f" ± {number(row.sd, row.metric)} (standard deviation)"
@@ -239,12 +242,12 @@ def measured(row: Row) -> str:
 
 
 def published(row: Row) -> str:
-    """Return the published value with its printed uncertainty; empty if there is none."""
+    """Return the published value as text with its printed uncertainty, or an empty text."""
     return "" if row.published is None else published_text(row)
 
 
 def difference(row: Row) -> str:
-    """Return measured minus published value as text, also in standard errors."""
+    """Return measured minus published value as text, with the number of standard errors."""
     if row.in_band is None or row.measured is None or row.published is None:
         return ""
     errors = "" if row.z is None else f", {abs(row.z):.2g} standard errors"
@@ -254,7 +257,9 @@ def difference(row: Row) -> str:
 
 
 def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str:
-    """Return a certificate as text; `unknown` replaces an unknown tolerance.
+    """Return duality gap, tolerance and violation of a certificate as text.
+
+    `unknown` is the text for an unknown tolerance.
 
     Examples
     --------
@@ -269,7 +274,7 @@ def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str
 
 
 def number(value: float | None, metric: str) -> str:
-    """Return a value with the decimals of its metric; empty for None.
+    """Return a value as text with the decimals of its metric, or an empty text for None.
 
     Examples
     --------
@@ -282,7 +287,9 @@ def number(value: float | None, metric: str) -> str:
 
 
 def signed(value: float, metric: str) -> str:
-    """Return a difference as text with its sign; the minus sign has the width of the plus sign.
+    """Return a difference as text with its sign.
+
+    The minus sign is the Unicode character with the width of a plus sign.
 
     Examples
     --------
@@ -294,7 +301,7 @@ def signed(value: float, metric: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as text in seconds, minutes or hours.
+    """Return a time as text, in seconds, minutes or hours.
 
     Examples
     --------
@@ -307,12 +314,15 @@ def duration(seconds: float) -> str:
 
 
 def card_of(dataset: str) -> Card | None:
-    """Return the card of a data set; None if there is none."""
+    """Return the card of a data set, or None without a card."""
     return load_card(dataset) if dataset in card_names() else None
 
 
 def parameters_text(stored: str) -> str:
-    """Return parameters in JSON as text; a list (one choice per pair of classes) is only counted.
+    """Return parameters, given as JSON, as text.
+
+    If the JSON is a list (one choice per pair of classes), the text states only the number of
+    choices.
 
     Examples
     --------
@@ -331,7 +341,7 @@ def parameters_text(stored: str) -> str:
 
 
 def limits_text(record: Record) -> str:
-    """Return stage, time and memory at which a limit stopped a job; empty for other jobs."""
+    """Return as text the stage, time and memory at which a limit stopped a job; may be empty."""
     reached = record.reached
     if not reached:
         return ""
