@@ -67,7 +67,7 @@ def name_of(value: object) -> str:
 
 def short(value: float) -> str:
     """Return a number with two significant digits and without an exponent."""
-    return f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"
+    return f"{value:.2g}" if abs(value) < 99.5 else f"{value:,.0f}"
 
 
 def spanned(values: pd.Series) -> str:
@@ -235,9 +235,9 @@ def ratios_of(canvas: Figure, task: str) -> None:
     canvas.legend(loc="outside upper left", ncols=2)
 
 
-def draw_growth(canvas: Figure) -> None:
+def draw_growth(canvas: Figure, task: str) -> None:
     """Draw CPU seconds against the number of rows, with the names at the ends of the lines."""
-    table = table_of("growth").dropna(subset=["seconds"])
+    table = table_of(task).dropna(subset=["seconds"])
     kernels = list(dict.fromkeys(table.kernel))
     wide = canvas.get_figwidth() > 5
     shape = (1, len(kernels)) if wide else (len(kernels), 1)
@@ -277,21 +277,28 @@ def label_ends(axes: Axes, ends: list[tuple[float, float, str, str]]) -> None:
     axes.set_ylim(top=max(np.exp(high), np.exp(at + step)))
 
 
+#: Title of each picture, and the function that draws the picture, by task.
+PICTURES = {
+    "kernel": ("CPU times of SVMs with the RBF kernel relative to mmbench.", ratios_of),
+    "linear": ("CPU times of linear SVMs relative to mmbench.", ratios_of),
+    "growth": ("CPU seconds of all machines against the number of training rows.", draw_growth),
+}
+
+
 def draw_all(app: Sphinx) -> None:
     """Write the pictures into ``docs/pictures``."""
     folder = Path(app.srcdir) / "pictures"
     folder.mkdir(exist_ok=True)
     with style.context([STYLE, {"font.size": 9}]):
         for width, suffix in ((7.0, ""), (4.0, "_narrow")):
-            for task in ("kernel", "linear"):
+            for task, (title, draw) in PICTURES.items():
                 canvas = Figure(figsize=(width, 3), layout="constrained")
-                ratios_of(canvas, task)
-                canvas.savefig(folder / f"peers_{task}{suffix}.svg", metadata={"Date": None})
-            canvas = Figure(figsize=(width, 3), layout="constrained")
-            draw_growth(canvas)
-            canvas.savefig(
-                folder / f"peers_growth{suffix}.svg", bbox_inches="tight", metadata={"Date": None}
-            )
+                draw(canvas, task)
+                canvas.savefig(
+                    folder / f"peers_{task}{suffix}.svg",
+                    bbox_inches="tight",
+                    metadata={"Date": None, "Title": title},
+                )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -315,7 +315,8 @@ def draw_all(app: Sphinx) -> None:
             canvas = Figure(figsize=(width, HEIGHT), layout="constrained")
             draw(canvas)
             file = folder / (f"{name}.svg" if width == WIDTH else f"{name}_narrow.svg")
-            canvas.savefig(file, bbox_inches="tight", metadata={"Date": None})
+            metadata = {"Date": None, "Title": draw.__doc__}
+            canvas.savefig(file, bbox_inches="tight", metadata=metadata)
 
 
 class NarrowPictures(SphinxTransform):

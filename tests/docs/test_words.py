@@ -86,3 +86,12 @@ def test_pages_have_one_title_and_no_level_is_skipped(path):
 def test_pictures_have_an_alternative_text(path):
     text = path.read_text(encoding="utf-8")
     assert all(len(alt.split()) >= 3 for alt in re.findall(r"!\[([^\]]*)\]", text))
+
+
+def test_vector_pictures_have_a_title():
+    pictures = [
+        *(ROOT / "results/reference").glob("*/*.svg"),
+        *(ROOT / "docs/_static").glob("*.svg"),
+    ]
+    assert pictures
+    assert not [path for path in pictures if "<title>" not in path.read_text(encoding="utf-8")]

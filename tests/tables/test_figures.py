@@ -13,8 +13,15 @@ from helpers.drawn import figure
 import mmbench
 from mmbench.errors import UserError
 from mmbench.resources import REFERENCE
+from mmbench.tables.figures import title_of
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
+
+
+def test_a_vector_picture_has_the_title_of_the_figure(margin_ratios, tmp_path) -> None:
+    output = tmp_path / "figure.svg"
+    figure("mmrm_fig2", margin_ratios().folder, output)
+    assert f"<title>{title_of('mmrm_fig2')}</title>" in output.read_text("utf-8")
 
 
 @pytest.mark.parametrize("suffix", SIGNATURES)

@@ -7,8 +7,10 @@ may contain the constants `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`, see the fie
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -111,4 +113,15 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
     """
     with converted(f"{output}: cannot write the figure", OSError):
         figure = find_figure(name)
-        return resolve_name(figure.draw)(experiment, output, **figure.options)
+        numbers = resolve_name(figure.draw)(experiment, output, **figure.options)
+        if output.suffix.lower() == ".svg":
+            write_title(output, figure.about)
+    return numbers
+
+
+def write_title(svg: Path, title: str) -> None:
+    """Write a title into an SVG file that has none; screen readers speak the title."""
+    text = svg.read_text("utf-8")
+    if "<title>" not in text:
+        element = f"\n <title>{escape(title)}</title>"
+        svg.write_text(re.sub("<svg[^>]*>", lambda tag: tag[0] + element, text, count=1), "utf-8")
