@@ -77,6 +77,7 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "mmbench"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["mmbench.css"]
 html_js_files = ["mmbench.js"]
 # the theme logs a warning if it has to guess
