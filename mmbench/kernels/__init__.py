@@ -1,8 +1,8 @@
-"""Kernels as a base matrix and a scalar function, so that a grid shares one matrix product.
+"""Kernel functions, computed from inner products or squared distances of rows.
 
-A kernel matrix is a scalar function of a *base* matrix: squared distances for ``rbf``, inner
-products for ``linear`` and ``poly``. On a grid of kernel parameters the base matrix is computed
-once, and the function is applied per grid point.
+A kernel matrix is a scalar function of a *base* matrix, applied to each entry. The base matrix
+contains squared distances for ``rbf``, and inner products for ``linear`` and ``poly``. On a grid of
+kernel parameters, the base matrix is computed once, and the scalar function per grid point.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ from scipy.sparse import issparse
 
 KERNELS = ("linear", "poly", "rbf")
 
-#: Largest value of a normalised kernel (the mean of ``k(x, x)`` is 1) that is stored in float32.
+#: A normalised ``poly`` kernel is stored in float32 if its values are at most SINGLE_PRECISION_MAX.
+#: A kernel is normalised if the mean of ``k(x, x)`` is 1.
 SINGLE_PRECISION_MAX = 4.0
 
-#: Largest ``gamma ||x||^2`` of centred rows for which distances are computed in float32.
+#: Distances are computed in float32 if ``gamma ||x||^2`` is at most SINGLE_PRECISION_EXPONENT for
+#: all centred rows x.
 SINGLE_PRECISION_EXPONENT = 100.0
 
-#: Squared distances below this fraction of ``x'x + z'z`` are computed from differences of rows. The
+#: Squared distances below NEAR_SHARE times ``x'x + z'z`` are computed from differences x - z. The
 #: relative error of the exponent of ``rbf`` is then 1e-6, even if ``gamma (x'x + z'z) > 1e10``.
 NEAR_SHARE = 1e-10
 
-#: Number of matrix rows per chunk; temporary arrays have the size of a chunk, not of the matrix.
+#: Number of matrix rows per chunk; temporary arrays have the size of one chunk.
 CHUNK_ROWS = 256
 
-#: If ``NEAR_SHARE * gamma * (x'x + z'z)`` is at most this value, the rounding error of ``rbf`` at
-#: close rows is negligible, and no differences of rows are computed.
+#: Differences of rows are computed only if ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds this value.
+#: Otherwise the rounding error of ``rbf`` at close rows is negligible.
 NEAR_EXPONENT = 1e-3
 
-#: Size in bytes of a chunk of distances, which fits in the cache.
+#: Size in bytes of a chunk of distances; a chunk fits in the cache.
 CHUNK_BYTES = 2**18
 
 
@@ -49,7 +51,7 @@ class Kernel:
            [1., 9.]])
     """
 
-    #: "linear", "poly" or "rbf": ``u'v``, ``(1 + u'v)**degree``, ``exp(-gamma * ||u - v||**2)``.
+    #: "linear" is ``u'v``, "poly" ``(1 + u'v)**degree``, and "rbf" ``exp(-gamma * ||u - v||**2)``.
     name: str
     #: Coefficient of the squared distance in ``rbf``.
     gamma: float = 1.0
@@ -59,11 +61,11 @@ class Kernel:
     divisor: float = 1.0
 
     def trace_normalised(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
-        """Return this kernel divided by the mean of ``k(x, x)``.
+        """Return this kernel divided by the mean of ``k(x, x)`` over the rows x of X.
 
-        The trace of the Gram matrix is then n. Only ``poly`` is divided: for ``rbf`` the trace is
-        always n, and for ``linear`` the rows can be scaled instead. If rows have weights, the mean
-        is weighted.
+        The trace of the Gram matrix is then the number of rows n. Only ``poly`` is divided, because
+        the trace of ``rbf`` is always n, and for ``linear`` the rows can be scaled instead. If rows
+        have weights, the mean of ``k(x, x)`` is weighted.
 
         Examples
         --------
@@ -79,7 +81,7 @@ class Kernel:
     def is_finite(self, X: NDArray) -> bool:
         """Return whether all kernel values between rows of X are finite.
 
-        Every ``|k(x, z)|`` is at most the largest ``k(x, x)``.
+        Only ``k(x, x)`` is computed, since ``|k(x, z)|`` is at most the largest ``k(x, x)``.
 
         Examples
         --------
@@ -95,8 +97,9 @@ class Kernel:
     def fits_single_precision(self, X: Any) -> bool:
         """Whether float32 is accurate enough for the kernel values between the rows of X.
 
-        For ``rbf`` the rounding error of ``gamma ||x - z||^2`` must be small. For a normalised
-        ``poly`` the largest ``k(x, x)`` must be at most SINGLE_PRECISION_MAX times their mean.
+        For ``rbf``, the rounding error of ``gamma ||x - z||^2`` must be small. For a normalised
+        ``poly``, the largest ``k(x, x)`` must be at most SINGLE_PRECISION_MAX times the mean of
+        ``k(x, x)``.
         """
         if self.name == "linear" or (self.name == "poly" and self.divisor == 1):
             return False
@@ -107,9 +110,10 @@ class Kernel:
         return (1 + largest) ** self.degree <= SINGLE_PRECISION_MAX * self.divisor
 
     def base(self, X: Any, Z: Any, dtype: DTypeLike = np.float64) -> NDArray:
-        """Return the base matrix for `apply`, shape (len(X), len(Z)).
+        """Return the matrix of squared distances (``rbf``) or inner products of rows.
 
-        `X` and `Z` are both dense or both sparse; sparse rows are not converted to dense rows. If
+        The shape is (len(X), len(Z)). `X` and `Z` are both dense or both sparse; sparse rows are
+        not converted to dense rows. If
         ``X is Z``, the matrix of squared distances is exactly symmetric with a diagonal of exact
         zeros, also in float32.
         """
@@ -122,13 +126,13 @@ class Kernel:
         Z = X if same else np.asarray(Z, dtype=dtype)
         if self.name != "rbf":
             return X @ Z.T
-        centre = Z.mean(axis=0)  # x'x + z'z - 2x'z cancels if the data are far from the origin
+        centre = Z.mean(axis=0)  # far from the origin, x'x + z'z - 2x'z has cancellation
         X = X - centre
         Z = X if same else Z - centre
         return as_distances(X @ Z.T, X, Z)
 
     def apply(self, base: NDArray, out: NDArray | None = None) -> NDArray:
-        """Return the kernel values of a base matrix; with ``out=base`` the base is overwritten."""
+        """Return the kernel values of a base matrix; with ``out=base``, `base` is overwritten."""
         if self.name == "rbf":
             with np.errstate(over="ignore"):  # exp of minus infinity is 0
                 out = np.multiply(base, base.dtype.type(-self.gamma), out=out)
@@ -147,8 +151,8 @@ class Kernel:
 def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray:
     """Replace inner products by squared distances, in place, in chunks that fit in the cache.
 
-    Distances of close rows are computed again from differences of the rows. This step is omitted if
-    `gamma` is so small that the rounding errors of distances do not matter.
+    Distances of close rows are recomputed from differences of rows, unless `gamma` is so small that
+    the rounding errors of distances are negligible.
     """
     squares, others = row_squares(X), row_squares(Z)
     largest = float(squares.max(initial=0)) + float(others.max(initial=0))
@@ -156,7 +160,7 @@ def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray
     exact = exact and gamma * largest * NEAR_SHARE > NEAR_EXPONENT
     step = max(1, CHUNK_BYTES // max(1, out.itemsize * len(others)))
     for start in range(0, len(out), step):
-        # adding the two squares one after the other would round (i, j) and (j, i) differently
+        # the sum x'x + z'z is rounded first, so that entries (i, j) and (j, i) are equal
         part, sums = out[start : start + step], squares[start : start + step, None] + others
         part *= -2
         part += sums
@@ -166,7 +170,7 @@ def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray
         least = part.min(initial=np.inf)
         if exact and least < NEAR_SHARE * largest:
             sums *= NEAR_SHARE
-            close = np.flatnonzero(part < sums)  # x'x + z'z - 2x'z cancels
+            close = np.flatnonzero(part < sums)  # here x'x + z'z - 2x'z has cancellation
             near, columns = np.divmod(close, part.shape[1])
             pairs = max(1, CHUNK_BYTES // (8 * X.shape[1]))
             for some in (slice(k, k + pairs) for k in range(0, len(near), pairs)):
@@ -193,8 +197,9 @@ def row_squares(X: Any) -> NDArray:
 
 
 def _integer_power(base: NDArray, degree: int, divisor: float) -> NDArray:
-    """Raise values to an integer power by repeated products, and divide them; in place. `np.power`
-    is slower.
+    """Replace values v by ``v**degree / divisor``, in place.
+
+    The power is computed by repeated products, which are faster than `np.power`.
     """
     if degree == 1 and divisor == 1:
         return base

@@ -1,13 +1,14 @@
-"""Geometry of separating hyperplanes: the quantities by which the papers judge a classifier.
+"""Geometric quantities of separating hyperplanes, by which the papers compare classifiers.
 
-For a pair of classes, x_i are the rows of the positive class and y_j the rows of the negative
-class, both mapped to the feature space of the kernel. t_i is the sign of a row, and ``f(z) = w'z +
-b`` is the decision function. Means and covariances are estimated with the factor 1/n. The MMRM
-paper prints sums without this factor, which weight the classes by their size.
+The rows of the positive class are x_i, and the rows of the negative class y_j, both mapped to the
+feature space of the kernel. The label of row i is t_i, which is 1 or -1, and ``f(z) = w'z + b`` is
+the decision function. Means and covariances are estimated with the factor 1/n. The MMRM paper
+prints sums without the factor 1/n, which weight the classes by their size.
 
-The references below are cited by the short names of their machines. The radius R and the bound U_H
-are minima of a convex function over the simplex. An interior-point method computes each minimum and
-a lower bound on it. An iteration takes O(n^3) time for n rows; for R, n is the number of rows far
+The references below are cited by the short names of their machines. The radius R of the enclosing
+ball and the Rademacher bound U_H are optimal values of convex problems over the simplex. Both
+problems are solved by an interior-point method to a small relative duality gap. An iteration of the
+interior-point method takes O(n^3) time for n rows. For the radius R, n is the number of rows far
 from the centre.
 
 References
@@ -57,16 +58,16 @@ __all__ = [
     "worst_case",
 ]
 
-#: Relative duality gap at which a minimisation over the simplex ends, and its maximum number of
+#: Relative duality gap at which a minimisation over the simplex ends, and maximum number of
 #: interior-point iterations.
 GAP, MAX_ITERATIONS = 1e-10, 60
 
-#: Upper bound on the sum of ||w||^2 and the largest kernel value; products of larger numbers may
+#: Upper bound on the sum of ||w||^2 and the largest kernel value. Products of larger numbers may
 #: overflow.
 LARGEST = 1e100
 
-#: Tolerance for a negative ||w||^2 due to rounding, relative to an upper bound on the sum of the
-#: absolute values of its terms.
+#: Rounding errors may make ||w||^2 negative, by at most ROUNDING times ``max |K_ij| (sum |a_i|)^2``
+#: for the kernel coefficients a.
 ROUNDING = 1e-9
 
 #: Relative rounding error of kernel values in float32.
@@ -75,7 +76,7 @@ FLOAT32 = 1e-6
 #: Number of rows that are added to the working set of the enclosing ball at a time.
 WORKING_ROWS = 300
 
-#: Fraction of the way to the boundary that an interior-point step takes.
+#: Length of an interior-point step, relative to the distance to the boundary.
 STEP = 0.99
 
 
@@ -93,36 +94,37 @@ def geometry(
     Parameters
     ----------
     machine : estimator or tuple
-        A fitted machine of mmbench; a fitted SVC or NuSVC; another fitted classifier with ``coef_``
-        and ``intercept_`` (with more than two classes, the hyperplane of a pair is the difference
-        of the hyperplanes of both classes); or the pair (w, b), where w has the shape (n_features,)
-        or (n_pairs, n_features).
+        A fitted machine of mmbench, a fitted SVC or NuSVC, another fitted classifier with ``coef_``
+        and ``intercept_``, or a pair (w, b). If another classifier has more than two classes, the
+        hyperplane of a pair of classes is the difference of the hyperplanes of both classes. In a
+        pair (w, b), w has the shape (n_features,) or (n_pairs, n_features).
     X : array-like of shape (n_samples, n_features)
-        Rows at which the quantities are computed, in general the training rows; the kernel matrix
-        if the kernel is "precomputed".
+        Rows for which the quantities are computed, usually the training rows. If the kernel is
+        "precomputed", `X` is the kernel matrix.
     y : array-like of shape (n_samples,)
         Labels.
     kernel : callable or "precomputed", optional
-        If given, `machine` is a pair (a, b) with ``w = sum_i a_i phi(x_i)`` over the rows of X. A
-        callable takes two sets of rows and returns their kernel matrix.
+        If `kernel` is given, `machine` is a pair (a, b) of coefficients a and intercept b, with
+        ``w = sum_i a_i phi(x_i)`` over the rows of X. A callable kernel takes two sets of rows and
+        returns their kernel matrix.
     D : float, default=1.0
-        Trade-off parameter of ``d_w_d``, ``U_G`` and ``U_H``.
+        Trade-off parameter D of the quantities ``d_w_d``, ``U_G`` and ``U_H``.
     U : array-like of shape (n_rows, n_features), optional
-        Rows that bound the projections in ``U_G`` and ``U_H``; row numbers if the kernel is
-        "precomputed". By default the rows of the pair; for a valid generalization bound the paper
-        requires an independent sample. The time for ``U_H`` grows with the cube of the number of
-        these rows.
+        Rows u whose projections w'u are bounded in ``U_G`` and ``U_H``, or row numbers if the
+        kernel is "precomputed". The default is the rows of the pair of classes. For a valid
+        generalization bound, the RMM paper requires an independent sample. The time for ``U_H``
+        grows with the cube of the number of rows of U.
 
     Returns
     -------
     DataFrame
-        Labels and numbers of rows of both classes (``negative``, ``positive``, ``n_negative``,
-        ``n_positive``), the norm of w (``norm``), and the quantities of
-        `~mmbench.kernels.geometry.margins`, `~mmbench.kernels.geometry.dispersions`,
+        The first columns are the labels of both classes (``negative``, ``positive``), their numbers
+        of rows (``n_negative``, ``n_positive``), and the norm of w (``norm``). Further columns are
+        the results of `~mmbench.kernels.geometry.margins`, `~mmbench.kernels.geometry.dispersions`,
         `~mmbench.kernels.geometry.worst_case`, `~mmbench.kernels.geometry.enclosing_ball` (``R``,
-        ``R_bound``, ``Rbar``) and `~mmbench.kernels.geometry.rademacher_bounds`. ``radius_margin``
-        is ``R^2 ||w||^2``, the radius-margin ratio in (6) of the F-SVM paper; it equals
-        ``(R / margin)^2`` if the nearest row has ``|f| = 1``.
+        ``R_bound``, ``Rbar``) and `~mmbench.kernels.geometry.rademacher_bounds`. The column
+        ``radius_margin`` is ``R^2 ||w||^2``, the radius-margin ratio in (6) of the F-SVM paper. If
+        the nearest row has ``|f| = 1``, ``radius_margin`` equals ``(R / margin)^2``.
 
     Raises
     ------
@@ -132,10 +134,10 @@ def geometry(
 
     Notes
     -----
-    ``margin``, ``average_margin``, ``margin_variance``, ``spread``, ``rho``, ``rho_m4``, ``kappa``,
-    the worst-case accuracies and the radii do not depend on the scale of (w, b), nor do the
-    quotients ``d_w_v / d_b_c``, ``d_w_s / d_b_c``, ``d_w_n / d_b_m`` and ``d_w_m / d_b_m``. All
-    other quantities depend on this scale.
+    The scale of (w, b) does not change ``margin``, ``average_margin``, ``margin_variance``,
+    ``spread``, ``relative_margin``, ``rho``, ``rho_m4``, ``kappa``, the worst-case accuracies, the
+    radii, and the quotients ``d_w_v / d_b_c``, ``d_w_s / d_b_c``, ``d_w_n / d_b_m`` and
+    ``d_w_m / d_b_m``. All other quantities depend on the scale of (w, b).
 
     Examples
     --------
@@ -169,7 +171,7 @@ def geometry(
 
 
 def _validated(X: Any, y: ArrayLike) -> tuple[NDArray, NDArray]:
-    """Return dense rows of finite numbers and their labels."""
+    """Return the rows as a dense array of finite numbers, and the labels."""
     from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
     with converted("", TypeError, ValueError):
@@ -188,7 +190,7 @@ class Hyperplane(NamedTuple):
     b: float
 
     def projections(self, rows: NDArray) -> NDArray:
-        """Return w'phi(z) of each row z, or zeros if there are no support vectors."""
+        """Return the projection w'phi(z) of each row z; zeros without support vectors."""
         if not len(self.coef):
             return np.zeros(len(rows))
         return self.kernel(rows, self.support) @ self.coef
@@ -206,8 +208,8 @@ def _quantities(plane: Hyperplane, rows: NDArray, t: NDArray, D: float, U: NDArr
     if not (norm2 + largest < LARGEST and (norm2 > 0 or not s.any())):
         raise UserError(f"||w||^2 = {norm2:g}, and a kernel value is {largest:g}: scale w and X")
     cross, among = (gram, gram) if same else (plane.kernel(rows, U), plane.kernel(U, U))
-    with np.errstate(divide="ignore", invalid="ignore"):  # w = 0 has neither margin nor ratios
-        # radii do not depend on the origin, but are inaccurate if the rows are far from it
+    with np.errstate(divide="ignore", invalid="ignore"):  # For w = 0, margins and ratios are nan.
+        # Rows are centred, since radii are inaccurate if the rows are far from the origin.
         centred = rows - rows.mean(axis=0) if plane.kernel is LINEAR else None
         ball = enclosing_ball(gram if centred is None else centred @ centred.T)
         return {
@@ -232,7 +234,7 @@ LINEAR = Kernel("linear")
 def _hyperplanes(
     machine: Any, X: NDArray, rows: NDArray, y: NDArray, kernel: Any
 ) -> Iterator[Hyperplane]:
-    """Yield the hyperplane of each pair; positive decision values mean the second class."""
+    """Yield one hyperplane per pair of classes; the second class has positive decision values."""
     if isinstance(machine, tuple):
         normals, b = np.atleast_2d(machine[0]).astype(float), np.atleast_1d(machine[1])
         pairs = list(combinations(np.unique(y), 2))
@@ -285,10 +287,10 @@ def _dense(rows: Any) -> NDArray:
 def pair_coefficients(model: Any) -> Iterator[tuple[tuple, NDArray, float]]:
     """Yield each pair of classes with the coefficients of the support vectors and the intercept.
 
-    Positive decision values mean the second class. scikit-learn's SVC has another convention for
-    more than two classes: in the pair (i, j) with i < j, row j - 1 of ``dual_coef_`` contains the
-    coefficients of the support vectors of class i, row i contains the coefficients of the support
-    vectors of class j, and positive decision values mean class i.
+    Positive decision values mean the second class of the pair. The SVC of scikit-learn has another
+    convention if there are more than two classes. In a pair (i, j) with i < j, positive decision
+    values of the SVC mean class i. The coefficients of the pair (i, j) are in row j - 1 of
+    ``dual_coef_`` for support vectors of class i, and in row i for support vectors of class j.
     """
     classes, dual, b = np.asarray(model.classes_), _dense(model.dual_coef_), model.intercept_
     by_pairs = hasattr(model, "fits_") or len(classes) == 2
@@ -302,10 +304,10 @@ def pair_coefficients(model: Any) -> Iterator[tuple[tuple, NDArray, float]]:
 
 
 def kernel_function(model: Any, X: Any, pair: int = 0) -> Callable[[Any, Any], NDArray]:
-    """Return the kernel function of a model for a pair of classes, given by its number.
+    """Return the kernel function of a model for the pair of classes with index `pair`.
 
-    `X` are the training rows. With a precomputed kernel, `X` is the kernel matrix, and the function
-    takes row numbers.
+    `X` contains the training rows. With a precomputed kernel, `X` is the kernel matrix, and the
+    returned function takes row numbers.
     """
     from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -325,12 +327,12 @@ def kernel_function(model: Any, X: Any, pair: int = 0) -> Callable[[Any, Any], N
 
 
 def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
-    """Raise UserError if `support_` of a model with a given kernel does not contain row numbers of
-    X.
+    """Raise UserError if the rows of X with indices `support_` are not the support vectors.
 
-    scikit-learn's SVC numbers only the rows with a positive sample weight. If the kernel is given
-    and a weight is 0, the decision function of the SVC uses the kernel values of wrong rows. Wrong
-    rows are detected by the condition ``t f <= 1`` of support vectors.
+    The SVC of scikit-learn numbers only the rows with a positive sample weight. If the kernel is
+    callable or precomputed and a weight is 0, the decision function of the SVC uses kernel values
+    of wrong rows. Such rows are detected by the condition ``t f <= 1`` for support vectors with
+    label t and decision value f.
     """
     n, support = len(X), np.asarray(model.support_)
     wrong = (
@@ -342,8 +344,8 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
         K, labels = np.asarray(values(rows, rows)), y[support]
         for pair, coef, b in pair_coefficients(model):
             t, size = np.where(labels == pair[1], 1.0, -1.0), np.abs(K) @ np.abs(coef)
-            scale = 1.0 if getattr(model, "C", 0) else np.abs(coef).max()  # of a NuSVC: 1 / rho
-            allowed = 2 * model.tol * scale + FLOAT32 * size  # libsvm stores K in float32
+            scale = 1.0 if getattr(model, "C", 0) else np.abs(coef).max()  # 1/rho for a NuSVC.
+            allowed = 2 * model.tol * scale + FLOAT32 * size  # Libsvm stores K in float32.
             above = t * (K @ coef + b) - 1 > allowed
             wrong |= bool((coef * t < 0).any() or (above & (coef != 0)).any())
     if wrong:
@@ -360,16 +362,17 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
 def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
     """Return the margins of the rows and the spread of their decision values.
 
-    The margin of a row is its signed distance ``t_i f_i / ||w||`` from the hyperplane, (2) of the
+    The margin of row i is its signed distance ``t_i f_i / ||w||`` from the hyperplane, (2) of the
     MAMC paper.
 
     - ``margin``: the smallest margin, negative if a row is misclassified.
     - ``average_margin``: the mean margin, which the MAMC maximises in (5).
-    - ``margin_variance``: the mean squared difference of two margins in the LDM paper, which is
-      twice their variance.
-    - ``spread``: the standard deviation of the distances over both classes,
+    - ``margin_variance``: the mean squared difference between the margins of two rows, as in the
+      LDM paper, which is twice the variance of the margins.
+    - ``spread``: the standard deviation of ``f / ||w||`` over the rows of both classes, which is
       ``||S^(1/2) w|| / ||w||`` in (3) of the RMM paper.
-    - ``B``: ``max |f_i|``, the smallest B for which (w, b) is feasible in (5) of the RMM paper.
+    - ``B``: the largest ``|f_i|``, which is the smallest B for which (w, b) is feasible in (5) of
+      the RMM paper.
     - ``relative_margin``: the smallest ``t_i f_i``, divided by B; it is 1/B if the data are
       separable and the nearest row has ``|f| = 1``.
     """
@@ -385,9 +388,9 @@ def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
 
 
 def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, float]:
-    """Return the dispersions and ratios of the MMRM paper, from projections ``s_i = w'z_i``.
+    """Return the dispersions and ratios of the MMRM paper for projections ``s_i = w'z_i``.
 
-    Within classes, with the standard deviations sx and sy of the projections:
+    Dispersions within classes, where sx and sy are the standard deviations of the projections:
 
     - ``d_w_v = sqrt(sx^2 + sy^2)`` of the LDA, (2);
     - ``d_w_s = sx + sy`` of MPM and M4, (5);
@@ -395,12 +398,12 @@ def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, floa
     - ``d_w_d = max_ij (w'x_i - w'y_j) + D/2 w'w`` of the RMM, (14);
     - ``d_w_m = d_b_c - d_b_m`` of the MMRM, (16) and (17).
 
-    Between classes:
+    Dispersions between the classes:
 
     - ``d_b_c = w'(mean x - mean y)``, (3);
     - ``d_b_m = min_i w'x_i - max_j w'y_j``, (7).
 
-    Ratios:
+    Ratios of these dispersions:
 
     - ``rho = d_b_m / d_w_m``, the margin ratio (20);
     - ``rho_m4 = d_b_m / d_w_s``, the largest rho in (12) of the M4 for this w;
@@ -428,14 +431,14 @@ def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, floa
 
 
 def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
-    """Return the worst-case accuracies of a decision function, with its bias.
+    """Return the worst-case accuracy of a decision function for each class, and their mean.
 
-    ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the decision value
-    of the class mean divided by the standard deviation of the decision values of the class. For all
-    distributions with the mean and covariance of the class, the probability of a correct decision
-    is at least this value (Marshall and Olkin; MEMPM paper, theorem 1). ``worst_case`` is the mean
-    of both, weighted by the numbers of rows, ``theta alpha + (1 - theta) beta`` in the MEMPM paper.
-    The bounds hold for the true moments; the moments here are estimates.
+    ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the mean of
+    ``t_i f_i`` over the class divided by the standard deviation. They are lower bounds on the
+    probability of a correct decision, over all distributions with the mean and covariance of the
+    class (Marshall and Olkin, theorem 1 of the MEMPM paper). ``worst_case`` is the
+    mean of both accuracies weighted by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM
+    paper. The bounds hold for the true class means and covariances, which are estimated here.
     """
     bounds = {}
     for name, sign in (("alpha_positive", 1.0), ("alpha_negative", -1.0)):
@@ -452,21 +455,22 @@ class Ball(NamedTuple):
 
     #: Upper bound on the radius of the minimum enclosing ball.
     radius: float
-    #: Lower bound on the radius.
+    #: Lower bound on the radius of the minimum enclosing ball.
     bound: float
-    #: Largest distance of a row from the mean.
+    #: Largest distance of a row from the mean of all rows.
     from_mean: float
 
 
 def enclosing_ball(gram: NDArray) -> Ball:
-    """Return the radius R of the minimum enclosing ball, (7) of the F-SVM paper, and Rbar.
+    """Return an upper and a lower bound on the radius R of the minimum enclosing ball, and Rbar.
 
-    Returns an upper and a lower bound on R, and the largest distance Rbar of a row from the mean.
+    R is defined in (7) of the F-SVM paper. Rbar is the largest distance of a row from the mean of
+    all rows. By theorem 1 of the F-SVM paper, ``R <= Rbar <= 2 R``.
 
-    The dual is ``R^2 = max p'd - p'Kp`` over the simplex, where d is the diagonal of the kernel
-    matrix K. Each p gives a lower bound, and the ball around ``sum_i p_i phi(x_i)`` through the
-    farthest row an upper bound. Rows are added to a working set until both agree. By theorem 1,
-    ``R <= Rbar <= 2 R``.
+    By duality, ``R^2`` is the maximum of ``p'd - p'Kp`` over p in the simplex, where d is the
+    diagonal of the kernel matrix K. Each p gives a lower bound on R. The ball with the centre
+    ``sum_i p_i phi(x_i)`` that contains all rows gives an upper bound on R. Rows are added to a
+    working set until the two bounds on R agree.
 
     Examples
     --------
@@ -505,10 +509,14 @@ def rademacher_bounds(
 ) -> dict[str, float]:
     r"""Return the bounds on the Rademacher complexities in appendix A of the RMM paper.
 
-    E is the smallest value for which the class of functions contains w: ``w'w / 2`` for F (the
-    SVM), plus ``D/2 mean (w'u_i)^2`` for G (the Sigma-SVM) or ``D/2 max (w'u_i)^2`` for H (the
-    RMM). The multipliers lambda of U_H are written as s q with a scalar s and q in the simplex; the
-    best s is a closed form. With q_i = 1/n_u for G and the best q for H, both bounds are
+    The paper has three classes of functions, F (SVM), G (Sigma-SVM) and H (RMM), each with a
+    parameter E. Here E is the smallest value for which the class contains w. For F, E is
+    ``w'w / 2``. For G, E is ``w'w / 2`` plus ``D/2 mean (w'u_i)^2``. For H, E is ``w'w / 2`` plus
+    ``D/2 max (w'u_i)^2``.
+
+    The multipliers lambda in the bound for H are written as ``s q``, with a scalar s and q in the
+    simplex. The optimal s has a closed form. With ``q_i = 1/n_u`` for G and the optimal q for H,
+    the bounds for G and H are
 
     .. math::
 
@@ -526,13 +534,13 @@ def rademacher_bounds(
     u : ndarray of shape (n_u,)
         Projections ``w'u_i``.
     D : float
-        Weight of the projections in E.
+        Weight of the squared projections ``(w'u_i)^2`` in E.
     """
     n, m = cross.shape
 
     def remainder(q: NDArray) -> tuple[float, NDArray, NDArray]:
         inverse = np.linalg.inv(np.eye(m) + D * q[:, None] * among)
-        projected, own = cross @ inverse, among @ inverse  # x'(...)^-1 u and u'(...)^-1 u
+        projected, own = cross @ inverse, among @ inverse  # x'A^-1 u and u'A^-1 u for T = x'A^-1 x
         value = float(squares.sum() - D * np.einsum("ij,ij,j", projected, cross, q))
         products = projected.T @ projected
         return value, -D * products.diagonal(), 2.0 * D**2 * own * products
@@ -553,12 +561,12 @@ def minimum_on_simplex(
 ) -> NDArray:
     """Return the minimiser of a convex function over ``p >= 0, sum p = 1``.
 
-    `function` returns value, gradient g and Hessian at p. The method is a primal-dual interior
-    point with Mehrotra's corrector; ``p'g - min g`` bounds the distance of the value from the
-    minimum.
+    `function` takes p and returns the value, the gradient g and the Hessian at p. The method is a
+    primal-dual interior-point method with Mehrotra's corrector. The duality gap ``p'g - min g`` is
+    an upper bound on the difference between the value at p and the minimum.
     """
     p, best, least = np.full(n, 1.0 / n), np.full(n, 1.0 / n), np.inf
-    z, level = np.zeros(n), 0.0  # multipliers of p >= 0 and of sum p = 1
+    z, level = np.zeros(n), 0.0  # multipliers of the constraints p >= 0 and sum p = 1
     for iteration in range(MAX_ITERATIONS):
         value, slope, hessian = function(p)
         gap = float(p @ slope - slope.min())
@@ -587,7 +595,7 @@ def minimum_on_simplex(
 def _newton_step(
     factor: Any, ones: NDArray, residual: NDArray, p: NDArray, z: NDArray, target: NDArray
 ) -> tuple[NDArray, float, NDArray, float]:
-    """Return a Newton step of p, the level and z towards ``p z = target``, and the step length."""
+    """Return the Newton step of (p, level, z) towards ``p z = target``, and the step length."""
     free = cho_solve(factor, target / p - z - residual)
     d_level = -float(free.sum() / ones.sum())
     dp = free + d_level * ones

@@ -1,15 +1,16 @@
-"""Kernel matrices: stored, given by the user, or computed by blocks within a memory limit.
+"""Kernel matrices that are stored, given by the user, or computed by blocks in limited memory.
 
 A user may pass a kernel matrix or a kernel function in place of a kernel name. With
-``kernel="precomputed"`` the data are the kernel matrix: between the training rows in `fit`, between
-new rows and training rows in `predict`. A function takes two sets of rows and returns the matrix of
-kernel values. In both cases the matrix of the training rows is stored. The matrix must be
-symmetric. If the matrix is not positive semidefinite, only a few machines have a dual bound.
+``kernel="precomputed"``, `fit` takes the kernel matrix of the training rows, and `predict` takes
+the kernel values between new rows and training rows. A kernel function takes two sets of rows and
+returns the matrix of kernel values. In both cases, the kernel matrix of the training rows is stored
+and must be symmetric. If a given kernel matrix is not positive semidefinite, only a few machines
+return a lower bound on the optimal value.
 
-`LazyGram` is a kernel matrix in memory whose rows are computed at their first use. `KernelMatrix`
-computes its values by blocks and stores them only within a memory limit. Whole rows are stored,
-since K is symmetric: if one coefficient changes, the decisions at all training rows change by a
-multiple of one row of K.
+`LazyGram` is a stored kernel matrix; each row is computed at its first use. `KernelMatrix` computes
+kernel values by blocks, and stores rows of the kernel matrix up to a memory limit. Whole rows are
+stored, since a change of one coefficient changes the decision values of all training rows by a
+multiple of one row of the symmetric kernel matrix.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from mmbench.kernels import Kernel, as_distances, row_squares
 #: Number of columns per block of `read_row`; a block fits in the cache of a core.
 READ_COLUMNS = 512
 
-#: ``2**-m`` for all m from 0 to 1022.
+#: The powers ``2**-m`` for all m from 0 to 1022.
 POWERS = 2.0 ** -np.arange(1023)
 
 
@@ -39,8 +40,8 @@ POWERS = 2.0 ** -np.arange(1023)
 def submatrix(matrix: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     """Return ``matrix[np.ix_(rows, columns)]``.
 
-    Several threads may copy folds from one matrix at the same time, since this loop releases the
-    interpreter lock. NumPy's indexing holds the lock and is several times slower.
+    Several threads can copy submatrices of one matrix at the same time, since this loop releases
+    the interpreter lock. NumPy's indexing does not release the lock, and is several times slower.
     """
     out = np.empty((rows.shape[0], columns.shape[0]), matrix.dtype)
     for i in range(rows.shape[0]):
@@ -52,11 +53,12 @@ def submatrix(matrix: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
 
 PRECOMPUTED = "precomputed"
 
-#: Tolerance of ``|K[i, j] - K[j, i]|`` of a given kernel matrix, relative to its largest entry. The
-#: tolerance exceeds float32 rounding errors.
+#: Largest ``|K[i, j] - K[j, i]|`` of a symmetric kernel matrix, relative to its largest entry. This
+#: tolerance exceeds the rounding errors of float32.
 SYMMETRY = 1e-6
 
-#: Tolerance for negative eigenvalues, relative to the trace; larger than float32 rounding errors.
+#: Tolerance for negative eigenvalues of a kernel matrix, relative to its trace. This tolerance
+#: exceeds the rounding errors of float32.
 ROUNDING_SHARE = 1e-6
 
 
@@ -97,7 +99,7 @@ def given_gram(kernel: Any, X: Any) -> NDArray | None:
 
 
 def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) -> NDArray:
-    """Return the kernel values between rows, shape (len(X), len(Z)).
+    """Return the kernel values between the rows of X and Z, shape (len(X), len(Z)).
 
     Parameters
     ----------
@@ -112,7 +114,7 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
     expected = (X.shape[0], Z.shape[0])
     if not all(expected):  # scikit-learn's kernel functions raise an error for empty input
         return np.zeros(expected)
-    values = kernel(X, Z)  # sparse, for example ``X @ Z.T`` of sparse rows
+    values = kernel(X, Z)  # may be sparse, for example ``X @ Z.T`` of sparse rows
     values = np.asarray(values.toarray() if issparse(values) else values, dtype=np.float64)
     if values.shape != expected:
         raise ValueError(f"the kernel function returned shape {values.shape}, not {expected}")
@@ -122,7 +124,7 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
 
 
 def part_of(gram: NDArray, rows: NDArray) -> NDArray:
-    """Return the submatrix of some rows in ascending order; without a copy if all are selected."""
+    """Return the submatrix of ascending row indices; `gram` itself if all rows are selected."""
     return gram if len(rows) == len(gram) else submatrix(gram, rows, rows)
 
 
@@ -142,7 +144,7 @@ def _symmetric(gram: NDArray) -> NDArray:
 
 
 def is_semidefinite(gram: NDArray) -> bool:
-    """Whether a symmetric matrix has no negative eigenvalues, by a Cholesky factor in float32."""
+    """Whether a symmetric matrix is positive semidefinite up to float32 rounding errors."""
     n, trace = len(gram), float(gram.trace())
     scaled = (gram / (trace / n if trace > 0 else 1.0)).astype(np.float32)
     scaled[np.diag_indices(n)] += n * ROUNDING_SHARE
@@ -154,10 +156,10 @@ def is_semidefinite(gram: NDArray) -> bool:
 
 
 class KernelRows:
-    """Rows of data prepared for kernel values: a copy in one data type.
+    """Copy of data rows in one data type, for the computation of kernel values.
 
-    For ``rbf`` a centre is subtracted from dense rows, since the expansion ``x'x + z'z - 2x'z``
-    cancels if the data are far from the origin.
+    For ``rbf``, a centre is subtracted from dense rows. If the data were far from the origin, the
+    expansion ``x'x + z'z - 2x'z`` of squared distances would suffer from cancellation.
 
     Parameters
     ----------
@@ -192,7 +194,7 @@ class KernelRows:
         self.X = X.astype(dtype) if issparse(X) else np.ascontiguousarray(X, dtype=dtype)
 
     def take(self, rows: NDArray | list[int] | slice) -> KernelRows:
-        """Return some of the rows."""
+        """Return a selection of the rows as another `KernelRows`."""
         other = copy(self)
         other.X = self.X[rows]
         return other
@@ -212,23 +214,23 @@ class KernelRows:
 
 
 class LazyGram:
-    """A kernel matrix in memory whose rows are computed at their first use by `read_row`.
+    """A stored kernel matrix whose rows are computed by `read_row` at their first use.
 
-    Rows are stored in the order of their first use; the operating
-    system assigns memory only as rows are written.
+    Rows are stored in the order of their first use. The operating system allocates memory only for
+    rows that have been written.
     """
 
     def __init__(
         self, values: NDArray, columns: NDArray | None, gamma: float, slots: NDArray
     ) -> None:
         self.values, self.columns, self.gamma = values, columns, gamma
-        #: Index in `values` of each row, or -1 if the row is not computed. The last entry is the
-        #: number of stored rows.
+        #: Index of each row in `values`, or -1 if the row is not computed. The last entry of
+        #: `slots` is the number of stored rows.
         self.slots = slots
 
     @classmethod
     def gaussian(cls, gamma: float, X: NDArray) -> LazyGram:
-        """Return the ``rbf`` kernel matrix of dense rows, before any row is computed."""
+        """Return the ``rbf`` kernel matrix of dense rows, with no row computed yet."""
         n = len(X)
         slots = np.append(np.full(n, -1), 0)
         return cls(np.empty((n, n)), np.ascontiguousarray(X.T), gamma, slots)
@@ -274,13 +276,13 @@ class LazyGram:
         if self.columns is None:
             self.add_columns(rows, u[rows], out)
             return out
-        slots = self._stored(rows)  # most stored rows have u != 0, and BLAS needs no compilation
+        slots = self._stored(rows)  # one BLAS product; most stored rows have u != 0
         coefficients = np.zeros(self.slots[-1])
         coefficients[slots] = u[rows]
         return coefficients @ self.values[: len(coefficients)]
 
     def _stored(self, rows: NDArray) -> NDArray:
-        """Return the indices in `values` of some rows; rows that are not stored are computed."""
+        """Return the indices of some rows in `values`, after computing rows that are not stored."""
         for i in rows[self.slots[rows] < 0]:
             read_row(*self.source, i)
         return self.slots[rows]
@@ -288,10 +290,10 @@ class LazyGram:
 
 @compiled()
 def read_row(values, columns, gamma, slots, i):
-    """Return row i of a `LazyGram`, computed from differences of rows if it is not stored.
+    """Return row i of a `LazyGram`, computed from differences of data rows if it is not stored.
 
     ``exp(x)`` is computed as ``2**m exp(r)``, where m is the integer nearest to ``x / log(2)``. The
-    Taylor polynomial of ``exp(r)`` is accurate to 1e-16. A loop of calls of `np.exp` is not
+    Taylor polynomial of ``exp(r)`` is accurate to 1e-16. A loop that calls `np.exp` is not
     vectorised and takes four times as long.
     """
     if columns is None:
@@ -310,7 +312,7 @@ def read_row(values, columns, gamma, slots, i):
             for k in range(out.shape[0]):
                 out[k] += (column[k] - x) * (column[k] - x)
         for k in range(out.shape[0]):
-            x = max(-gamma * out[k], -708.0)  # smaller values would not be normal numbers
+            x = max(-gamma * out[k], -708.0)  # exp(x) is subnormal for smaller x
             m = np.floor(x * 1.4426950408889634 + 0.5)
             r = x - m * 0.6931471805599453
             p = 1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600)))
@@ -321,20 +323,20 @@ def read_row(values, columns, gamma, slots, i):
 
 
 #: Minimum and maximum size in bytes of a block of kernel values, and its maximum number of rows. A
-#: block of maximum size fits in the last-level cache; products with smaller blocks are slower.
+#: block of maximum size fits in the last-level cache. Products with smaller blocks are slower.
 LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES, BLOCK_ROWS = 2**18, 2**22, 256
 
-#: Maximum fractions of the memory for stored rows, for a submatrix of K (`KernelMatrix.part`), and
-#: for a block.
+#: Maximum fractions of the memory limit for stored rows, for a submatrix (`KernelMatrix.part`), and
+#: for a block of kernel values.
 STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.55, 0.05
 
-#: Workspace of Newton steps on a submatrix, relative to the size of the submatrix. Stored rows are
-#: deleted if submatrix and workspace need their memory.
+#: Workspace of a Newton step on a submatrix, relative to the size of the submatrix. Stored rows are
+#: deleted if a submatrix with its workspace needs their memory.
 WORKSPACE_SHARE = 0.65
 
-#: Memory in bytes that a submatrix may use under any memory limit: 866 rows in float32, without the
-#: workspace. Smaller submatrices are slow: a problem with 1400 support vectors takes seven times as
-#: long with submatrices of 500 rows as with submatrices of 1000 rows.
+#: Memory in bytes that a submatrix may use even if the memory limit is lower, enough for 866 rows
+#: in float32. Smaller submatrices are slow. A problem with 1400 support vectors takes seven times
+#: as long with submatrices of 500 rows as with submatrices of 1000 rows.
 LEAST_PART_BYTES = 3_000_000
 
 
@@ -382,13 +384,13 @@ class KernelMatrix:
         return int(min(math.sqrt(allowed), len(self)))
 
     def _most_stored(self, n_part: int) -> int:
-        """Return the number of rows that fit in memory besides a submatrix of `n_part` rows."""
+        """Return the number of rows that can be stored beside a submatrix of `n_part` rows."""
         size, memory = self.dtype.itemsize, self._cache_bytes
         left = (1 - BLOCK_SHARE) * memory - (1 + WORKSPACE_SHARE) * size * n_part**2
         return int(np.clip(min(STORED_SHARE * memory, left) / (size * len(self)), 0, len(self)))
 
     def _most_beside(self, n_stored: int) -> int:
-        """Return the maximum number of rows of a submatrix beside `n_stored` stored rows.
+        """Return the maximum number of rows of a submatrix if `n_stored` matrix rows are stored.
 
         The submatrix and its workspace must fit in the remaining memory.
         """
@@ -397,14 +399,14 @@ class KernelMatrix:
         return int(min(math.sqrt(max(0.0, left) / ((1 + WORKSPACE_SHARE) * size)), len(self)))
 
     def _make_room(self, n_stored: int) -> None:
-        """Reduce the capacity of the row store to `n_stored` rows, and delete the stored rows."""
+        """Reduce the capacity of the row store to `n_stored` rows, which deletes stored rows."""
         if n_stored < self._store.most:
             # free the memory of the old store before the new store is allocated
             self._store = _RowStore(len(self), 0, self.dtype)
             self._store = _RowStore(len(self), n_stored, self.dtype)
 
     def to_double(self) -> None:
-        """Change the data type to float64, if the rounding errors of float32 prevent progress."""
+        """Change the data type to float64, after float32 rounding errors prevented convergence."""
         self._make_room(0)
         self._set_type(np.float64)
 
@@ -417,8 +419,8 @@ class KernelMatrix:
     def part(self, rows: NDArray) -> NDArray:
         """Return the submatrix of some rows, shape (len(rows), len(rows)).
 
-        The next call overwrites the returned array, since allocating memory takes as long as
-        computing kernel values.
+        The next call overwrites the returned array. Allocating a new array would take as long as
+        computing the kernel values.
         """
         n, some = len(rows), self._rows.take(rows)
         if len(self._memory) < n**2:
@@ -436,7 +438,7 @@ class KernelMatrix:
             KernelRows(self._kernel, self._X[part], self._rows.centre) for part in (rows, columns)
         )
         values = some.values(others)
-        if self._kernel.name == "rbf":  # a large gamma magnifies the rounding error of distance 0
+        if self._kernel.name == "rbf":  # a large gamma magnifies rounding errors of a zero distance
             values[rows[:, None] == columns] = 1
         return values
 
@@ -464,7 +466,7 @@ class KernelMatrix:
     def product(self, u: NDArray) -> NDArray:
         """Return ``K u`` computed in float64, shape (n_samples,).
 
-        The kernel value of two rows with non-zero u is computed once and used for both rows.
+        By symmetry, the kernel value of two rows with non-zero u is computed only once.
         """
         support, rest, out = np.flatnonzero(u), np.flatnonzero(u == 0), np.zeros(len(u))
         coefficients = u[support]
@@ -487,7 +489,7 @@ class KernelMatrix:
     def _blocks(
         self, rows: KernelRows, others: KernelRows
     ) -> Iterator[tuple[slice, slice, NDArray]]:
-        """Yield slice of rows, slice of columns and kernel values of each block of a submatrix.
+        """Yield the row slice, the column slice and the kernel values of each block of a matrix.
 
         The next block overwrites the values of the previous block.
         """
@@ -506,9 +508,10 @@ class KernelMatrix:
                 yield some, columns, left.values(others.take(columns), out)
 
     def _set_diagonal(self, values: NDArray, rows: NDArray, first: int) -> None:
-        """Set the diagonal entries of ``rbf`` in a block of some rows and columns to 1.
+        """Set the diagonal entries ``k(x, x)`` of ``rbf`` in a block of the kernel matrix to 1.
 
-        `first` is the first column. A large gamma magnifies the rounding error of a distance of 0.
+        `first` is the index of the first column of the block. A large gamma magnifies rounding
+        errors of a zero distance.
         """
         if self._kernel.name == "rbf":
             here = np.flatnonzero((first <= rows) & (rows < first + values.shape[1]))
@@ -520,15 +523,16 @@ class _RowStore:
 
     def __init__(self, n: int, most: int, dtype: np.dtype | type):
         self.most = most
-        # the operating system assigns memory only as rows are written
+        # the operating system allocates memory only for rows that have been written
         self.values: NDArray = np.empty((most, n), dtype)
         self._slot_of = np.full(n, -1)
         self._row_of, self._asked_at = np.full(most, -1), np.zeros(most, dtype=int)
         self._time = 0
 
     def find(self, rows: NDArray) -> NDArray:
-        """Return the slot of each row in `values`, or -1 if the row is not stored; mark the rows as
-        most recently used.
+        """Return the index of each row in `values`, or -1 if the row is not stored.
+
+        The rows are marked as most recently used.
         """
         self._time += 1
         slots = self._slot_of[rows]
@@ -536,10 +540,9 @@ class _RowStore:
         return slots
 
     def put(self, rows: NDArray) -> NDArray:
-        """Return slots for new rows; if not all rows fit, only the first rows have a slot.
+        """Return indices in `values` for new rows; if not all rows fit, only for the first rows.
 
-        Rows of the current request are not replaced, so that the rows of a request that does not
-        fit do not replace one another.
+        Only rows of earlier requests are replaced. Rows of one request never replace each other.
         """
         room = np.flatnonzero(self._asked_at < self._time)
         oldest = room[np.argsort(self._asked_at[room], kind="stable")[: len(rows)]]

@@ -1,4 +1,4 @@
-"""Machines based on the class means and covariances: LDA, MPM, MEMPM and M4."""
+"""Machines based on the class means and covariances (LDA, MPM, MEMPM, M4)."""
 
 from mmbench.machines.minimax.lda import LDA
 from mmbench.machines.minimax.m4 import M4

@@ -1,22 +1,24 @@
-"""Base classes of LDA, MPM, MEMPM and M4: class covariances, ridge, kernels, and coordinates.
+"""Base classes of LDA, MPM, MEMPM and M4, which use class means and class covariances.
 
-The covariance Sc of class c is the plug-in estimate with the factor 1/n_c, where n_c is the number
-of rows of the class. A ridge is added to Sc:
+The covariance Sc of class c is estimated with the factor 1/n_c, where n_c is the number of rows of
+the class. A ridge, which is a multiple of the identity matrix I, is added to each covariance Sc:
 
-    linear   Sc + ridge tr(Sc)/d I
-    kernel   Sc + ridge tr(K)/n I,   in coordinates F of the rows with K = F F'
+    linear kernel   Sc + ridge tr(Sc)/d I,   for d features
+    other kernels   Sc + ridge tr(K)/n I,    in coordinates F of the n rows with K = F F'
 
-With ``scatter="sum"`` the regularized covariance is then multiplied by n_c. The spread of class c
-along a direction w is ``sqrt(w'Sc w)``, the standard deviation of its decision values.
+With ``scatter="sum"`` the covariance of class c with its ridge is multiplied by n_c. The spread of
+class c along a direction w is ``sqrt(w'Sc w)``, where Sc is the class covariance. Without a ridge,
+the spread of a class is the standard deviation of its decision values.
 
-A kernel machine needs the ridge. If the rows are linearly independent in feature space, there is a
-direction that maps all rows of a class to the same number. Without a ridge both spreads along this
-direction are zero, and all criteria are infinite. The kernel form of the M4 is based on Proposition
-1 of the M4 paper, which includes the ridge; the theorem of the paper omits the ridge.
+Kernel machines need a ridge. If the rows are linearly independent in feature space, some direction
+w takes one value on all rows of a class, and another value on the rows of the other class. Without
+a ridge, both class spreads are zero along such a direction, and the margin relative to the spreads
+is infinite. The kernel form of the M4 follows Proposition 1 of the M4 paper, which includes the
+ridge. The kernelization theorem of the M4 paper omits the ridge.
 
-If row weights are given, the machines use weighted means, weighted covariances and a weighted
-``tr(K)/n``, and n_c is the total weight of a class. Class weights cancel in the means and the
-covariances. In the LDA, class weights are costs of errors; in the M4, they are weights of slacks.
+If row weights are given, the class means, the class covariances and ``tr(K)/n`` are weighted, and
+n_c is the total weight of class c. Class weights cancel in the class means and covariances. Class
+weights are costs of training errors in the LDA, and weights of the slacks in the M4.
 
 References
 ----------
@@ -47,17 +49,18 @@ from mmbench.machines.minimax.coordinates import (
 from mmbench.machines.minimax.spread import GramSpread
 from mmbench.solvers.result import Result
 
-#: The rank of a kernel matrix is estimated from a submatrix with every k-th row and column (k >= 2)
-#: and with at most `RANK_ROWS` rows. The kernel matrix is treated as low-rank if the rank of the
-#: submatrix is at most `LOW_RANK_SHARE` times its number of rows.
+#: The rank of a kernel matrix is estimated from a submatrix with at most RANK_ROWS rows. A kernel
+#: matrix is treated as low-rank if the rank of this submatrix is at most LOW_RANK_SHARE times the
+#: number of rows of the submatrix.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
-#: Lower bound on the relative ridge for the Gram route. Machines with a smaller ridge are trained
-#: in diagonal coordinates, since the rounding errors of a kernel matrix are larger than the ridge.
+#: Smallest relative ridge for training on the kernel matrix (route "gram"). A smaller ridge is
+#: below the rounding errors of the kernel matrix. Machines with a smaller ridge are trained in
+#: coordinates in which both class covariances are diagonal.
 LEAST_GRAM_RIDGE = 1e-8
 
-#: The class means are treated as equal if their squared distance in feature space, relative to the
-#: mean squared norm of a row, is at most this value.
+#: Two class means are treated as equal if their squared distance is at most EQUAL_KERNEL_MEANS
+#: times the mean squared norm of the rows, both in the feature space of the kernel.
 EQUAL_KERNEL_MEANS = 1e-13
 
 
@@ -70,10 +73,10 @@ class CovarianceMachine(PairwiseClassifier):
     search_space: ClassVar[SearchSpace] = SearchSpace(
         {"ridge": ("ridge", (1e-6, 1e-4, 1e-3, 1e-2, 1e-1))},
         prefer={"gamma": "small", "degree": "small", "ridge": "large"},
-        single_precision=False,  # rounding errors of float32 would increase the numerical rank
+        single_precision=False,  # float32 errors would increase the rank of the kernel matrix
     )
-    #: Peak memory in copies of the kernel matrix or of the rows. The Gram route usually needs 2
-    #: copies, and 4 copies if most rows have non-zero multipliers.
+    #: Peak memory of training, in copies of the kernel matrix or of the rows. Training on the
+    #: kernel matrix needs 2 copies of the matrix, or 4 copies if most multipliers are non-zero.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=4)
     translation_invariant: ClassVar[bool] = True
 
@@ -95,11 +98,11 @@ class CovarianceMachine(PairwiseClassifier):
 
     @property
     def total_only(self) -> bool:
-        """Whether the machine uses the covariances only in their sum."""
+        """Whether the machine uses only the sum of both class covariances."""
         return False
 
     def solve(self, data: DiagonalData) -> BinaryModel:
-        """Return the model of one binary problem, with `w` in the coordinates of `data`."""
+        """Train on two classes; the weights `w` of the model are in the coordinates of `data`."""
         raise TypeError(f"{type(self).__name__} does not implement solve")
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
@@ -108,13 +111,13 @@ class CovarianceMachine(PairwiseClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every grid point; points with the same ridge share coordinates or a factor."""
+        """Train one model per grid point, with one matrix factorization per value of the ridge."""
         order = sorted(range(len(points)), key=lambda k: self.path_key(points[k]))
         models = self._train_ordered([self.with_params(points[k]) for k in order], problem)
         return [models[k] for k in np.argsort(order)]
 
     def _train_ordered(self, machines: Sequence[Self], problem: BinaryProblem) -> list[BinaryModel]:
-        """Train machines with the same kernel, sorted by `path_key`.
+        """Train machines that have the same kernel and are sorted by `path_key`.
 
         The computation time is divided equally among the models.
         """
@@ -153,13 +156,17 @@ class CovarianceMachine(PairwiseClassifier):
 
 
 class SpreadMachine(CovarianceMachine):
-    """Base class of MPM and M4, which minimise the sum of the class spreads and have a Gram route.
+    """Base class of the MPM and the M4, which minimise the sum of the class spreads.
 
-    Diagonal coordinates can be used for all C. The computation of the coordinates takes negligible
-    time for a low-rank kernel matrix, and ten times as long as a Cholesky factorization for a
-    kernel matrix of full rank. Solver "gram" trains on the kernel matrix. Solver "auto" also trains
-    on the kernel matrix if the matrix is not of low rank, `scatter` is "mean" and the ridge is at
-    least LEAST_GRAM_RIDGE. benchmarks/peers.py measures the growth of both times with n.
+    Linear machines are trained in coordinates in which both class covariances are diagonal. Kernel
+    machines are trained in such coordinates or on the kernel matrix. The diagonal coordinates of a
+    low-rank kernel matrix are computed in negligible time. For a kernel matrix of full rank, the
+    diagonal coordinates take ten times as long as a Cholesky factorization of the kernel matrix.
+
+    Training on the kernel matrix requires ``scatter="mean"``, unit row weights, and a ridge of at
+    least LEAST_GRAM_RIDGE. Under these conditions, solver "gram" trains on the kernel matrix, and
+    solver "auto" does so if the matrix is not of low rank. The growth of the training time with the
+    number of rows is measured in benchmarks/peers.py.
 
     A subclass implements `solve` and `solve_gram`.
     """
@@ -189,10 +196,10 @@ class SpreadMachine(CovarianceMachine):
     def _train_over_gram(
         self, machines: Mapping[int, Self], problem: BinaryProblem
     ) -> dict[int, BinaryModel]:
-        """Return the models with a closed duality gap, by index.
+        """Train on the kernel matrix; return the models that reach the tolerance, by index.
 
-        The caller trains the other machines in diagonal coordinates. After the time limit, models
-        with an open gap are returned too.
+        Machines without a returned model are trained in diagonal coordinates by the caller. If the
+        time limit is reached, models with a larger duality gap are also returned.
         """
         gram, y, models = np.asarray(problem.gram, dtype=float), problem.y, {}
         unit = float(np.trace(gram)) / len(y)
@@ -206,7 +213,7 @@ class SpreadMachine(CovarianceMachine):
                 spread = GramSpread(gram, y, ridge * unit)
                 found = self.solve_gram([machines[k] for k in members], spread)
             except LinAlgError:
-                # if rows are nearly equal, the matrix is not positive definite in floating point
+                # rounding errors make the kernel matrix of nearly equal rows indefinite
                 continue
             seconds = (time.perf_counter() - started) / len(members)
             for k, model in zip(members, found, strict=True):
@@ -223,7 +230,7 @@ def _is_low_rank(problem: BinaryProblem) -> bool:
 
 
 def certificate(found: Result, tol: float, n_support: int, **extra: Any) -> Fit:
-    """Return the certificate of a result; the status is INACCURATE if the gap exceeds `tol`."""
+    """Return the `Fit` of a solver's result, with status INACCURATE if the gap exceeds `tol`."""
     return Fit(
         found.status if found.closed(tol) else Status.INACCURATE,
         objective=found.value,
@@ -237,7 +244,7 @@ def certificate(found: Result, tol: float, n_support: int, **extra: Any) -> Fit:
 
 
 def majority_model(data: DiagonalData, status: Status, reason: str, **facts: Any) -> BinaryModel:
-    """Return a model that always predicts the larger class; `facts` are fields of its `Fit`."""
+    """Return a model that always predicts the larger class, with `facts` as fields of its `Fit`."""
     extra = {"reason": reason, **facts.pop("extra", {})}
     values = {"objective": 0.0, "bound": 0.0, "max_violation": 0.0, **facts}
     fit = Fit(status, **values, route="closed form", extra=extra)
@@ -245,7 +252,7 @@ def majority_model(data: DiagonalData, status: Status, reason: str, **facts: Any
 
 
 def separating_model(data: DiagonalData) -> BinaryModel:
-    """Return a model that separates the classes along a direction of zero within-class variance."""
+    """Return a model that separates the classes along a direction of zero variance in both."""
     reason = "the class means differ along a direction of zero variance in both classes"
     model = majority_model(data, Status.UNBOUNDED, reason)
     w = 2.0 / data.delta

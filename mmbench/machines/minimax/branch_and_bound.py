@@ -1,4 +1,4 @@
-"""Branch and bound for functions of one variable with several local minima, for M4 and MEMPM."""
+"""Branch and bound for functions of one variable with several local minima (M4 and MEMPM)."""
 
 import heapq
 from collections.abc import Callable, Sequence
@@ -18,14 +18,16 @@ def minimise(
     max_points: int = 300,
     narrowest: float = 0.0,
 ) -> tuple[Any, float]:
-    """Return the best point between the first and the last of `ends`, and a lower bound.
+    """Minimise a function of one variable on an interval; return the best point and a lower bound.
 
-    `evaluate` returns a point with two attributes: `at`, the argument of the function, and `value`,
-    the value of the function.
+    `evaluate` returns a point with the attributes `at` (argument of the function) and `value`
+    (value of the function). `lower` takes two points and returns a lower bound on the function
+    between them. `ends` contains points in ascending order; the first and the last point are the
+    ends of the interval.
 
-    `lower` returns a lower bound on the function between two points. The search ends if the
-    relative gap is at most `tol`, or if the width of the interval with the lowest bound is at most
-    `narrowest` times its upper end.
+    The search ends if the relative gap is at most `tol`, or after `max_points` evaluations. The
+    search also ends if the subinterval with the smallest lower bound is not wider than `narrowest`
+    times its upper end.
     """
     order, best = count(), min(ends, key=lambda point: point.value)
     heap = [(lower(left, right), next(order), left, right) for left, right in pairwise(ends)]
@@ -46,9 +48,9 @@ def minimise(
 
 
 def lowest_of_lines(*lines: tuple[float, float]) -> float:
-    """Return the minimum over an interval of the pointwise maximum of one or two linear functions.
+    """Return the minimum over an interval of a linear function, or of the maximum of two.
 
-    Each function is given by its values at both ends of the interval.
+    Each linear function is given by its values at both ends of the interval.
 
     Examples
     --------

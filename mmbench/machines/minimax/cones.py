@@ -1,35 +1,39 @@
-"""Cone programs of the M4 and the MPM, and searches over rho with one program per value.
+"""Cone programs of the M4 and the MPM, and searches over the margin rho of the M4.
 
     min over x, xi   c'x + sum_i p_i xi_i
-    subject to       R x + xi >= h,  xi >= 0          (xi_i = 0 if its penalty is infinite)
-                     ||D_j x[:k]|| <= x[s_j]          for a few diagonal D_j
-                     q'x = 1                          (if there is a q)
+    subject to       R x + xi >= h,  xi >= 0          (xi_i = 0 if the penalty p_i is infinite)
+                     ||D_j x[:k]|| <= x[s_j]          for each class spread, with D_j diagonal
+                     q'x = 1                          (optional)
 
-In (2), (3), (21) and (22) of the paper every training point has a separate cone. Two cones suffice,
-one per class spread; ``cone_a_row=True`` keeps the form of the paper.
-Let a be the multipliers of the rows and (z_j, zeta_j) the multipliers of the cones. The dual is
+In the constraints (2), (3), (21) and (22) of the M4 paper, every training point has a separate
+cone. One cone per class spread is sufficient. With ``cone_a_row=True``, every training point has a
+separate cone, as in the M4 paper. Let a be the multipliers of the linear constraints,
+(z_j, zeta_j) the multipliers of the cones, and lambda the multiplier of the equation. The dual
+problem is
 
     max   h'a + lambda   subject to   c - R'a - sum_j (zeta_j e_{s_j} + D_j z_j) - lambda q = 0,
     0 <= a <= p,  ||z_j|| <= zeta_j
 
-The programs of the M4 over (w, b, sx, sy) are
+The M4 uses four programs in the variables (w, b, sx, sy), where sx and sy are the class spreads:
 
     margin     min sx + sy + C sum xi     y_i (w'z_i + b) >= 1 - xi_i
-    budget     min sum xi                 the same rows,   sx + sy = 2/rho
+    budget     min sum xi                 y_i (w'z_i + b) >= 1 - xi_i,         sx + sy = 2/rho
     fixed rho  min sum xi                 y_i (w'z_i + b) >= rho s_i - xi_i,   w'(xm - ym) = 1
     step       min t                      the constraints of "fixed rho" with xi_i = t for all i
 
-The program "step" has t as an additional variable; rho is feasible if and only if the minimum of t
-is at most 0. With a reduction (parameter nu of the M4) the last row is the constraint on the class
-means: ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and ``w'(xm - ym) >= rho (sx + sy) -
-xi_m`` in "fixed rho" and "step".
+The program "step" minimises an additional variable t. A margin rho is feasible for the hard-margin
+M4 if and only if the minimum of t in the program "step" is at most 0. With a reduction (parameter
+`nu` of the M4), the last constraint of each program is a constraint on the class means xm and ym.
+This constraint is ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and
+``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
 
-``solver="reference"`` solves one cone program per value of rho, as the paper does. For the hard
-margin rho is found by bisection (`bisect_rho`). For the soft margin the paper maximises
-``rho - C sum xi`` by quadratic interpolation, which converges to a local optimum. Here the
-reference for the normalization "margin" minimises the convex objective over the budget
-(`search_budget`). The reference for the normalization "mean" is the branch and bound of `mean` with
-one cone per row; it gives a lower bound for all values of rho.
+With ``solver="reference"``, the M4 solves one cone program per value of rho, as in the paper. For
+the hard margin, the largest rho is found by bisection (`bisect_rho`). For the soft margin, the
+paper maximises ``rho - C sum xi`` by quadratic interpolation, which converges to a local optimum.
+In the normalization "margin", `search_budget` instead minimises the objective over the budget
+``sx + sy = 2/rho``, in which the objective is convex. In the normalization "mean", the reference is
+branch and bound (module `mean`) with one cone per training point. Branch and bound also gives a
+lower bound on the objective over all rho.
 """
 
 from collections.abc import Sequence
@@ -49,7 +53,7 @@ from mmbench.solvers.result import Result
 
 @dataclass(frozen=True)
 class SpreadProgram:
-    """A cone program in the notation of the module docstring."""
+    """Data of a cone program, with the symbols of the module docstring."""
 
     #: Costs c, shape (n_columns,).
     cost: NDArray
@@ -57,27 +61,27 @@ class SpreadProgram:
     rows: NDArray
     #: Right-hand sides h, shape (n_rows,).
     sides: NDArray
-    #: Penalties p on the slacks, shape (n_rows,); infinite for rows without slack.
+    #: Penalties p on the slacks, shape (n_rows,); infinite for constraints without a slack.
     penalties: NDArray
-    #: Diagonals of the matrices D_j, each of shape (k,).
+    #: Diagonals of the matrices D_j in the cones ``||D_j w|| <= x[s_j]``, each of shape (k,).
     roots: tuple[NDArray, ...]
-    #: Column indices s_j of the spreads, all at least k.
+    #: Indices s_j of the class spreads in x; the first k entries of x are w.
     scales: tuple[int, ...]
-    #: Coefficients q of the equation, shape (n_columns,); None without an equation.
+    #: Coefficients q of the equation ``q'x = 1``, shape (n_columns,), or None without an equation.
     equation: NDArray | None = None
 
     @property
     def soft(self) -> NDArray:
-        """Mask of the rows with slack, shape (n_rows,)."""
+        """Boolean mask of the constraints with a slack, shape (n_rows,)."""
         return np.isfinite(self.penalties)
 
     def value(self, x: NDArray) -> float:
-        """Return the objective at `x` with the smallest feasible slacks."""
+        """Return the objective at `x`, with the smallest feasible slacks."""
         slack = np.maximum(0.0, self.sides - self.rows @ x)[self.soft]
         return float(self.cost @ x + self.penalties[self.soft] @ slack)
 
     def violation(self, x: NDArray) -> float:
-        """Return the largest violation at `x` over all constraints without a slack variable."""
+        """Return the largest constraint violation at `x`, for constraints without a slack."""
         worst = float((self.sides - self.rows @ x)[~self.soft].max(initial=0.0))
         for root, scale in zip(self.roots, self.scales, strict=True):
             worst = max(worst, float(np.linalg.norm(root * x[: len(root)]) - x[scale]))
@@ -88,17 +92,17 @@ class SpreadProgram:
 
 @dataclass(frozen=True)
 class SpreadSolution(Result):
-    """Solution of a `SpreadProgram`; `bound` is the dual value that the solver returns."""
+    """Solution of a `SpreadProgram`, with the dual value from the solver as `bound`."""
 
     #: Variables x, shape (n_columns,).
     x: NDArray
-    #: Multipliers a of the rows, shape (n_rows,).
+    #: Multipliers a of the linear constraints, shape (n_rows,).
     multipliers: NDArray
-    #: Multiplier lambda of the equation; 0 without an equation.
+    #: Multiplier lambda of the equation ``q'x = 1``; 0 without an equation.
     equation_multiplier: float
 
     def for_problem(self, problem: MarginProblem) -> MarginSolution:
-        """Return the solution of `problem` along this w, with the bound of these multipliers."""
+        """Convert to a solution of `problem`, with a lower bound from the multipliers."""
         w = self.x[: len(problem.delta)]
         return problem.solution(w, self.multipliers, self.iterations)
 
@@ -106,11 +110,11 @@ class SpreadSolution(Result):
 def solve_spread(
     program: SpreadProgram, solver: str = "clarabel", tol: float = 1e-9, cone_a_row: bool = False
 ) -> SpreadSolution:
-    """Solve a spread program by Clarabel, or by ECOS if `solver` is "ecos".
+    """Solve a `SpreadProgram` by Clarabel, or by ECOS if `solver` is "ecos".
 
-    The variables of the cone program are x and the slacks of the rows with finite penalty. With
-    `cone_a_row` every row that contains exactly one spread becomes a separate cone. The variable of
-    a spread is omitted if it has no cost and occurs only in such rows.
+    The variables of the cone program are x and one slack per constraint with a finite penalty. If
+    `cone_a_row` is true, every linear constraint with exactly one class spread becomes a separate
+    cone. Spreads without cost that occur only in these separate cones are not variables.
     """
     m, n = program.rows.shape
     soft, scales = np.flatnonzero(program.soft), list(program.scales)
@@ -157,22 +161,22 @@ def solve_spread(
 
 
 class _Cone(NamedTuple):
-    """The constraint ``head (x, xi) >= side + ||root * w||`` with a row vector head."""
+    """The constraint ``head'(x, xi) >= side + ||root * w||`` with a coefficient vector head."""
 
-    #: Column indices and values of the non-zero entries of head, shape (n_nonzero,).
+    #: Indices and values of the non-zero entries of the coefficient vector, shape (n_nonzero,).
     columns: NDArray
     values: NDArray
     side: float
     root: NDArray
-    #: Coefficient of the spread in the row of the program; the row is divided by this coefficient.
+    #: Coefficient of the class spread in the linear constraint, which is divided by rho.
     rho: float = 1.0
 
 
 def _cones(program: SpreadProgram, own: NDArray, shared: NDArray, slack: NDArray) -> list[_Cone]:
-    """Return the cones ``(R_i x + xi_i - h_i)/rho >= ||D_j w||`` of the rows `own`, then the cones
-    of the spreads.
+    """Return the cones of the linear constraints `own`, followed by the cones of the spreads.
 
-    R_i is the row without the coefficient -rho of the spread.
+    A linear constraint ``R_i x - rho s_j + xi_i >= h_i`` with the class spread s_j becomes the cone
+    ``(R_i x + xi_i - h_i)/rho >= ||D_j w||``.
     """
     cones = []
     for i in own:
@@ -195,10 +199,11 @@ def _cones(program: SpreadProgram, own: NDArray, shared: NDArray, slack: NDArray
 def _inequalities(
     program: SpreadProgram, cones: Sequence[_Cone], shared: NDArray, slack: NDArray
 ) -> tuple[sparse.csc_array, NDArray]:
-    """Return G and h for the rows with slacks, for ``xi >= 0``, and for the cones.
+    """Return the arrays G and h of a `ConeProgram`.
 
-    G is built from its non-zero entries, since for small programs joining sparse blocks by SciPy
-    takes longer than the solution.
+    The rows of G belong to the linear constraints, to ``xi >= 0``, and to the cones. G is built
+    from its non-zero entries. For small programs, joining sparse blocks with SciPy would take
+    longer than solving the program.
     """
     rows, positive = program.rows[shared], slack[slack >= 0]
     at, soft = rows.nonzero(), np.flatnonzero(slack[shared] >= 0)
@@ -221,24 +226,24 @@ def _inequalities(
 
 
 def margin_program(problem: MarginProblem) -> SpreadProgram:
-    """Return the program "margin"."""
+    """Return the cone program "margin" of the module docstring."""
     return _program(problem, _columns(problem, sx=1.0, sy=1.0), 0.0, 1.0, problem.C)
 
 
 def budget_program(problem: MarginProblem, rho: float) -> SpreadProgram:
-    """Return the program "budget"."""
+    """Return the cone program "budget" of the module docstring."""
     equation = _columns(problem, sx=0.5 * rho, sy=0.5 * rho)
     return _program(problem, _columns(problem), 0.0, 1.0, equation=equation)
 
 
 def fixed_program(problem: MarginProblem, rho: float) -> SpreadProgram:
-    """Return the program "fixed rho"."""
+    """Return the cone program "fixed rho" of the module docstring."""
     equation = _columns(problem, problem.delta)
     return _program(problem, _columns(problem), rho, 0.0, equation=equation)
 
 
 def step_program(problem: MarginProblem, rho: float) -> SpreadProgram:
-    """Return the program "step"."""
+    """Return the cone program "step" of the module docstring."""
     fixed = fixed_program(problem, rho)
     return replace(
         fixed,
@@ -252,7 +257,7 @@ def step_program(problem: MarginProblem, rho: float) -> SpreadProgram:
 def _columns(
     problem: MarginProblem, w: NDArray | None = None, sx: float = 0.0, sy: float = 0.0
 ) -> NDArray:
-    """Return the coefficient vector of (w, b, sx, sy) with coefficient 0 for b."""
+    """Return a coefficient vector for the variables (w, b, sx, sy), with the entry 0 for b."""
     w = np.zeros(len(problem.delta)) if w is None else w
     return np.concatenate([w, [0.0, sx, sy]])
 
@@ -265,10 +270,10 @@ def _program(
     unit: float = 1.0,
     equation: NDArray | None = None,
 ) -> SpreadProgram:
-    """Return a program with the rows ``y_i (w'z_i + b) >= side + rho s_i - xi_i``.
+    """Return a program with the constraints ``y_i (w'z_i + b) >= side + rho s_i - xi_i``.
 
-    The penalties are the row weights times `unit`. With a reduction the last row is the constraint
-    on the class means.
+    Here s_i is the spread of the class of row i. The penalty on the slack xi_i is the row weight
+    times `unit`. With a reduction, the last constraint is the constraint on the class means.
     """
     n, k, positive = len(problem.y), len(problem.delta), problem.y > 0
     spreads = -rho * np.column_stack([positive, ~positive])
@@ -286,16 +291,16 @@ def _program(
 
 
 def solve_program(program: SpreadProgram, solver: str, tol: float) -> SpreadSolution:
-    """Solve a spread program with the tolerance ``min(1e-9, 1e-3 * tol)``."""
+    """Solve a `SpreadProgram` with the tolerance ``min(1e-9, 1e-3 * tol)``."""
     return solve_spread(program, solver, min(1e-9, 1e-3 * tol))
 
 
 def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
-    """Minimise the soft-margin objective over the budget ``sx + sy = 2/rho``.
+    """Minimise the soft-margin objective of the M4 over the budget, the sum ``sx + sy = 2/rho``.
 
-    The objective is a convex function of the budget. The search gives no multipliers for the joint
-    problem in w, b and the budget. Therefore the program "margin" is also solved; its multipliers
-    give the lower bound.
+    The objective is a convex function of the budget. The search over the budget gives no
+    multipliers of the program "margin". Therefore the program "margin" is also solved, and its
+    multipliers give the lower bound.
     """
     best = problem.trivial_solution()
 
@@ -303,7 +308,7 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
         nonlocal best
         program = budget_program(problem, 2.0 / budget)
         found = solve_program(program, "reference", tol)
-        a = problem.C * found.multipliers  # the program has unit penalties
+        a = problem.C * found.multipliers  # the penalties of "budget" are 1, not C
         iterations = best.iterations + found.iterations
         best = best.better(problem.solution(found.x[: len(problem.delta)], a, iterations))
         return float(budget + problem.C * program.value(found.x))
@@ -315,9 +320,9 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
 
 
 def bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
-    """Find the largest rho for which (8), (9) are feasible, by bisection.
+    """Find the largest rho for which (8), (9) of the M4 paper are feasible, by bisection.
 
-    The value kappa of the MPM is an upper bound on rho.
+    The value kappa of the MPM is an upper bound on the margin rho of the hard-margin M4.
     """
     k = len(problem.delta)
     kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value

@@ -1,10 +1,10 @@
 """Coordinates of the training rows in which both class covariances are diagonal.
 
-LDA, MPM, MEMPM and M4 use the data only in inner products with the training points and in the
-spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``. In k coordinates that diagonalise both covariances
-a spread takes O(k) operations, and every machine is a linear machine on a data matrix of shape
-(n, k). The coordinates are computed once per training set, kernel and ridge, and are used for all
-values of C.
+LDA, MPM, MEMPM and M4 depend on the data only through the projections w'z_i of the rows and the
+class spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``. In k coordinates in which both covariances
+are diagonal, a spread is computed in O(k) operations. In these coordinates, every machine is a
+linear machine on a data matrix of shape (n, k), also with a kernel. The coordinates are computed
+once per training set, kernel and ridge, and are used for all values of C.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from mmbench.machines.base.estimator import row_weights
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.rows import MappedRows, Rows, blocks
 
-#: With at least this number of rows, the transformed rows are not stored. Their products with
-#: vectors are then computed from the features and a linear map.
+#: With at least this number of rows and a linear kernel, the transformed rows are not stored.
+#: Products of transformed rows and vectors are then computed from the features and a linear map.
 LEAST_MAPPED_ROWS = 5000
 
-#: Variances below NO_VARIANCE times the largest variance are treated as zero if the ridge is zero.
+#: Without a ridge, variances below NO_VARIANCE times the largest variance are treated as zero.
 NO_VARIANCE = 1e-12
 
-#: The class means are treated as equal if their distance, in coordinates in which Sx + Sy = I, is
-#: at most this value.
+#: Class means are treated as equal if their distance is at most EQUAL_MEANS, in coordinates in
+#: which the class covariances sum to the identity matrix.
 EQUAL_MEANS = 1e-9
 
 
@@ -38,22 +38,22 @@ EQUAL_MEANS = 1e-9
 class DiagonalData:
     """Training rows in coordinates in which the covariances of both classes are diagonal."""
 
-    #: Centred coordinates of the rows, shape (n, k).
+    #: Coordinates of the training rows, with mean zero, shape (n, k).
     rows: Rows
     #: Labels -1 or +1, shape (n,).
     y: NDArray
     #: Means of the positive and the negative class, each of shape (k,).
     mean_x: NDArray
     mean_y: NDArray
-    #: Variances of the positive and the negative class including the ridge, each of shape (k,).
+    #: Variances of the positive and the negative class with the ridge, each of shape (k,).
     var_x: NDArray
     var_y: NDArray
-    #: Whether the only coordinate has zero variance in both classes and separates the class means.
-    #: All machines then separate the classes with an infinite margin.
+    #: Whether the only coordinate has zero variance in both classes and different class means. In
+    #: this case, all machines separate the classes with an infinite margin.
     free: bool = False
     #: Row weights, shape (n,); None for unit weights.
     weights: NDArray | None = None
-    #: Labels of the negative and the positive class; empty if unknown.
+    #: Original labels of the negative and the positive class; empty if unknown.
     classes: tuple = ()
 
     @property
@@ -79,7 +79,7 @@ class DiagonalData:
         return 1.0 if positive >= negative else -1.0
 
     def costs(self, class_weight: Any) -> NDArray | None:
-        """Return the products of row weights and class weights; see `row_weights`."""
+        """Return the row weights multiplied by the class weights; see `row_weights`."""
         rows: Any = self.rows
         known: dict[str, Any] = {"classes": self.classes, "weights": self.weights}
         return row_weights(BinaryProblem(rows, self.y, Kernel("linear"), **known), class_weight)
@@ -92,7 +92,7 @@ class DiagonalData:
         return np.einsum("ij,ij->i", centred, centred / np.maximum(variance, 1e-300))
 
     def with_scatter(self, scatter: str) -> DiagonalData:
-        """Return the data; if `scatter` is "sum", the variances are multiplied by `totals`."""
+        """Return the data, with class variances times class weights if `scatter` is "sum"."""
         if scatter == "mean":
             return self
         n_x, n_y = self.totals
@@ -100,7 +100,7 @@ class DiagonalData:
 
 
 def _sides(y: NDArray, weights: NDArray | None) -> tuple[NDArray, NDArray]:
-    """Return two weight vectors of shape (n,): one per class, with zeros for the other class."""
+    """Return one weight vector per class, shape (n,), with zeros for rows of the other class."""
     own = 1.0 if weights is None else weights
     return (y > 0) * own, (y < 0) * own
 
@@ -114,13 +114,14 @@ def diagonalise(
     weights: NDArray | None = None,
     total_only: bool = False,
 ) -> tuple[DiagonalData, NDArray]:
-    """Transform the rows to coordinates in which the covariances are diagonal and sum to I.
+    """Transform rows to coordinates in which both class covariances are diagonal and sum to I.
 
-    Let ``Sx + Sy = L L'``. The rows ``F L^-T`` have the class covariances A and I - A, and the
-    eigenvectors of A diagonalise both matrices. The rows must have mean zero; the rows of `carry`
-    are transformed with the same map. With `total_only`, A is not computed, and I/2 is returned for
-    both covariances. At most four arrays of the size of `rows` exist at the same time, including
-    `rows`.
+    First, rows F are replaced by ``F L^-T`` with the Cholesky factorization ``Sx + Sy = L L'``. The
+    class covariances of ``F L^-T`` are A and I - A, and the eigenvectors of A diagonalise both.
+
+    The mean of `rows` must be zero. The rows of `carry` are transformed by the same linear map as
+    `rows`. If `total_only` is true, no eigenvectors are computed, and I/2 is returned for both
+    class covariances. The peak memory is four arrays of the size of `rows`, including `rows`.
     """
     sides = _sides(y, weights)
 
@@ -128,7 +129,7 @@ def diagonalise(
         mean_x, mean_y = (_mean(rows, side) for side in sides)
         return DiagonalData(rows, y, mean_x, mean_y, var_x, var_y, free, weights)
 
-    if not rows.shape[1]:  # the kernel matrix is zero
+    if not rows.shape[1]:  # no columns, since the kernel matrix is zero
         return data(np.zeros(0), np.zeros(0)), carry
     total = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     for side in sides:
@@ -153,7 +154,7 @@ def diagonalise(
     if total_only:
         half = np.full(rows.shape[1], 0.5)
         return data(half, half), carry
-    # A = cov_x + ridge_x L^-1 L^-T, and I = cov_x + cov_y + (ridge_x + ridge_y) L^-1 L^-T.
+    # A = cov_x + ridge_x L^-1 L^-T is computed from cov_x + cov_y + both L^-1 L^-T = I without L
     share = ridge_x / both if both else 0.5
     matrix = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     matrix[np.diag_indices_from(matrix)] = share
@@ -167,7 +168,7 @@ def diagonalise(
 
 
 def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
-    """Return the transformed rows; if `rows` are `MappedRows`, only their map is transformed."""
+    """Apply a linear map to rows; if they are `MappedRows`, only their matrix `map` changes."""
     if isinstance(rows, MappedRows):
         return replace(rows, map=change(np.eye(rows.shape[1]) if rows.map is None else rows.map))
     return change(rows)
@@ -184,18 +185,18 @@ def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, factor: float) -
 
 
 def _mean(rows: Rows, side: NDArray) -> NDArray:
-    """Return the weighted mean of the rows, shape (n_columns,)."""
+    """Return the mean of the rows with weights `side`, shape (n_columns,)."""
     return (rows.T @ side) / side.sum()
 
 
 def _without_ridge(
     total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, bool]:
-    """Return the matrix of the coordinate map without ridge, shape (d, k), and whether it is free.
+    """Return the matrix that transforms rows if the ridge is zero, shape (d, k), and a flag.
 
-    If the class means differ along a direction of zero variance in both classes, the map is the
-    projection on this direction and the second result is True. Otherwise Sx + Sy = I in the new
-    coordinates.
+    If the class means differ along a direction of zero variance in both classes, the matrix
+    projects rows on this direction, and the flag is True. If the flag is False, both class
+    covariances sum to the identity matrix in the new coordinates.
     """
     delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)
@@ -208,7 +209,7 @@ def _without_ridge(
 
 
 class LinearCoordinates:
-    """Coordinates for the linear kernel: the features, or a basis of the row span if d > n."""
+    """Coordinates for a linear kernel: features, or a basis of the row span if d > n."""
 
     def __init__(self, problem: BinaryProblem):
         self.y, self.weights = problem.y, problem.weights
@@ -226,7 +227,7 @@ class LinearCoordinates:
         self.rows = MappedRows(problem.X, self.origin) if mapped else problem.X - self.origin
 
     def diagonal(self, ridge: float, total_only: bool = False) -> DiagonalData:
-        """Return the rows in diagonal coordinates for a relative ridge; see `diagonalise`."""
+        """Return the training rows in coordinates with diagonal covariances; see `diagonalise`."""
         amounts = []  # the absolute ridges of both classes, ``ridge tr(Sc)/d``
         for side in (self.y > 0, self.y < 0):
             weights = None if self.weights is None else self.weights[side]
@@ -241,7 +242,7 @@ class LinearCoordinates:
         return data
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Transform models from the coordinates of the last `diagonal` call to the features."""
+        """Convert models from the coordinates of the last `diagonal` call to the features."""
         weights = [self.change @ model.w for model in found]
         return [
             replace(model, intercept=model.intercept - float(self.origin @ w), w=w)
@@ -250,11 +251,12 @@ class LinearCoordinates:
 
 
 class KernelCoordinates:
-    """Coordinates for other kernels: a pivoted Cholesky factor F of the Gram matrix, ``K = F F'``.
+    """Coordinates for a nonlinear kernel: a pivoted Cholesky factor F of the Gram matrix K = F F'.
 
-    The factorization stops at the numerical rank of K. A direction w is expressed by kernel
-    coefficients of the pivot rows p alone. The decision values of the coefficients
-    ``a = K_pp^-1 (F w)_p`` are equal to ``F w`` at the pivots, and therefore at all rows.
+    The pivoted Cholesky factorization stops at the numerical rank of K. A direction w is converted
+    to kernel coefficients ``a = K_pp^-1 (F w)_p`` of the pivot rows p; all other coefficients are
+    zero. The decision values for these coefficients equal ``F w`` at the pivots, and therefore at
+    all rows.
     """
 
     def __init__(self, problem: BinaryProblem):
@@ -268,7 +270,7 @@ class KernelCoordinates:
         self.rows -= self.origin
 
     def diagonal(self, ridge: float, total_only: bool = False) -> DiagonalData:
-        """Return the rows in diagonal coordinates for a relative ridge; see `diagonalise`."""
+        """Return the training rows in coordinates with diagonal covariances; see `diagonalise`."""
         amount = ridge * self.unit
         carry = self.origin[None]
         self.last, carried = diagonalise(
@@ -278,7 +280,7 @@ class KernelCoordinates:
         return self.last
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Transform models in the coordinates of the last `diagonal` call to kernel models."""
+        """Convert models from the coordinates of the last `diagonal` call to kernel models."""
         W = np.column_stack([np.asarray(model.w) for model in found])
         shifts = self.shift @ W
         values = (self.last.rows @ W + shifts)[self.pivots]
@@ -293,9 +295,9 @@ class KernelCoordinates:
 
 
 def pivoted_cholesky(gram: NDArray) -> tuple[NDArray, NDArray]:
-    """Return F, shape (n, rank), with ``gram = F F'`` up to rounding errors, and the pivot indices.
+    """Return F with ``gram = F F'`` up to rounding errors, shape (n, rank), and the pivot indices.
 
-    The rows of F at the pivots are a lower triangular matrix. `gram` must be C-contiguous and is
+    The rows of F at the pivots form a lower triangular matrix. `gram` must be C-contiguous and is
     overwritten.
 
     Examples
@@ -308,7 +310,7 @@ def pivoted_cholesky(gram: NDArray) -> tuple[NDArray, NDArray]:
     >>> pivots
     array([2, 0], dtype=int32)
     """
-    # The transpose of a symmetric matrix is the same matrix in column-major order, without a copy.
+    # the transpose converts a symmetric matrix to column-major order without a copy
     triangle, order, rank, _ = lapack.dpstrf(gram.T, lower=1, overwrite_a=1)
     factor = np.empty((len(gram), rank))
     factor[order - 1] = np.tril(triangle[:, :rank])

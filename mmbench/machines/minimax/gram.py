@@ -1,23 +1,27 @@
-"""The soft M4 on a stored kernel matrix, for kernel matrices of (nearly) full rank.
+"""The soft-margin M4 on a stored kernel matrix of full or nearly full rank.
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     w = F'c,  K = F F'
 
-The matrix ``S = Sx/theta + Sy/(1 - theta)`` is factorized once, at ``theta = 1/2``, for all C. Let
-``F'g`` be the gradient of sx + sy at the current w. Each round of the iteration solves
+The matrix ``S = Sx/theta + Sy/(1 - theta)`` is factorized once, with ``theta = 1/2``, and used for
+all values of C. Let ``F'g`` be the gradient of the sum of class spreads sx + sy at the current w.
+Each iteration solves the problem
 
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
-This problem is an SVM with the kernel ``s F S^-1 F'``. Its multipliers u determine the solution
-``v = w + s S^-1 F'(u - g)``. If v = w, then ``F'u = F'g`` and w is a solution of the M4. The step
-size s is the harmonic mean of sx/theta and sy/(1 - theta). With this s the error along each
-direction is multiplied by at least -1 per round, so that no error of alternating sign grows. The
-quadratic model is curved along w, but sx + sy is linear along w; therefore each round ends with a
-line search over the multiples of v.
+The problem over (v, b) is an SVM with the kernel matrix ``s F S^-1 F'``, where s is the step size.
+The multipliers u of this SVM determine its solution ``v = w + s S^-1 F'(u - g)``. If the solution
+of the SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
+
+The step size s is the harmonic mean of ``2 sx`` and ``2 sy`` for the class spreads sx and sy. With
+this step size, an iteration multiplies the error along any direction by a factor of at least -1.
+Therefore errors of alternating sign do not grow. Along w, the sum of spreads sx + sy is linear, but
+its quadratic model is curved. Therefore each iteration ends with a line search over the multiples
+of the SVM solution v.
 
 The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Rows
-that violate their margin are added to the working set until all rows satisfy their margin. Every
-round gives an upper and a lower bound on the optimum. Both bounds are computed from K, so that
-errors of the factorization do not affect them.
+outside the working set that violate the margin are added to it, until no row violates the margin.
+Every iteration gives an upper and a lower bound on the optimal value of the M4. These bounds are
+computed from the kernel matrix K, and are therefore independent of errors of the factorization.
 """
 
 from collections.abc import Sequence
@@ -33,22 +37,22 @@ from mmbench.machines.minimax.spread import Direction, GramSpread
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: Size of the first working set as a fraction of all rows, and its minimum size in rows.
+#: Initial size of the working set: a fraction of all rows, and a minimum number of rows.
 FIRST_ROWS_SHARE, FIRST_ROWS = 1 / 6, 600
 
-#: Maximum number of rows added per round: a fraction of the working set size, but not less than
-#: ADDED_ROWS.
+#: Maximum number of rows added to the working set per iteration: a fraction of its size, or
+#: ADDED_ROWS if that is more.
 ADDED_ROWS_SHARE, ADDED_ROWS = 0.5, 100
 
-#: Margin violation above which a row is added to the working set. The same value is the KKT
-#: tolerance of the SVM on the working set.
+#: A row is added to the working set if it violates the margin by more than MARGIN_TOLERANCE.
+#: MARGIN_TOLERANCE is also the KKT tolerance of the SVM on the working set.
 MARGIN_TOLERANCE = 1e-9
 
 #: Maximum number of SMO steps per row of the working set.
 STEPS_PER_ROW = 200
 
-#: Relative increase of the diagonal that makes the kernel matrix of the working set positive
-#: definite, by data type of the factor.
+#: Relative increase of the diagonal of the SVM's kernel matrix, for each data type. This increase
+#: prevents that rounding errors make the kernel matrix indefinite.
 DIAGONAL_SHIFTS = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200
@@ -57,12 +61,12 @@ MAX_ROUNDS = 200
 def solve_gram(
     spread: GramSpread, mpm: Direction, penalties: Sequence[float], tol: float
 ) -> list[tuple[NDArray, MarginProblem, MarginSolution]]:
-    """Minimise the objective for ascending values of C to the relative gap `tol`.
+    """Train the soft-margin M4 for ascending values of C, each to the relative gap `tol`.
 
-    The iteration starts from the solution of the MPM, and for each further C from the solution for
-    the previous C. For each C, the coefficients c of a direction w = F'c are returned, with the
-    one-dimensional problem along w, and the solution of this problem with a lower bound for the
-    full problem.
+    The iteration for the first C starts from the solution of the MPM. The iteration for each
+    further C starts from the solution for the previous C. For each C, three objects are returned:
+    the coefficients c of a direction ``w = F'c``, the one-dimensional problem for the multiples of
+    w, and the solution of this problem. The bound of this solution is a lower bound for the M4.
     """
     state, out = None, []
     for C in penalties:
@@ -80,7 +84,7 @@ def solve_gram(
 
 
 class _WorkingSet:
-    """The kernel matrix ``F S^-1 F'`` of the working set, and the training of SVMs with it."""
+    """A working set of rows, with its kernel matrix ``F S^-1 F'`` for the training of SVMs."""
 
     def __init__(self, spread: GramSpread, rows: NDArray):
         self.spread, self.rows = spread, np.zeros(0, dtype=int)
@@ -100,8 +104,9 @@ class _WorkingSet:
         self.rows, self.columns = np.append(old, rows), np.hstack([self.columns, columns])
 
     def train(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray:
-        """Return the multipliers of the SVM with decisions ``kernel v + offset + b``, starting from
-        v.
+        """Return the multipliers v of an SVM with decision values ``kernel v + offset + b``.
+
+        The argument `v` contains the initial multipliers.
         """
         ends = np.sort(np.outer(C * y, [0.0, 1.0]), axis=1)
         dual = PiecewiseQP(self.kernel, ends, (offset - y)[:, None])
@@ -118,9 +123,9 @@ class _Iteration:
         y = self.y
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
-        # The sum of the optimal multipliers is the optimal value, and each multiplier is at most C.
-        # If the working set has fewer than value/C rows, w = 0 may be optimal for the restricted
-        # problem, and an iteration that starts at w = 0 is slow.
+        # The optimal multipliers are at most C, and their sum is the optimal value. With fewer than
+        # value/C rows in the working set, w = 0 may be optimal on the working set. An iteration
+        # that starts at w = 0 is slow.
         line = self._along(c, self.decision)
         value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
@@ -131,8 +136,8 @@ class _Iteration:
         self._start()
 
     def change_penalty(self, C: float) -> None:
-        """Change C, and scale the multipliers by the ratio of the new C to the old C."""
-        self.u, self.C = self.u / self.C * C, C  # u_i = C stays exact
+        """Change C, and multiply the multipliers by the ratio of the new C to the old C."""
+        self.u, self.C = self.u / self.C * C, C  # exact if u_i = C
         self._start()
 
     def _start(self) -> None:
@@ -180,10 +185,10 @@ class _Iteration:
             self.working.add(violated[np.argsort(margins[violated], kind="stable")[:most]])
 
     def _update_best(self) -> None:
-        """Update the best solution with the current w, and the lower bound with the multipliers.
+        """Update the best solution by the current w, and the lower bound by the multipliers u.
 
-        The vector F'u is decomposed into a multiple of the gradient of sx + sy and a residual. The
-        gradient is ``Sx^{1/2} p + Sy^{1/2} q`` with ``||p|| = ||q|| = 1``.
+        For the lower bound, F'u is written as a multiple of the gradient of sx + sy plus a
+        residual. The gradient of sx + sy is ``Sx^{1/2} p + Sy^{1/2} q`` with unit vectors p and q.
         """
         spread, a = self.spread, np.abs(self.u)
         self.spreads = spread.spreads(self.c, self.decision)
@@ -194,7 +199,7 @@ class _Iteration:
         factor, b = line.tuned(np.ones(1))
         value = line.value(factor, b)
         share, residual, values = 1.0, self.residual, self.values
-        # the multiple is below 1 if w tends to zero
+        # if w tends to zero, the factor of the gradient is below 1
         if not self.u.any() or value >= line.trivial[0]:
             share = max(0.0, float(self.u @ self.decision) / float(self.spreads.sum()))
             residual = self.u - share * gradient

@@ -3,20 +3,22 @@
     max over w != 0   w'(xm - ym) / sqrt(w'(Sx + Sy)w),      w = (Sx + Sy)^-1 (xm - ym)
 
 Here xm and ym are the means of the positive and the negative class, and Sx and Sy are their
-covariances. The criterion does not determine the intercept b. The intercept is either the midpoint
-between the projected means, or the b with the fewest training errors.
+covariances. The LDA criterion does not depend on the intercept b. The parameter `bias` selects the
+intercept b: either the decision boundary contains the midpoint between the class means, or b
+minimises the training errors.
 
-If `sample_weight` is given, the means, the covariances and the training errors are weighted. Class
-weights c are costs of errors and change only b. If b minimises the training errors, each error has
-the product of row weight and class weight. If b is the midpoint, b is shifted by
+If `sample_weight` is given, the means, the covariances and the training errors are weighted. The
+class weights c_x and c_y are costs of training errors, and change only the intercept b. If b
+minimises the training errors, the cost of an error is the row weight times the class weight. With
+``bias="midpoint"``, the class weights shift the intercept b by
 
     v log(c_x / c_y),      v = w'(Sx + Sy)w / 2,      w'(xm - ym) = 1
 
-This shift is Bayes' rule for normal distributions with equal class probabilities and the common
-covariance (Sx + Sy)/2. With "balanced" b remains the midpoint, because both classes then have the
-same total weight.
+This shift of b gives the Bayes rule for normal distributions with equal class probabilities and the
+common covariance (Sx + Sy)/2. With ``class_weight="balanced"`` the intercept b is not shifted,
+because both classes then have the same total weight.
 
-`Fit.route` is "closed form", or "cone program" for solver "reference".
+`Fit.route` is "closed form" for ``solver="auto"``, and "cone program" for all other solvers.
 
 References
 ----------
@@ -45,9 +47,10 @@ class LDA(WeightedClassifier, CovarianceMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One certificate per class pair. `objective` is ``sqrt(w'(Sx + Sy)w)`` at
-        ``w'(xm - ym) = 1``, which is the reciprocal of the criterion; `bound` is the dual value. If
-        the class means are equal, the status is ``trivial`` and the larger class is predicted.
+        One certificate per class pair. `objective` is ``sqrt(w'(Sx + Sy)w)`` for w scaled to
+        ``w'(xm - ym) = 1``, the reciprocal of the LDA criterion. `bound` is a lower bound on
+        `objective` from a dual solution. If the class means are equal, the status is ``trivial``
+        and the larger class is predicted.
 
     Examples
     --------

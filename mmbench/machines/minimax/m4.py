@@ -3,35 +3,39 @@
     max over rho, w, b   rho    subject to   w'x_i + b >= rho sx,   -(w'y_j + b) >= rho sy   (1)-(3)
     sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-For the soft margin the paper subtracts slacks xi_i >= 0 on the right-hand sides of (2), (3) and
-maximises ``rho - C sum xi`` (20)-(22). The constraints (1)-(3) do not fix the length of w.
-Therefore w and the slacks of (20)-(22) can become arbitrarily small at the same rho. Two
-normalizations make the program well posed:
+For the soft margin, (20)-(22) of the paper, slacks xi_i >= 0 are subtracted from the right-hand
+sides of (2), (3), and ``rho - C sum xi`` is maximised. The constraints (2), (3) do not fix the
+length of w. Therefore w and the slacks can become arbitrarily small at the same rho, and the
+problem (20)-(22) is unbounded. Two normalizations make the soft-margin M4 well posed:
 
     margin   rho (sx + sy) = 2:  min sx + sy + C sum xi,  y_i (w'z_i + b) >= 1 - xi_i
     mean     w'(xm - ym) = 1:    max rho - C sum xi over rho, (21), (22)
 
-Without slacks both programs are equivalent to (1)-(3). The program "margin" is convex; if Sx = Sy,
-it is the SVM with the Mahalanobis norm. In "margin" both classes have the margin 1; adding
-``(sx - sy)/(sx + sy)`` to its b gives the b of (2), (3). The program "mean" is not convex in rho
-and requires a search over rho.
+Without slacks, both normalizations are equivalent to the hard-margin M4 (1)-(3). The problem
+"margin" is convex; if Sx = Sy, it is an SVM with the Mahalanobis norm of w. In the problem
+"margin", the required margin is 1 for both classes. Adding ``(sx - sy)/(sx + sy)`` to the intercept
+b of "margin" gives the b of (2), (3). The problem "mean" is not convex in rho and requires a search
+over rho.
 
-With row and class weights s the penalty of a row is ``C s_i``, and means and covariances are
-weighted. In (31) and (32) the total weights of the classes replace N_x and N_y, so theta in
-(34)-(37) is the weight of the positive class divided by the total weight.
+With row and class weights s, the slack of row i has the penalty ``C s_i``, and the class means and
+covariances are weighted. In (31) and (32) of the paper, the class sizes N_x and N_y are replaced by
+total weights. Therefore theta in (34)-(37) is the weight of the positive class divided by the total
+weight.
 
-Routes of ``solver="auto"`` for n rows and k diagonal coordinates (`Fit.route`); benchmarks/peers.py
-compares them with the reference (programs) and with the SVM (growth):
+`Fit.route` names the algorithm. ``solver="auto"`` selects one of the following algorithms, for n
+rows and k coordinates in which both covariances are diagonal:
 
-    interior point    "margin", linear or with a low-rank kernel matrix: O(n k^2) per step
-    gram              "margin" with a kernel matrix of high rank: n^3/3 operations and a few SVMs
-    cone program      hard margin, reduction, or an open gap of the first route: Clarabel, with up
-                      to 30 copies of the rows in memory
-    branch and bound  "mean": one cone program per value of rho
+    interior point    "margin" with a linear kernel or a low-rank kernel matrix, O(n k^2) per step
+    gram              "margin" with a kernel matrix of high rank, n^3/3 operations and a few SVMs
+    cone program      hard margin, reduction, or a gap of the interior point above the tolerance,
+                      solved by Clarabel with up to 30 copies of the rows in memory
+    branch and bound  "mean", with one cone program per value of rho
     closed form       equal class means, zero variance, or a class without constraints
 
-``solver="reference"`` solves one cone program per value of rho ("rho search"), as in the paper (see
-`cones`). The paper's quadratic interpolation, which finds a local optimum of rho, is not used.
+In benchmarks/peers.py, these algorithms are compared with the reference ("programs") and with the
+SVM ("growth"). With ``solver="reference"``, one cone program is solved per value of rho
+("rho search"), as in the paper (see `cones`). The quadratic interpolation of the paper is not used,
+since it finds only a local optimum of rho.
 
 References
 ----------
@@ -72,21 +76,24 @@ class M4(WeightedClassifier, SpreadMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One certificate per class pair. `objective` is ``sx + sy + C sum xi`` for "margin" and the
-        hard margin, and ``C sum xi - rho`` for "mean"; `bound` is a dual value. ``extra`` has the
-        keys "rho", "kappa" (kappa of the MPM, an upper bound on rho for the hard margin), "C", and
-        with a reduction "kept", the number of points with individual constraints. `n_support` is
-        the number of rows with an active constraint.
+        One certificate per class pair. `objective` is ``sx + sy + C sum xi`` in the normalization
+        "margin" and for the hard margin, and ``C sum xi - rho`` in "mean". `bound` is a lower bound
+        on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa" of the MPM,
+        an upper bound on rho for the hard margin. With a reduction, ``extra`` also contains "kept",
+        the number of points with individual constraints. `n_support` is the number of rows with an
+        active constraint.
 
     Notes
     -----
-    The status is ``trivial`` if C is so small that w = 0 is optimal ("margin"). The status is
-    ``unbounded`` if C is so small that rho is unbounded ("mean"), or if the class means differ
-    along a direction in which both classes have zero variance. If C is too small, the larger class
-    is predicted.
+    In the normalization "margin", the status is ``trivial`` if C is so small that w = 0 is optimal.
+    In the normalization "mean", the status is ``unbounded`` if C is so small that rho is unbounded.
+    If C is too small for a solution, the larger class is predicted. The status is also
+    ``unbounded`` if the class means differ along a direction in which both classes have zero
+    variance.
 
-    If the classes overlap, the useful range of C in "mean" is narrow: its upper end is 3 to 5 times
-    its lower end. In "margin" the useful range of C is as wide as the range of an SVM.
+    If the classes overlap, the useful values of C in the normalization "mean" differ only by a
+    factor of 3 to 5. In the normalization "margin", the range of useful values of C is as wide as
+    for an SVM.
 
     Examples
     --------
@@ -203,7 +210,7 @@ class M4(WeightedClassifier, SpreadMachine):
         return out
 
     def _problem(self, data: DiagonalData, kappa: float) -> MarginProblem:
-        """Return the margin problem with its C and the points that have individual constraints."""
+        """Return the `MarginProblem` with C and the points that the reduction does not remove."""
         kept = np.ones(len(data.y), dtype=bool)
         weights = np.ones(len(data.y)) if data.weights is None else data.weights
         if self.nu > 0:
@@ -221,13 +228,13 @@ class M4(WeightedClassifier, SpreadMachine):
         )
 
     def _penalty(self, n_smaller: float, kappa: float) -> float:
-        """Return the penalty on the slacks: C, or `C_factor` times the smallest useful C."""
+        """Return the penalty on the slacks, either C or `C_factor` times the smallest useful C."""
         if self.C is not None:
             return float(self.C)
         scale = kappa if self.normalization == "mean" else 1.0 / kappa if kappa else 1.0
         return float(self.C_factor * scale / n_smaller)
 
-    # -- the three programs ----------------------------------------------------------------------
+    # -- soft margin, hard margin, and normalization "mean" ---------------------------------------
 
     def _soft(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         from mmbench.machines.minimax.soft import solve_soft
@@ -270,7 +277,7 @@ class M4(WeightedClassifier, SpreadMachine):
         return BinaryModel(found.b, fit, w=found.w)
 
     def _margin_model(self, problem: MarginProblem, found: MarginSolution) -> BinaryModel:
-        """Convert a solution of "margin" to a model with the b of (2), (3)."""
+        """Convert a solution of the program "margin" to a model with the b of (2), (3)."""
         spreads = problem.spreads(found.w)
         total = float(spreads.sum())
         n_support = 0 if found.is_trivial else _n_support(found.multipliers)
@@ -280,12 +287,12 @@ class M4(WeightedClassifier, SpreadMachine):
         return BinaryModel(found.b + float(shift), fit, w=found.w)
 
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
-        """Return the solution if all points of a class, or of both classes, have been removed.
+        """Return the solution if the reduction has removed all points of at least one class.
 
-        For every w some b satisfies all constraints on the other class, so only the constraint on
-        the class means restricts w. The optimal w is a multiple of the solution of the MPM, or zero
-        if the slack of the constraint on the means costs less. All b of an interval are optimal;
-        the returned b is the optimal b nearest to the b of the MPM.
+        If only one class has points, then for every w some b satisfies their constraints. Therefore
+        only the constraint on the class means restricts w. The optimal w is a multiple of the
+        solution of the MPM, or zero if the slack of the class means costs less. The optimal
+        intercepts form an interval; the one nearest to the intercept of the MPM is returned.
         """
         value = 2.0 * problem.C * problem.removed
         trivial = partial(majority_model, data, Status.TRIVIAL, objective=value, bound=value)
@@ -310,7 +317,7 @@ class M4(WeightedClassifier, SpreadMachine):
 
 
 def _with_facts(model: BinaryModel, **facts: Any) -> BinaryModel:
-    """Return the model with the entries `facts` added to `Fit.extra`; old entries take priority."""
+    """Add entries to `Fit.extra` of a model; existing entries are not overwritten."""
     return replace(model, fit=replace(model.fit, extra={**facts, **model.fit.extra}))
 
 

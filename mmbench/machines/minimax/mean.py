@@ -3,21 +3,25 @@
     max over rho   rho - C g(rho),    g(rho) = min sum_i xi_i   subject to
     w'x_i + b >= rho sx - xi_i,  -(w'y_j + b) >= rho sy - xi_j,  w'(xm - ym) = 1     (20)-(22)
 
-Without the equation w, b and the slacks can tend to zero at any fixed rho, and the objective of the
-paper is unbounded. Let nx and ny be the class sizes, and 1/kappa the smallest sum of spreads (the
-optimum of the MPM). With the equation ``g(rho) ~ rho min(nx, ny)/kappa`` for large rho, and the
-objective is bounded if and only if C exceeds ``kappa/min(nx, ny)``.
+Without the equation ``w'(xm - ym) = 1``, w, b and the slacks can be scaled to zero at any fixed
+rho, so the objective in the paper is unbounded. Let nx and ny be the class sizes, and 1/kappa the
+smallest sum of class spreads (the optimum of the MPM). With the equation, the minimum slack g(rho)
+grows like ``rho min(nx, ny)/kappa`` for large rho. Therefore the objective is bounded if and only
+if C exceeds ``kappa/min(nx, ny)``.
 
-The function g may be non-convex, so rho is determined by branch and bound. Let a be multipliers of
-the points and c a multiplier of the constraint on the class means, computed for any value of rho.
-Let gamma(rho) be the largest number for which
+The minimum slack g(rho) need not be a convex function of rho, so rho is determined by branch and
+bound. Let a be multipliers of the points, and c a multiplier of the constraint on the class means,
+both computed for any value of rho. Let gamma(rho) be the largest number gamma for which vectors p
+and q satisfy the dual equation
 
     sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
 
-has a solution (p, q). Then gamma(rho) is a lower bound on g(rho). The feasible pairs (gamma, rho)
-are a convex set, so ``C gamma(rho) - rho`` is a concave function of rho: on an interval it is not
-less than the linear interpolation between the ends. If ``C (sum_x a + c) >= kappa``, the function
-increases without limit, and larger values of rho need not be searched.
+Here sum_x is the sum over the positive class, and delta is the difference of the class means. For
+every rho, gamma(rho) is a lower bound on the minimum slack g(rho). The feasible pairs (gamma, rho)
+form a convex set, so ``C gamma(rho) - rho`` is a concave function of rho. On an interval, a concave
+function is bounded below by the linear interpolation between the ends. If
+``C (sum_x a + c) >= kappa``, the lower bound ``C gamma(rho) - rho`` does not decrease as rho
+increases, and larger values of rho need not be searched.
 """
 
 from collections.abc import Callable
@@ -36,32 +40,34 @@ from mmbench.machines.minimax.problem import MarginProblem
 from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 
-#: Fraction of the tolerance of the objective by which an error in the dual equation may lower the
-#: bound, for a w with twice the spreads of the computed solution.
+#: Decrease of the lower bound that allows for errors in the dual equation, as a fraction of the
+#: tolerance of the objective. The decrease is sufficient if the class spreads along the optimal w
+#: are at most twice the spreads along the computed w.
 RESIDUAL_SHARE = 0.2
 
 #: Smallest tolerance that is passed to the solver of the cone programs.
 LEAST_SOLVER_TOL = 1e-13
 
-#: Maximum number of values of rho that are tried as the upper end of the search; each value is
-#: twice the previous value.
+#: Maximum number of values of rho that are tried as the upper end of the search interval; each
+#: value is twice the previous value.
 MAX_ENDS = 30
 
-#: Maximum number of steps in the search for an interval around gamma; the step length is multiplied
-#: by 4 after each step.
+#: Maximum number of steps in the search for an interval that contains the multiplier gamma; each
+#: step is four times as long as the previous step.
 MAX_BRACKET_STEPS = 40
 
 
 @dataclass(frozen=True)
 class MeanSolution(Result):
-    """Solution of the program "fixed rho", and the multipliers for the lower bound.
+    """Solution of the program "fixed rho", and multipliers that give a lower bound.
 
-    `value` is ``C slack - rho``, and `bound` is a lower bound for all values of rho.
+    `value` is the objective ``C slack - rho``. `bound` is a lower bound on the objective over all
+    rho.
     """
 
-    #: The fixed rho of the program.
+    #: Value of rho in the program "fixed rho".
     at: float
-    #: The best rho for (w, b), and the sum of slacks, which is an upper bound on g(rho).
+    #: Optimal rho for the computed (w, b), and the sum of slacks at this rho.
     rho: float
     slack: float
     #: Weights, shape (k,), and intercept.
@@ -69,31 +75,31 @@ class MeanSolution(Result):
     b: float
     #: Multipliers of the points, shape (n,).
     multipliers: NDArray
-    #: The vector ``sum a_i y_i z_i + c delta``, shape (k,).
+    #: Vector ``sum a_i y_i z_i + c delta`` of the dual equation, shape (k,).
     target: NDArray
-    #: The sum ``sum_x a + c``.
+    #: Factor ``sum_x a + c`` of the dual equation, a sum of multipliers.
     weight: float
-    #: Multiplier gamma of the equation for the fixed rho, as returned by the solver.
+    #: Multiplier gamma of the equation ``w'(xm - ym) = 1``, as returned by the solver.
     gamma: float
-    #: Tolerance of ||p|| and ||q||, and the resulting tolerance of the objective.
+    #: Tolerance for ||p|| and ||q|| in the dual equation, and the resulting decrease of the bound.
     residual: float
     uncertainty: float
 
 
 def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) -> MeanSolution:
-    """Minimise ``C g(rho) - rho``.
+    """Minimise the objective ``C g(rho) - rho`` over rho.
 
-    Both classes must have points, and C must be above the result of `least_penalty`. With solver
-    "reference" each point has a separate cone, as in the paper.
+    Both classes must have points, and C must exceed the result of `least_penalty`. With solver
+    "reference", each point has a separate cone, as in the M4 paper.
     """
     search = _RhoSearch(problem, solver, tol)
     ends, C = [search.evaluate(0.0), search.evaluate(1.0)], search.problem.C
     while ends[-1].weight * C < 1.0 and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
-    # In intervals narrower than 0.1 * tol the accuracy of the multipliers limits the lower bound.
-    # Therefore the search stops at this relative width.
+    # On intervals of rho with a relative width below 0.1 * tol, the accuracy of the multipliers
+    # limits the lower bound. Therefore the search over rho ends at this relative width.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
-    # if C is near `least_penalty`, no upper bound on rho is found
+    # if C is close to `least_penalty`, no upper bound on rho is found
     if ends[-1].weight * C < 1.0:
         bound = -np.inf
     kappa = search.kappa
@@ -108,17 +114,18 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
 
 
 def least_penalty(problem: MarginProblem) -> float:
-    """Return the largest C for which rho is unbounded."""
+    """Return the largest penalty C for which the optimal rho is infinite."""
     spread = minimax_direction(problem.delta, problem.var_x, problem.var_y).value
     return 1.0 / (spread * (min(problem.totals) + problem.removed))
 
 
 class _RhoSearch:
-    """Solutions of "fixed rho", and lower bounds on the objective at other values of rho.
+    """Solutions of the program "fixed rho", and lower bounds on the objective on intervals of rho.
 
-    The rows, C and rho are divided by kappa, so that the spreads of the MPM sum to 1. Without this
-    scaling, rho would multiply the solver's errors in the spreads, and these errors would be in the
-    slacks of all rows. With a ridge of 1e-8, kappa is above 1000 and the gap would stay above 1e-6.
+    The rows, C and rho are divided by kappa, so that the class spreads of the MPM sum to 1. Without
+    this scaling, a large rho would multiply the solver's errors in the spreads, and change the
+    slacks of all rows. For example, with a ridge of 1e-8 kappa exceeds 1000, and the gap would stay
+    above 1e-6.
     """
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
@@ -130,11 +137,11 @@ class _RhoSearch:
         self.iterations, self.lowest = 0, 1.0
 
     def evaluate(self, at: float) -> MeanSolution:
-        """Solve the program "fixed rho"."""
+        """Solve the program "fixed rho" for the value `at` of rho."""
         problem, (n, k) = self.problem, self.problem.rows.shape
         program = fixed_program(problem, at)
         a_row = self.solver == "reference" and at > 0
-        # the solver's errors are absolute, but the gap is relative to the objective
+        # the solver's tolerance is absolute, but the gap is relative to the objective
         tol = max(LEAST_SOLVER_TOL, min(1e-9, 1e-3 * self.tol) * min(1.0, abs(self.lowest)))
         found = solve_spread(program, self.solver, tol, cone_a_row=a_row)
         self.iterations += found.iterations
@@ -171,10 +178,10 @@ class _RhoSearch:
         )
 
     def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
-        """Return the best rho for (w, b), and the sum of slacks at this rho.
+        """Return the optimal rho for fixed (w, b), and the sum of slacks at this rho.
 
-        The derivative of the objective with respect to rho is -1 plus C times the weighted sum of
-        the spreads of all rows with positive slack.
+        The derivative of the objective ``C slack - rho`` is -1 plus C times the weighted sum of the
+        class spreads over all rows with positive slack.
         """
         problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
         spreads = problem.weights * np.where(problem.y > 0, spread_x, spread_y)
@@ -188,10 +195,10 @@ class _RhoSearch:
         return rho, float(np.maximum(0.0, rho * spreads - margins).sum())
 
     def lower(self, left: MeanSolution, right: MeanSolution) -> float:
-        """Return a lower bound on the objective between two values of rho.
+        """Return a lower bound on the objective over all rho between two values.
 
-        The result is the larger of a bound by linear interpolation and a bound by the monotonicity
-        of g.
+        Linear interpolation gives one lower bound, and the monotonicity of the minimum slack g(rho)
+        another. The larger bound is returned.
         """
         lines = [(self._bound(p, left.at), self._bound(p, right.at)) for p in (left, right)]
         lines = [line for line in lines if np.isfinite(line).all()]
@@ -199,12 +206,13 @@ class _RhoSearch:
         return max([monotone, *([lowest_of_lines(*lines)] if lines else [])])
 
     def _bound(self, point: MeanSolution, rho: float) -> float:
-        """Return ``C gamma(rho) - rho``, or minus infinity if no gamma exists."""
+        """Return the lower bound ``C gamma(rho) - rho``, or minus infinity if no gamma exists."""
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:
-            """Return the smallest possible ``rho * weight * max(||p||, ||q||)`` minus its upper
-            bound.
+            """Return the excess of ``rho * weight * max(||p||, ||q||)`` over its upper bound.
+
+            Here p and q are the solution of the dual equation with the smallest larger norm.
             """
             target = point.target + gamma * self.problem.delta
             if not target.any():
@@ -223,7 +231,7 @@ class _RhoSearch:
 def _bracket(
     excess: Callable[[float], float], start: float, step: float
 ) -> tuple[float, float] | None:
-    """Return an interval in which a convex function changes from negative to positive, or None."""
+    """Return an interval in which a convex function increases through zero, or None."""
     low = high = start
     value = excess(start)
     if value <= 0:

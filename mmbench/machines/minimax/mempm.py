@@ -1,22 +1,24 @@
-"""The minimum error minimax probability machine: worst-case accuracies weighted by class size.
+"""Minimum error minimax probability machine: the largest weighted mean of worst-case accuracies.
 
     max over alpha, beta, w, b'   theta alpha + (1 - theta) beta,      theta = n_x / n
     subject to   w'xm - b' >= kap(alpha) sqrt(w'Sx w),   b' - w'ym >= kap(beta) sqrt(w'Sy w),
                  w'(xm - ym) = 1,      kap(u) = sqrt(u / (1 - u))
 
-alpha and beta are lower bounds on the accuracies of the positive and the negative class over all
-distributions with the given means and covariances. In the MPM, alpha = beta. At the optimum
-``kap(alpha) sx + kap(beta) sy = 1`` with the spreads ``sx = sqrt(w'Sx w)`` and
-``sy = sqrt(w'Sy w)``. For a given beta the largest kap(alpha) is therefore
-``max over w (1 - kap(beta) sy) / sx``, the maximum of a ratio of a concave and a convex function.
-The decision function is ``f(z) = w'z - b'``.
+The variables alpha and beta are lower bounds on the accuracies of the positive and the negative
+class, over all distributions with the given class means and covariances. The MPM is the special
+case with alpha = beta. The decision function is ``f(z) = w'z - b'``.
+
+At the optimum, ``kap(alpha) sx + kap(beta) sy = 1`` for the class spreads ``sx = sqrt(w'Sx w)`` and
+``sy = sqrt(w'Sy w)``. For a given beta, the largest kap(alpha) is therefore the maximum over w of
+``(1 - kap(beta) sy) / sx``, a ratio of a concave and a convex function.
 
 If `sample_weight` is given, the means and covariances are weighted, and theta is the weight of the
 positive class divided by the total weight.
 
-The problem may have several local optima; beta is determined by branch and bound. The minimum of
-``kap(alpha) sx + kap(beta) sy`` over w is a concave function of (kap(alpha), kap(beta)). Therefore
-the largest kap(alpha) is a convex function of kap(beta), and its graph lies below each chord.
+Since the problem may have several local optima, beta is determined by branch and bound. The minimum
+of ``kap(alpha) sx + kap(beta) sy`` over w is a concave function of (kap(alpha), kap(beta)).
+Therefore the largest kap(alpha) is a convex function of kap(beta), and its graph lies below each
+chord.
 
 References
 ----------
@@ -43,16 +45,17 @@ from mmbench.machines.minimax.mpm import direction
 from mmbench.machines.minimax.spread import Direction, spreads
 from mmbench.solvers.result import Result
 
-#: Maximum number of Dinkelbach iterations; the convergence is quadratic.
+#: Maximum number of iterations of Dinkelbach's algorithm, which converges quadratically.
 MAX_RATIO_ROUNDS = 60
 
-#: Upper bound on kap(alpha) and kap(beta), which are infinite for a class of zero spread.
+#: Upper bound on kap(alpha) and kap(beta), which are infinite for a class with zero spread.
 MAX_KAPPA = 1e12
 
-#: `least_error` is used as a lower bound if the ratio of the larger to the smaller kap at the ends
-#: of a chord is at most this value; a smaller kap below 1 is replaced by 1. Up to this ratio the
-#: minimum error on random chords agrees with a fine grid to 1e-13. At 100 times this ratio the
-#: roots of the polynomial are inaccurate, and the result is up to 1e-4 too large for a lower bound.
+#: `least_error` is used as a lower bound only if the kap values at the ends of the chord have a
+#: ratio of at most MAX_CHORD_RATIO. In this ratio, a denominator below 1 is replaced by 1. Up to
+#: MAX_CHORD_RATIO, `least_error` agrees with a fine grid to 1e-13 on random chords. At 100 times
+#: MAX_CHORD_RATIO, the polynomial roots in `least_error` are inaccurate, and its result exceeds the
+#: minimum by up to 1e-4.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -104,7 +107,7 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
 
 @dataclass(frozen=True)
 class _BetaSolution(Result):
-    """The best direction for a fixed beta."""
+    """The direction w that maximises kap(alpha) for a fixed beta."""
 
     #: ``arctan(kap(beta))``.
     at: float
@@ -114,19 +117,19 @@ class _BetaSolution(Result):
     spread_x: float
     kappa_x: float
     kappa_y: float
-    #: Upper bound on kap(alpha) over all directions for the same beta.
+    #: Upper bound on kap(alpha) over all directions w, for the same beta.
     most_x: float
 
 
 class _BetaSearch:
-    """Solutions for a fixed beta, and lower bounds on the error over an interval of beta."""
+    """Solutions for fixed values of beta, and lower bounds on the error over intervals of beta."""
 
     def __init__(self, data: DiagonalData, solver: str):
         self.data, self.solver = data, solver
         positive, negative = data.totals
         self.theta = positive / (positive + negative)
         self.iterations = 0
-        # at the largest kap(beta), w minimises the spread of the negative class
+        # kap(beta) is largest for the w with the smallest spread of the negative class
         self.narrowest = self._weighted(0.0, 1.0).w
         _, spread = self._spreads(self.narrowest)
         self.limit = min(1.0 / spread, MAX_KAPPA) if spread > 0 else MAX_KAPPA
@@ -136,7 +139,7 @@ class _BetaSearch:
         return self.evaluate(0.0), self.evaluate(float(np.arctan(self.limit)))
 
     def evaluate(self, angle: float) -> _BetaSolution:
-        """Maximise ``(1 - kap(beta) sy)/sx`` by Dinkelbach's iteration, which is monotone."""
+        """Maximise ``kap(alpha) = (1 - kap(beta) sy)/sx`` over w by Dinkelbach's algorithm."""
         kappa_y = float(np.tan(angle))
         best, kappa_x = self.narrowest, self._ratio(self.narrowest, kappa_y)
         for _ in range(MAX_RATIO_ROUNDS):
@@ -163,10 +166,10 @@ class _BetaSearch:
         )
 
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
-        """Return a lower bound on the error over all beta in an interval.
+        """Return a lower bound on the worst-case error over all beta in an interval.
 
-        Between the two values, kap(alpha) is at most the chord, and at most the bound on kap(alpha)
-        at the smaller beta.
+        On this interval, kap(alpha) lies below its chord, and below its upper bound at the smaller
+        end of the interval.
         """
         monotone = error(self.theta, left.most_x, right.kappa_y)
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)
@@ -175,10 +178,10 @@ class _BetaSearch:
         return max(monotone, least_error(self.theta, *ends))
 
     def _refuted(self, kappa_x: float, kappa_y: float) -> float:
-        """Return an upper bound on kap(alpha) over all directions, by a search with growing steps.
+        """Return an upper bound on kap(alpha) over all directions w; trial values are increased.
 
-        A number k is an upper bound if a dual value proves that ``k sx + kap(beta) sy`` is at least
-        1 for all w.
+        A trial value k is an upper bound on kap(alpha) if a dual value proves that
+        ``k sx + kap(beta) sy >= 1`` for all w.
         """
         step = 1e-10 * max(1.0, kappa_x)
         while kappa_x + step < MAX_KAPPA:
@@ -188,7 +191,7 @@ class _BetaSearch:
         return MAX_KAPPA
 
     def _ratio(self, w: NDArray, kappa_y: float) -> float:
-        """Return the largest kap(alpha) for the direction w, ``(1 - kap(beta) sy)/sx``."""
+        """Return the largest kap(alpha) for a given w, which is ``(1 - kap(beta) sy)/sx``."""
         spread_x, spread_y = self._spreads(w)
         room = max(0.0, 1.0 - kappa_y * spread_y)
         return min(room / spread_x, MAX_KAPPA) if spread_x > 0 else MAX_KAPPA
@@ -220,9 +223,9 @@ def error(theta: float, kappa_x: float, kappa_y: float) -> float:
 
 
 def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) -> float:
-    """Return the minimum error on the chord between two points in the plane of the kap values.
+    """Return the minimum of `error` on the line segment between two points (kap(alpha), kap(beta)).
 
-    `x` contains kap(alpha) of both points, and `y` contains kap(beta).
+    `x` contains kap(alpha) of both points, and `y` contains kap(beta) of both points.
 
     Examples
     --------
@@ -230,7 +233,7 @@ def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) ->
     0.5
     """
     most_x, most_y = x[0], y[1]
-    u, v = (  # scaled, so that powers do not overflow
+    u, v = (  # scaled so that powers do not overflow
         Polynomial([a, b - a]) / most for (a, b), most in ((x, most_x), (y, most_y))
     )
     slope = theta / most_x**2 * u.deriv() * u * (most_y**-2 + v**2) ** 2
@@ -240,7 +243,7 @@ def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) ->
 
 
 def accuracy(kappa: float) -> float:
-    """Return ``kappa^2 / (1 + kappa^2)``, the inverse function of kap.
+    """Return the accuracy u with ``kap(u) = kappa``, which is ``kappa^2 / (1 + kappa^2)``.
 
     Examples
     --------

@@ -6,22 +6,22 @@ The minimum is 1/kappa. The decision function is
 
     f(z) = w'z + b,    b = -(w'xm - kappa sqrt(w'Sx w)) = -(w'ym + kappa sqrt(w'Sy w)).
 
-For all distributions with these means and covariances, the probability of a correct classification
-is at least alpha = kappa^2 / (1 + kappa^2) in each class.
+For all class distributions with these means and covariances, the probability of a correct
+classification is at least alpha = kappa^2 / (1 + kappa^2) in each class.
 
 If `sample_weight` is given, the means and covariances are weighted. There is no `class_weight`,
 because class weights cancel in the mean and the covariance of a class.
 
-Routes, for n rows, d features, and a kernel matrix of rank r (`Fit.route`):
+`Fit.route` names the algorithm, for n rows, d features, and a kernel matrix of rank r:
 
-    secant        linear kernel, low-rank kernel matrix, row weights: diagonal coordinates, O(n d^2)
-                  or O(n r^2), then O(d) or O(r) per theta
-    gram          kernel matrix of high rank: one Cholesky factor, n^3/3, and conjugate gradients
+    secant        linear kernel, low-rank kernel matrix or row weights; coordinates with diagonal
+                  covariances in O(n d^2) or O(n r^2), then O(d) or O(r) per value of theta
+    gram          kernel matrix of high rank; a Cholesky factor in n^3/3 and conjugate gradients
     cone program  solver "reference", "clarabel" or "ecos"
     closed form   equal class means, or class means that differ along a direction of zero variance
 
-benchmarks/peers.py measures the growth of "secant" and "gram" with n. The equation number is (4) in
-the MMRM paper and (12) in the M4 paper.
+The growth of the training times of "secant" and "gram" with n is measured in benchmarks/peers.py.
+The problem of the MPM is (4) in the MMRM paper and (12) in the M4 paper.
 
 References
 ----------
@@ -53,9 +53,10 @@ class MPM(WeightedClassifier, SpreadMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One certificate per class pair. `objective` is the value of (12), and `bound` its dual
-        value. ``extra`` has the keys "kappa" and "alpha". If the class means are equal, (12) has no
-        solution: the status is ``infeasible``, and the larger class is predicted.
+        One certificate per class pair. `objective` is the sum of class spreads in (12) of the M4
+        paper, and `bound` is a lower bound from a dual solution. ``extra`` has the keys "kappa" and
+        "alpha". If the class means are equal, the status is ``infeasible`` and the larger class is
+        predicted.
 
     Examples
     --------
@@ -93,7 +94,7 @@ class MPM(WeightedClassifier, SpreadMachine):
         return [self._model(found, mean_x, len(spread.y))] * len(machines)
 
     def _model(self, found: Direction, mean_x: float, n: int) -> BinaryModel:
-        """Convert a direction w to a model; `mean_x` is w'xm."""
+        """Convert a direction w to a model, where `mean_x` is the projected positive mean w'xm."""
         kappa = 1.0 / found.value
         alpha = kappa**2 / (1.0 + kappa**2)
         fit = certificate(found, self.tol, n, kappa=kappa, alpha=alpha)
@@ -101,9 +102,9 @@ class MPM(WeightedClassifier, SpreadMachine):
 
 
 def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "auto") -> Direction:
-    """Minimise sx + sy over all w with ``target'w = 1``, in diagonal coordinates.
+    """Minimise the sum of class spreads over all w with ``target'w = 1``, for diagonal covariances.
 
-    Solvers "auto" and "gram" call `minimax_direction`; other solvers solve a cone program.
+    Solvers "auto" and "gram" use `minimax_direction`; all other solvers solve a cone program.
     """
     if solver in ("auto", "gram"):
         return minimax_direction(target, var_x, var_y)

@@ -3,11 +3,12 @@
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),
     sx = ||Sx^{1/2} w||,  sy = ||Sy^{1/2} w||
 
-This is the problem with the normalization "margin". Its constraints are (2), (3) of the paper with
-another b: for ``rho = 2/(sx + sy)``, ``rho sx = 1 + (sx - sy)/(sx + sy)``.
+This problem is the M4 in the normalization "margin". The constraints are (2), (3) of the M4 paper
+with a shifted intercept b. For ``rho = 2/(sx + sy)``, the margin ``rho sx`` in (2) equals
+``1 + (sx - sy)/(sx + sy)``, and the second term is the shift of b.
 
-With a reduction, one constraint on the class means with slack xi_m replaces the constraints of the
-removed points: ``w'(xm - ym) >= 2 - xi_m``.
+With a reduction, the constraint ``w'(xm - ym) >= 2 - xi_m`` on the class means replaces the
+constraints of the removed points.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from mmbench.machines.minimax.spread import minimax_direction, spreads
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import Rows
 
-#: Maximum sum of slacks of a feasible solution with hard margin. If the margin is narrow, w is long
+#: Maximum sum of slacks of a feasible solution for the hard margin. If the margin is narrow, ||w||
 #: and the rounding errors of the slacks are large.
 HARD_SLACK = 1e-6
 
 
 @dataclass(frozen=True)
 class MarginSolution(Result):
-    """Solution of the normalization "margin"."""
+    """Solution of the M4 in the normalization "margin"."""
 
     #: Weights, shape (k,).
     w: NDArray
@@ -44,9 +45,7 @@ class MarginSolution(Result):
         return not self.w.any()
 
     def better(self, other: MarginSolution) -> MarginSolution:
-        """Return the solution with the smaller objective, and with the larger bound of both
-        solutions.
-        """
+        """Return the solution (w, b) with the smaller objective, and the larger of both bounds."""
         best = self if self.value <= other.value else other
         names = ("w", "b", "value", "violation", "status")
         better = {name: getattr(best, name) for name in names}
@@ -66,11 +65,11 @@ class MarginProblem:
     #: Variances of the positive and the negative class, each of shape (k,).
     var_x: NDArray
     var_y: NDArray
-    #: Penalty on the slacks; infinite for the hard margin.
+    #: Penalty C on the slacks; infinite for the hard margin.
     C: float
     #: Total weight of the points removed by the reduction.
     removed: float = 0
-    #: Weights of the slacks, shape (n,); or 1.0 for all.
+    #: Weights of the slacks, shape (n,), or 1.0 for unit weights.
     weights: NDArray | float = 1.0
 
     @property
@@ -84,12 +83,12 @@ class MarginProblem:
         return spreads(w, self.var_x, self.var_y)
 
     def slack(self, w: NDArray, b: float) -> float:
-        """Return the weighted sum of the slacks; the slack on the means has weight `removed`."""
+        """Return the weighted sum of slacks; the slack of the class means has weight `removed`."""
         slack = (self.weights * np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b))).sum()
         return float(slack + self.removed * max(0.0, 2.0 - float(self.delta @ w)))
 
     def value(self, w: NDArray, b: float) -> float:
-        """Return the objective; infinite if a hard margin is violated."""
+        """Return the objective at (w, b), which is infinite if a hard margin is violated."""
         slack, spread = self.slack(w, b), float(self.spreads(w).sum())
         if np.isinf(self.C):
             return spread if slack <= HARD_SLACK else np.inf
@@ -111,12 +110,12 @@ class MarginProblem:
     def bound(self, a: NDArray, share: float = 0.0) -> float:
         """Return the largest dual value over all feasible multiples of the multipliers.
 
-        `a` contains the multipliers of the points. These multipliers are clipped to [0, C s_i],
-        with the weights s, and scaled so that both classes have the same sum. `share` is the
-        multiplier of the constraint on the class means, between 0 and ``removed * C``. Let ``v =
-        sum a_i y_i z_i + share delta``. If ``v = Dx p + Dy q`` with ``||p||, ||q|| <= 1``, then
-        ``sum a + 2 share`` is a lower bound on the optimum. The condition is equivalent to ``v'w <=
-        sx + sy`` for all w.
+        `a` contains the multipliers of the points. The multiplier a_i is clipped to [0, C s_i],
+        where s_i is the weight of point i. Then the multipliers are scaled so that both classes
+        have the same sum. `share` is the multiplier of the constraint on the class means, between 0
+        and ``removed * C``. If ``v = sum a_i y_i z_i + share delta`` has the form
+        ``v = Dx p + Dy q`` with ``||p||, ||q|| <= 1``, then ``sum a + 2 share`` is a lower bound on
+        the optimal value. The vector v has this form if and only if ``v'w <= sx + sy`` for all w.
         """
         a = balanced(a, self.y, self.C * self.weights)
         share = float(np.clip(share, 0.0, self.removed * self.C)) if self.removed else 0.0
@@ -131,9 +130,9 @@ class MarginProblem:
         return total * min(reach, max(1.0, room))
 
     def tuned(self, w: NDArray) -> tuple[NDArray, float]:
-        """Return the best multiple of (w, b), where b is the best intercept for w.
+        """Return the multiple of (w, b) with the smallest objective; b is the best intercept for w.
 
-        If the objective has no minimum over the multiples, (w, b) is returned.
+        If the objective has no minimum over the multiples of (w, b), then (w, b) is returned.
         """
         decision = self.rows @ w
         hard = np.isinf(self.C)
@@ -155,9 +154,10 @@ class MarginProblem:
         return replace(found, value=self.trivial[0], status=Status.TRIVIAL)
 
     def solution(self, w: NDArray, multipliers: NDArray, iterations: int) -> MarginSolution:
-        """Return the better of w = 0 and the best multiple of w, with the bound by the multipliers.
+        """Return w = 0 or the best multiple of w, with a lower bound from the multipliers.
 
-        With a reduction the last multiplier belongs to the constraint on the class means.
+        The solution with the smaller objective is returned. With a reduction, the last multiplier
+        belongs to the constraint on the class means.
         """
         w, b = self.tuned(w)
         a, share = multipliers[: len(self.y)], float(multipliers[len(self.y) :].sum())
@@ -167,7 +167,7 @@ class MarginProblem:
     def certified(
         self, w: NDArray, b: float, multipliers: NDArray, bound: float, iterations: int
     ) -> MarginSolution:
-        """Return the solution (w, b) with its objective and violation, and a given lower bound."""
+        """Convert (w, b) to a `MarginSolution`; only the objective and violation are computed."""
         return MarginSolution(
             w,
             b,
@@ -181,9 +181,10 @@ class MarginProblem:
 
 
 def along(decision: NDArray, y: NDArray, spreads: NDArray, C: float) -> MarginProblem:
-    """Return the one-dimensional problem over the multiples of a direction w.
+    """Return the M4 problem restricted to the multiples of a direction w.
 
-    `decision` contains the values w'z_i, shape (n,), and `spreads` is (sx, sy).
+    `decision` contains the projections w'z_i of the rows, shape (n,). `spreads` contains the class
+    spreads (sx, sy) along w.
     """
     var_x, var_y = np.square(spreads)[:, None]
     means = np.array([decision[y > 0].mean() - decision[y < 0].mean()])
@@ -191,5 +192,5 @@ def along(decision: NDArray, y: NDArray, spreads: NDArray, C: float) -> MarginPr
 
 
 def middle_bias(decision: NDArray, y: NDArray) -> float:
-    """Return the b for which the nearest decision values of both classes are at equal distances."""
+    """Return the intercept b for which the smallest margins of both classes are equal."""
     return float(-0.5 * (decision[y > 0].min() + decision[y < 0].max()))

@@ -2,16 +2,19 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
 
-The routes are listed in `m4`. The interior point uses the identity ``||D w|| = min over e > 0 of
-(||D w||^2 / e + e) / 2``, so each spread adds an unknown e_j to the linear SVM. The matrix
-``Q = Sx/ex + Sy/ey`` replaces the identity of the SVM, and ``Q w = v`` at the optimum, with
-``v = sum_i a_i y_i z_i`` and the multipliers a. During the iterations ``e - ||D w||^2 / e``
-decreases to zero together with the complementarity products of the rows. If this difference were
-zero from the start, e could become zero long before w converges, and would then remain zero.
+The algorithms are listed in the module `m4`. The interior-point method is based on the identity
+``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. With this identity, the problem is a linear
+SVM with one additional variable e_j per class spread. In the quadratic form w'Q w of this SVM, the
+matrix ``Q = Sx/ex + Sy/ey`` replaces the identity matrix. At the optimum ``Q w = v``, where
+``v = sum_i a_i y_i z_i`` for the multipliers a of the rows.
+
+During the iterations, ``e - ||D w||^2 / e`` decreases to zero together with the complementarity
+products of the rows. If ``e = ||D w||`` held from the start, e could become zero before w
+converges, and would then remain zero.
 
 If ``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``, then ``sum_i a_i`` is a lower bound on the
-optimal value. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy these conditions after a and all p_j
-have been divided by the largest ``||p_j||``.
+optimal value. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy ``v = sum_j D_j p_j``. Dividing a and
+all p_j by the largest ``||p_j||`` gives a lower bound.
 """
 
 from dataclasses import replace
@@ -32,29 +35,30 @@ from mmbench.machines.minimax.problem import MarginProblem, MarginSolution, midd
 from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 
-#: Up to this number of rows, a problem with an open gap is solved again by Clarabel, which needs
-#: memory for 28 copies of the rows.
+#: Up to this number of rows, Clarabel solves a problem again if the interior-point method does not
+#: reach the tolerance. Clarabel needs memory for 28 copies of the rows.
 MOST_CONE_ROWS = 30_000
 
-#: Lower bound on the margin of separable classes, relative to the distance of the class means.
+#: Classes are treated as separable if their margin exceeds this fraction of the distance of means.
 LEAST_MARGIN = 1e-9
 
-#: The classes are considered not separable if the constraint violation of the linear program and
-#: the upper bound on the margin from its dual solution are both at most this value.
+#: Classes are treated as not separable if a linear program bounds their margin by at most
+#: OVERLAP_TOLERANCE. The constraint violation of this linear program must also be at most
+#: OVERLAP_TOLERANCE.
 OVERLAP_TOLERANCE = 1e-6
 
-#: Target of ``e - ||D w||^2 / e``, as a fraction of the sum of the rows' complementarity products.
+#: Target value of ``e - ||D w||^2 / e``, relative to the sum of all complementarity products.
 EXCESS_SHARE = 0.5
 
-#: Maximum decrease of an e_j per step, as a fraction of e_j.
+#: Maximum relative decrease of a variable e_j per interior-point step.
 LARGEST_FALL = 0.7
 
-#: Initial multipliers, as a fraction of the largest multiples with ``||p_j|| <= 1`` and ``a <= C``.
+#: Initial multipliers a, relative to their largest multiple with ``||p_j|| <= 1`` and ``a <= C``.
 FIRST_SHARE = 0.5
 
 
 def solve_soft(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) -> MarginSolution:
-    """Minimise the objective to the relative gap `tol`; both classes must have points."""
+    """Train the soft-margin M4 to the relative gap `tol`; both classes must have points."""
     if solver == "reference":
         return replace(search_budget(problem, tol), route="rho search")
     if solver in ("auto", "gram") and not problem.removed:
@@ -70,17 +74,17 @@ def solve_soft(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
 def solve_hard(
     problem: MarginProblem, solver: str = "auto", tol: float = 1e-6
 ) -> MarginSolution | Status:
-    """Minimise ``sx + sy`` without slacks; C must be infinite.
+    """Minimise the sum of class spreads ``sx + sy`` without slacks; C must be infinite.
 
-    Returns INFEASIBLE if the classes are proven not to be separable, and FAILED if neither a
-    separating hyperplane nor this proof has been found.
+    Returns INFEASIBLE if the classes are proven not to be separable. Returns FAILED if neither a
+    separating hyperplane nor such a proof has been found.
     """
     w, margin, overlap = widest_margin(problem)
     if margin <= LEAST_MARGIN:
         return Status.INFEASIBLE if overlap else Status.FAILED
     if solver == "reference":
         return replace(bisect_rho(problem, tol), route="rho search")
-    # The scale of the right-hand sides is arbitrary; this scale gives spreads of order 1.
+    # The right-hand sides are scaled so that the class spreads are of order 1.
     scale = 1.0 / float(problem.spreads(w).sum())
     program = margin_program(problem)
     program = replace(program, sides=0.5 * scale * margin * program.sides)
@@ -89,11 +93,11 @@ def solve_hard(
 
 
 def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
-    """Return the direction of the widest margin relative to the distance of the means.
+    """Return the direction w with the widest margin relative to the distance of the class means.
 
-    The direction w solves the program "step" at rho = 0, which is a linear program, since its cones
-    vanish. The scale of w is ``w'(xm - ym) = 1``. The other results are the margin of w at the best
-    b, and whether a dual solution proves that the classes are not separable.
+    The direction w solves the program "step" with rho = 0, which is a linear program, and is scaled
+    to ``w'(xm - ym) = 1``. Also returns the margin of w with the best b, and whether a dual
+    solution proves that the classes are not separable.
     """
     program = step_program(problem, 0.0)
     used = np.setdiff1d(np.arange(len(program.cost)), program.scales)
@@ -113,7 +117,7 @@ def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
 
 
 class SoftMarginPoint(HingeInteriorPoint):
-    """A primal-dual point of the soft M4 that is strictly feasible in all inequalities."""
+    """Primal-dual iterate of the soft-margin M4 that satisfies all inequalities strictly."""
 
     def __init__(self, problem: MarginProblem):
         rows, y, C = problem.rows, problem.y, problem.C * problem.weights
@@ -122,7 +126,7 @@ class SoftMarginPoint(HingeInteriorPoint):
         a = problem.weights / np.where(y > 0, *problem.totals)
         delta = rows.T @ (y * a)
         w = delta / squares.sum(axis=0)
-        w *= 2.0 / max(float(w @ delta), 1e-300)  # the decisions at the class means are 1 and -1
+        w *= 2.0 / max(float(w @ delta), 1e-300)  # the class means have decision values 1 and -1
         e = np.sqrt(squares @ (w * w))
         self.at = {"e": np.maximum(e, 1e-3 * e.sum()) if e.any() else np.ones(len(squares))}
         a *= FIRST_SHARE * min(1.0 / max(self._longest(delta), 1e-300), float(np.min(C / a)))
@@ -132,7 +136,7 @@ class SoftMarginPoint(HingeInteriorPoint):
         return self.squares.T @ (1.0 / self.at["e"])
 
     def _longest(self, v: NDArray) -> float:
-        """Return the largest ``||p_j||``."""
+        """Return the largest norm ``||p_j||`` for a given vector v."""
         w = v / self._Q()
         return float((np.sqrt(self.squares @ (w * w)) / self.at["e"]).max())
 
@@ -149,14 +153,14 @@ class SoftMarginPoint(HingeInteriorPoint):
 
     def _relative_gap(self, excess: float) -> float:
         a, longest = self.at["a"], max(self._longest(self.at["v"]), 1e-300)
-        # the multipliers may also be scaled up to their upper bounds
+        # the multipliers may also be increased up to their upper bounds
         room = max(1.0, float(np.min(self.C / a)))
         bound = float(a.sum()) * min(1.0 / longest, room)
         value = min(excess + self._dual_value(), self.trivial)
         return (value - bound) / max(bound, 1e-300)
 
     def _ratios(self) -> NDArray:
-        """Return ``||D_j w||^2 / e_j^2`` for each j."""
+        """Return the ratios ``||D_j w||^2 / e_j^2`` for both class spreads."""
         return self.squares @ self.at["w"] ** 2 / self.at["e"] ** 2
 
     def _system(self) -> tuple[NDArray, NDArray, NDArray]:

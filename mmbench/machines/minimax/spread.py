@@ -1,20 +1,20 @@
-"""Spreads of two classes along a direction w, and the direction that minimises sx + sy.
+"""Class spreads along a direction w, and the direction w with the smallest sum of spreads.
 
     min over w   sx + sy   subject to   t'w = 1,        sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-The spread of a class is the standard deviation of its decision values. For ``0 < theta < 1``
+The spread of a class is the standard deviation of its decision values. For ``0 < theta < 1``,
 Cauchy's inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at
-``theta = sx/(sx + sy)``. The right-hand side is the quadratic form w'S w with
-``S = Sx/theta + Sy/(1 - theta)``, and its minimiser is a multiple of ``S^-1 t``. The textbook
-algorithm alternates between the update of w for fixed theta and the update of theta for fixed w.
-The function `minimax` solves the fixed-point equation of this algorithm for the log-odds of theta
-by a bracketed secant method.
+``theta = sx/(sx + sy)``. This upper bound on (sx + sy)^2 is the quadratic form w'S w with
+``S = Sx/theta + Sy/(1 - theta)``. The minimiser of w'S w subject to ``t'w = 1`` is a multiple of
+``S^-1 t``. The textbook algorithm alternates between updates of w for fixed theta and updates of
+theta for fixed w. Instead, the function `minimax` solves the fixed-point equation of theta by a
+bracketed secant method in the log-odds ``log(theta/(1 - theta))``.
 
 The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
-For every theta the vectors ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)``, scaled to a
-norm of at most 1, are feasible and give a lower bound.
+For every theta, the vectors ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` are dual
+feasible after scaling to norms of at most 1, and give a lower bound.
 
-Products with S^-1 are computed in one of two ways:
+Products of S^-1 and a vector are computed in one of two ways:
 
     minimax_direction   in coordinates in which Sx and Sy are diagonal, O(k) per theta
     GramSpread          from a kernel matrix of full rank, with one Cholesky factor
@@ -39,51 +39,51 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.solvers.result import Result
 
-#: Upper bound on the absolute value of the log-odds of theta; the optimum is at this bound if one
-#: class has zero spread along the solution.
+#: Upper bound on the absolute value of the log-odds of theta. The log-odds reach this bound if one
+#: class has zero spread along the optimal w.
 MAX_LOGIT = 30.0
 
-#: Targets t with max |t_i| above MAX_TARGET or below 1/MAX_TARGET are scaled.
+#: A target vector t is scaled if max |t_i| is above MAX_TARGET or below 1/MAX_TARGET.
 MAX_TARGET = 1e100
 
 TINY = np.finfo(float).tiny
 
-#: The factor is stored in float32 if the ridge is at least SINGLE_RIDGE times the mean diagonal
-#: entry of the kernel matrix, and if the trace lies in SINGLE_RANGE.
+#: The Cholesky factor is stored in float32 if the ridge is at least SINGLE_RIDGE times the mean
+#: diagonal entry of the kernel matrix. The trace of the kernel matrix must also be in SINGLE_RANGE.
 SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
 
-#: Constants of the conjugate gradients: accuracy at the first theta, accuracy at later values of
-#: theta relative to the duality gap, and maximum number of steps.
+#: Constants of the conjugate gradient method: accuracy at the first theta, accuracy at later values
+#: of theta relative to the duality gap, and maximum number of steps.
 FIRST_ACCURACY, ACCURACY_SHARE, MAX_STEPS = 1e-2, 1e-2, 500
 
 
 @dataclass(frozen=True)
 class Direction(Result):
-    """A direction w and its certificate; `value` is sx + sy."""
+    """A direction w with its duality gap; `value` is the sum sx + sy of the class spreads."""
 
-    #: Direction w with ``t'w = 1``, shape (k,); with a kernel matrix ``K = F F'``, the coefficients
-    #: c of ``w = F'c``, shape (n,).
+    #: Direction w with ``t'w = 1``, shape (k,). For a kernel matrix ``K = F F'``, coefficients c
+    #: with ``w = F'c``, shape (n,).
     w: NDArray
     spread_x: float
     spread_y: float
 
 
 class Trial(NamedTuple):
-    """A multiple w of ``S^-1 t`` for one value of theta, and its spreads."""
+    """A multiple w of ``S^-1 t`` for one value of theta, and the class spreads along w."""
 
     w: NDArray
     #: Scalar product ``t'w``.
     target: float
     spread_x: float
     spread_y: float
-    #: Upper bound on the errors of ``||p||`` and ``||q||`` due to an inexact product with S^-1.
+    #: Upper bound on the errors of the dual norms ``||p||`` and ``||q||``, if w is inexact.
     residual: float = 0.0
 
 
 def minimax(
     trial: Callable[[float, float], Trial], tol: float, route: str, max_trials: int = 100
 ) -> Direction:
-    """Minimise sx + sy; `trial` maps the log-odds of theta and an accuracy to a `Trial`."""
+    """Minimise the sum of class spreads; `trial` returns a `Trial` for log-odds and accuracy."""
     logit, low, high = 0.0, -MAX_LOGIT - 1.0, MAX_LOGIT + 1.0
     accuracy, last = FIRST_ACCURACY, (0.0, 0.0)
     for trials in range(1, max_trials + 1):
@@ -117,13 +117,13 @@ def minimax(
 
 
 def spreads(w: NDArray, var_x: NDArray, var_y: NDArray) -> NDArray:
-    """Return the spreads (sx, sy) along w for diagonal covariances, shape (2,)."""
+    """Return the class spreads (sx, sy) along w for diagonal covariances, shape (2,)."""
     squares = w * w
     return np.sqrt(np.array([var_x @ squares, var_y @ squares]))
 
 
 def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direction:
-    """Minimise sx + sy over w with ``target'w = 1``, for diagonal covariances.
+    """Minimise the sum of class spreads over w with ``target'w = 1``, for diagonal covariances.
 
     In each coordinate the variance of at least one class must be positive.
 
@@ -136,7 +136,7 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
     size = float(np.abs(target).max(initial=0.0))
     if not 0.0 < size < np.inf:
         raise ValueError("the difference of the class means is not a finite vector; scale the data")
-    # targets are scaled if their squares would underflow or overflow
+    # the target is scaled if its squares would underflow or overflow
     unit = 1.0 if 1.0 / MAX_TARGET < size < MAX_TARGET else size
     t = target / unit
 
@@ -151,20 +151,22 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
 
 
 class GramSpread:
-    """Spreads of ``w = F'c`` for a stored kernel matrix ``K = F F'`` and an absolute ridge r.
+    """Class spreads along ``w = F'c`` for a kernel matrix ``K = F F'`` and an absolute ridge r.
 
     Notes
     -----
-    Let H be the projection that subtracts the class means. Then
+    Let H be the projection that subtracts the mean of each class, and let theta_c be theta for the
+    positive and 1 - theta for the negative class. Then
 
         S = F'H D H F + r' I,    D_ii = 1/(n_c theta_c),    r' = r/theta + r/(1 - theta)
         S^-1 F't = F'c,          c = (t - H M^-1 H K t)/r',    M = H K H + r' D^-1
 
-    A Cholesky factor of M (n^3/3 operations) is sufficient to compute the product of S^-1 and any
-    vector in the span of the rows. M is factorized at ``theta = 1/2``. At other values of theta the
-    factor is a preconditioner for conjugate gradients. For all kernels the condition number of the
-    preconditioned system is at most the ratio of the odds of the two values of theta. If the ridge
-    is large enough relative to the trace, the factor is stored in single precision.
+    With a Cholesky factor of M (n^3/3 operations), the product of S^-1 and any vector in the span
+    of the rows is computed in O(n^2) operations. The matrix M is factorized at ``theta = 1/2``. At
+    other values of theta, this Cholesky factor is a preconditioner for conjugate gradients. For
+    every kernel, the condition number of the preconditioned system is at most the odds
+    ``theta/(1 - theta)``, or their reciprocal if that is larger. If the ridge is large relative to
+    the trace of K, the Cholesky factor is stored in float32.
     """
 
     def __init__(self, gram: NDArray, y: NDArray, ridge: float):
@@ -173,7 +175,7 @@ class GramSpread:
         self._counts = self._sides.sum(axis=0)
         #: Coefficients t of the difference of the class means, ``xm - ym = F't``, shape (n,).
         self.target = self._sides @ (np.array([1.0, -1.0]) / self._counts)
-        #: Diagonal of D, shape (n,), and r', both at ``theta = 1/2``.
+        #: Diagonal of the matrix D, shape (n,), and the ridge r', both at ``theta = 1/2``.
         self.weights, self.damping = self._sides @ (2.0 / self._counts), 4.0 * ridge
         trace = float(np.trace(gram))
         in_range = SINGLE_RANGE[0] < trace < SINGLE_RANGE[1]
@@ -183,7 +185,7 @@ class GramSpread:
         means = self._means - 0.5 * self._sides @ (
             self._sides.T @ self._means / self._counts[:, None]
         )
-        # The transpose of a symmetric matrix is the same matrix in column-major order.
+        # the transpose converts a symmetric matrix to column-major order
         matrix = np.array(gram.T, dtype=self.dtype, order="F")
         (update,) = blas.get_blas_funcs(("syr2k",), (matrix,))
         matrix = update(-1.0, means, self._sides, beta=1.0, c=matrix, lower=1, overwrite_c=1)
@@ -196,35 +198,35 @@ class GramSpread:
         return values - self._sides @ (values @ self._sides / self._counts)
 
     def spreads(self, c: NDArray, decision: NDArray) -> NDArray:
-        """Return the spreads (sx, sy) along ``w = F'c``; `decision` is ``Kc``."""
+        """Return the class spreads (sx, sy) along ``w = F'c``, where `decision` is ``Kc``."""
         own = self.ridge * max(0.0, float(c @ decision))
         return np.sqrt([decision[side].var() + own for side in (self.y > 0, self.y < 0)])
 
     def gradient(self, c: NDArray, decision: NDArray) -> NDArray:
-        """Return g such that F'g is the gradient of sx + sy at w = F'c; `decision` is ``Kc``."""
+        """Return g such that F'g is the gradient of sx + sy at w = F'c, where `decision` is Kc."""
         inverse = 1.0 / self.spreads(c, decision)
         weights = self._sides @ (inverse / self._counts)
         return weights * self.centred(decision) + self.ridge * inverse.sum() * c
 
     def residual_length(self, residual: NDArray, values: NDArray) -> float:
-        """Return an upper bound on ||p||, ||q|| with ``F'residual = Sx^{1/2} p + Sy^{1/2} q``.
+        """Return a bound on ||p|| and ||q|| with ``F'residual = Sx^{1/2} p + Sy^{1/2} q``.
 
-        ``Sx^{1/2} p`` and ``Sy^{1/2} q`` are both set to half of ``F'residual``. The bound holds
-        because no eigenvalue of Sx or Sy is below the ridge. `values` is ``K residual``.
+        The bound is valid for p and q with ``Sx^{1/2} p = Sy^{1/2} q = F'residual / 2``, since no
+        eigenvalue of the covariances Sx and Sy is below the ridge. `values` is ``K residual``.
         """
         return 0.5 * float(np.sqrt(max(0.0, residual @ values) / self.ridge))
 
     def half(self, values: NDArray) -> NDArray:
-        """Return ``L^-1 H v`` for the Cholesky factor L of M."""
+        """Return ``L^-1 H v`` for a vector v, where L is the Cholesky factor of M."""
         return self._solve_triangle(self._factor, self.centred(values), lower=1)
 
     def solution(self, t: NDArray, half: NDArray) -> NDArray:
-        """Return c with ``S F'c = F't`` at ``theta = 1/2``; `half` is ``L^-1 H K t``."""
+        """Solve ``S F'c = F't`` for c at ``theta = 1/2``, where `half` is ``L^-1 H K t``."""
         inner = self._solve_triangle(self._factor, half, lower=1, trans=1)
         return (t - self.centred(inner.astype(np.float64))) / self.damping
 
     def columns(self, rows: NDArray) -> NDArray:
-        """Return the columns `rows` of ``L^-1 H K``, shape (n, len(rows))."""
+        """Return the columns `rows` of the matrix ``L^-1 H K``, shape (n, len(rows))."""
         columns = self.gram[rows].astype(self.dtype)
         columns -= self._means[rows].astype(self.dtype) @ self._sides.T.astype(self.dtype)
         return solve_triangular(
@@ -242,7 +244,7 @@ class GramSpread:
         return kernel
 
     def minimax(self, tol: float) -> Direction:
-        """Minimise sx + sy subject to ``w'(xm - ym) = 1``; `w` of the result is c."""
+        """Minimise sx + sy over c, where ``w = F'c`` and ``w'(xm - ym) = 1``."""
         values = self.gram @ self.target
         c = self.solution(self.target, self.half(values))
 
@@ -258,7 +260,8 @@ class GramSpread:
     def _solve(self, logit: float, c: NDArray, accuracy: float) -> tuple[NDArray, float]:
         """Solve ``S F'c = F'target`` at any theta by conjugate gradients, starting from `c`.
 
-        `accuracy` is relative to the square root of ``w'S w``. Returns c and `residual_length`.
+        `accuracy` is the tolerance of `residual_length`, relative to the square root of ``w'S w``.
+        Returns c and the `residual_length` at c.
         """
         shares = np.array([1.0 + np.exp(-logit), 1.0 + np.exp(logit)])
         weights, damping = self._sides @ (shares / self._counts), self.ridge * shares.sum()
