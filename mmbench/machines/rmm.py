@@ -1,15 +1,17 @@
-"""The relative margin machine: an SVM whose decisions on the training rows stay within [-B, B].
+"""The relative margin machine, an SVM with decision values in [-B, B] at the training rows.
 
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -B <= f(x_i) <= B                   (7)
 
-The dual of (7), with ``u_i = y_i alpha_i - lambda_i + lambda*_i`` and the Gram matrix K, is
+With the Gram matrix K and ``u_i = y_i alpha_i - lambda_i + lambda*_i``, the dual of (7) is problem
+(8):
 
     max over alpha, lambda, lambda*   sum_i alpha_i - B sum_i (lambda_i + lambda*_i) - 1/2 u'Ku
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
 
-and ``f(z) = sum_i u_i k(x_i, z) + b``. Let theta be ``max_i |f(x_i)|`` of the SVM with the same C.
-B is chosen between 1 and theta; if B >= theta, the RMM is the SVM. In the journal paper the bound
+The decision function is ``f(z) = sum_i u_i k(x_i, z) + b``. Let theta be the maximum of
+``|f(x_i)|`` over the training rows, for the SVM with the same C. B is chosen between 1 and theta,
+since the RMM is the SVM if B >= theta. In problems (13) and (14) of the journal paper, the bound B
 is a variable t:
 
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
@@ -20,23 +22,25 @@ is a variable t:
                        xi_i, tau_i, tau*_i >= 0
 
 The dual of (13) is (8) with B = 1, with the constant D added to the objective, and with the
-constraint that the sum of all lambda_i and lambda*_i is at most D. In the dual of (14) each
-lambda_i and lambda*_i is also at most ``D nu / n``. Let v(B) be the optimal value of the RMM with
-bound B, for (14) with these upper bounds in its dual. Then (13) and (14) are ``min over t >= 1 of
-v(t) + D t``. The slope of v is minus the sum of all lambda_i and lambda*_i, so the optimal t is the
-root of a monotone, piecewise linear function of one variable.
+additional constraint ``sum_i (lambda_i + lambda*_i) <= D``. The dual of (14) is the dual of (13)
+with the upper bound ``D nu / n`` on each lambda_i and lambda*_i. Let v(t) be the optimal value of
+(8) with B = t, for (14) with this upper bound on each lambda_i and lambda*_i. Then (13) and (14)
+minimise ``v(t) + D t`` over t >= 1. The derivative of v(t) is ``-sum_i (lambda_i + lambda*_i)``,
+which is a monotone, piecewise linear function of t. A root search finds the t at which the
+derivative of ``v(t) + D t`` is zero.
 
-If rows have weights s_i, the penalty on xi_i and the upper bound of alpha_i in (8) are ``C s_i``,
-and the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
+If row i has weight s_i, the penalty on xi_i and the upper bound of alpha_i in (8) are ``C s_i``.
+With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
 
-| `Fit.route` | taken by "auto" | cost |
+| `Fit.route` | used by "auto" | cost |
 | --- | --- | --- |
 | the SVM's | (7) with B >= theta | none in addition to the SVM |
 | the SVM's | (7), solved like the SVM | 1 to 3 SVMs (benchmarks/peers.py, growth) |
 | root search | (13) and (14) | 10 warm RMMs |
 | Clarabel | never: solver="reference" | n^3 per iteration |
 
-The solution at a neighbouring grid point is a warm start (configs/rmm_fig2.yaml).
+In a grid search, each RMM starts from the solution at a neighbouring grid point. The experiment
+configs/rmm_fig2.yaml measures the CPU time of an RMM that starts from the SVM's solution.
 
 References
 ----------
@@ -88,8 +92,8 @@ from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo
 #: Upper bound on the tolerance of the reference solver.
 REFERENCE_TOLERANCE = 1e-9
 
-#: Values of ``(t - 1) / (theta - 1)`` that the root search tries in turn to bracket the optimal t,
-#: until the sum of lambda and lambda* exceeds D.
+#: To bracket the optimal t, the root search tries these values of ``(t - 1) / (theta - 1)`` in
+#: turn, until the sum of all lambda_i and lambda*_i exceeds D.
 BOUND_FRACTIONS = (0.4, 0.16, 0.06, 0.025, 0.0)
 
 #: Maximum number of steps of the root search.
@@ -105,18 +109,18 @@ class RMM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair of classes. `objective` is (7) at the returned w and b, which are
-        feasible, and `bound` is (8) at a feasible u; the optimum lies between `bound` and
-        `objective`. `extra` contains `theta` and `B`; for (13) and (14) `B` is the optimal t.
-        `seconds` and `iterations` include the training of the SVM that determines theta.
+        Certificate of each pair of classes. `objective` is the value of (7) at the returned w and
+        b, which are feasible. `bound` is the value of (8) at a feasible u. The optimum lies between
+        `bound` and `objective`. `extra` contains `theta` and `B`; for (13) and (14) `B` is the
+        optimal t. `seconds` and `iterations` include the training of the SVM that determines theta.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Dual variables u of each pair (``rbf``, ``poly``).
 
     Notes
     -----
-    A solver ends with ``|f| <= B + tol``. The w and b of the solver are then multiplied by ``B /
-    max |f|``, so that the returned w and b satisfy (7) exactly and `objective` is never below the
-    optimum.
+    The solution of a solver satisfies ``|f| <= B + tol`` at the training rows. The returned w and b
+    are the w and b of the solver, multiplied by ``B / max |f|``. The returned w and b therefore
+    satisfy (7) exactly, and `objective` is never below the optimum.
 
     Examples
     --------
@@ -146,9 +150,9 @@ class RMM(WeightedClassifier):
     memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
     sparse_input = translation_invariant = True
     version = SVM.version
-    #: Versions for the linear kernel. 3: (13) is solved by the root search. 4: coordinate descent.
-    #: 5: coordinate descent also for many dense features. 6: the gap is relative to the objective,
-    #: however small it is.
+    #: Version 3 of ``linear``: problem (13) is solved by the root search. Version 4 of ``linear``:
+    #: coordinate descent. Version 5 of ``linear``: coordinate descent also for many dense features.
+    #: Version 6 of ``linear``: the gap is relative to the objective, even if the objective is tiny.
     kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 6}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
@@ -203,7 +207,7 @@ class RMM(WeightedClassifier):
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        # (14) is solved by SMO even if the kernel is linear
+        # problem (14) is solved by SMO, also with a linear kernel
         parts = params.get("form") == "relaxed"
         return replace(cls.memory_needs, linear_row_copies=None) if parts else cls.memory_needs
 
@@ -227,7 +231,8 @@ class RMM(WeightedClassifier):
     def _train_timed(self, problem: BinaryProblem) -> BinaryModel:
         """Train from the SVM's solution or from zero, and report the CPU seconds of each stage."""
         _, gram_seconds = _timed(lambda: problem.gram)
-        if self.kernel != "linear":  # kernel values computed on demand cannot be timed separately
+        # the Gram matrix is stored, since kernel values on demand cannot be timed separately
+        if self.kernel != "linear":
             problem.given_gram = problem.gram
         svm, svm_seconds = _timed(lambda: self._train_svm(problem))
         points = [svm.state] if self.timing == "warm" else []
@@ -243,7 +248,7 @@ class RMM(WeightedClassifier):
     def _train_svm(
         self, problem: BinaryProblem, start: PiecewiseSolution | None = None
     ) -> BinaryModel:
-        """Return the SVM with the same C and weights."""
+        """Train the SVM with the same C and the same row weights as the RMM."""
         C = slack_penalties(problem, self.C, self.class_weight)
         tol = tolerance(self.tol, len(problem.y))
         return train_svm(problem, C, self.solver, tol, start, self.cache_size)
@@ -251,7 +256,7 @@ class RMM(WeightedClassifier):
     def _train_from(
         self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]
     ) -> BinaryModel:
-        """Train the RMM, given the SVM with the same C; `points` are warm starts of the dual."""
+        """Train the RMM, given the SVM with the same C and warm starts `points` of the dual."""
         theta, tol = float(np.abs(svm.state.f).max()), tolerance(self.tol, len(problem.y))
         B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)
         if self.form != "bound":
@@ -266,13 +271,13 @@ class RMM(WeightedClassifier):
     def _train_penalty(
         self, problem: BinaryProblem, svm: BinaryModel, start: PiecewiseSolution | None, tol: float
     ) -> tuple[BinaryModel, float]:
-        """Train the RMM of (13) or (14); return it with the optimal t.
+        """Train the RMM of problem (13) or (14); return the model and the optimal t.
 
         `svm` is the SVM with the same C; it is also the solution for D = 0. `start` is the solution
-        at a neighbouring grid point. If `nu` is below 1, t is always 1.
+        at a neighbouring grid point. If `nu` is below 1, the optimal t is 1.
         """
         D = self.C if self.D is None else self.D
-        if svm.coef is not None and not svm.coef.any():  # w = 0, so |f| <= 1 and t = 1
+        if svm.coef is not None and not svm.coef.any():  # if w = 0, then |f| <= 1 and t = 1
             objective, bound = svm.fit.objective + D, svm.fit.bound + D
             return replace(
                 svm, fit=replace(svm.fit, objective=objective, bound=bound, **NO_WORK)
@@ -308,7 +313,7 @@ class RMM(WeightedClassifier):
         return BinaryModel(best.bias, fit, coef=best.u, w=best.w, state=state), t
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Sort by ascending C, then by descending B or ascending D, so that the SVM comes first."""
+        """Sort by ascending C, then by descending B or ascending D, beginning with the SVM."""
         bound = (-(point.get("B") or 0), -point.get("B_fraction", 0))
         return (point.get("C", 0), *bound, point.get("nu", 0), point.get("D") or 0)
 
@@ -317,15 +322,14 @@ class RMM(WeightedClassifier):
 class RMMState:
     """Warm start for the next grid point of a path."""
 
-    #: C, solver and tol of the SVM.
+    #: Parameters C, solver and tol of the SVM.
     key: tuple
     #: SVM with this C.
     svm: BinaryModel
     #: Dual solution of the previous RMM.
     last: PiecewiseSolution
-    #: Last dual solution by (form, B, B_fraction, nu, D). If the classes are separable and C is so
-    #: large that no alpha reaches C, the RMM is the same for every larger C; a training that starts
-    #: from this solution then ends at once.
+    #: Last dual solution by (form, B, B_fraction, nu, D). If no alpha_i reaches C, the RMM is the
+    #: same for every larger C. A training with a larger C that starts from this RMM ends at once.
     solved: Mapping[tuple, PiecewiseSolution]
 
 
@@ -351,11 +355,11 @@ def train_rmm(
     points: Sequence[PiecewiseSolution] = (),
     cache_size: float | None = None,
 ) -> BinaryModel:
-    """Train one binary RMM, starting from the point in `points` with the smallest dual objective.
+    """Train one binary RMM; the warm start is the best of the dual solutions `points`.
 
-    `points` are dual solutions at neighbouring grid points. The `coef` of the model is u,
-    multiplied by a factor so that (7) holds exactly; `state` is the solution of (8). `C` may differ
-    between rows.
+    `points` are dual solutions at neighbouring grid points. `C` is a number, or an array with one
+    value per row. The `coef` of the model is the solution u of (8), multiplied by a factor so that
+    the constraints of (7) hold exactly. The `state` of the model is the solution of (8).
     """
     dual = rmm_dual(rows_or_gram(problem, solver, cache_size), problem.y, C, B)
     started = time.perf_counter()
@@ -378,12 +382,15 @@ def rmm_dual(
     B: float,
     cap: float | NDArray = np.inf,
 ) -> PiecewiseQP:
-    """Return (8) as a minimisation over u, with the optimal alpha, lambda and lambda* for each u.
+    """Return (8) as a minimisation over u alone, with a piecewise linear cost of each u_i.
 
-    If u_i lies between 0 and ``y_i C``, then u_i is ``y_i alpha_i`` and the slope of its cost is
-    -y_i. Below this interval lambda_i is positive and the slope is -B; above the interval lambda*_i
-    is positive and the slope is B. `cap` is the upper bound of each lambda and lambda* in (14). If
-    B < 1, alpha = lambda = C is optimal at u = 0, and the slope of the middle piece is ``-y_i B``.
+    If u_i lies between 0 and ``y_i C``, then u_i is ``y_i alpha_i`` and the slope of the cost is
+    -y_i. If u_i lies below this interval, lambda_i is positive and the slope of the cost is -B. If
+    u_i lies above this interval, lambda*_i is positive and the slope of the cost is B. `cap` is the
+    upper bound of each lambda_i and lambda*_i in (14).
+
+    If B < 1, ``alpha_i = C`` is optimal for all u_i between 0 and ``y_i C``, and the slope of the
+    cost is ``-y_i B``.
     """
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     slope = np.full(len(y), B)
@@ -404,10 +411,11 @@ def solve_paper_dual(
     cap: float | NDArray = np.inf,
     total: float | None = None,
 ) -> PiecewiseSolution:
-    """Solve (8) in the paper's form by an interior point, in (u, alpha, lambda, lambda*).
+    """Solve (8) in the paper's variables alpha, lambda and lambda* by an interior-point method.
 
     `dual` is (8) as a `PiecewiseQP`, from which the certificate is computed. For (13) and (14),
-    `cap` is the upper bound of each lambda and lambda*, and `total` the upper bound of their sum.
+    `cap` is the upper bound of each lambda_i and lambda*_i, and `total` is the upper bound of the
+    sum of all lambda_i and lambda*_i.
     """
     from mmbench.solvers.clarabel_ import solve_qp
 
@@ -432,28 +440,28 @@ def solve_paper_dual(
 
 
 class DualPoint(NamedTuple):
-    """A feasible point of the dual of (13) or (14)."""
+    """A feasible point of the dual of problem (13) or (14)."""
 
     #: Shape (n,).
     u: NDArray
-    #: ``Ku``, or ``Zw`` if w is given. Shape (n,).
+    #: Decision values without b, which are ``Ku``, or ``Zw`` if w is given. Shape (n,).
     decision: NDArray
     #: Intercept b.
     bias: float
-    #: Sum of all alpha.
+    #: Sum of all alpha_i.
     alpha: float
-    #: Sum of all lambda and lambda*.
+    #: Sum of all lambda_i and lambda*_i.
     total: float
     #: Upper bound on the rounding error of ``1/2 u'Ku``.
     rounding: float
-    #: Primal weights w; None if w is not computed in the feature space. Shape (k,).
+    #: Primal weights w of shape (k,), or None if the solver does not work in the feature space.
     w: NDArray | None
 
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
-        """Return the convex combination with the given `total`; this point is feasible.
+        """Return a feasible point with the given `total`, a convex combination of both points.
 
-        The convex combination of both values of `rounding` is an upper bound, since sqrt(rounding)
-        is convex in u.
+        The convex combination of both values of `rounding` is an upper bound of the rounding error,
+        since sqrt(rounding) is a convex function of u.
         """
         share = (total - other.total) / (self.total - other.total)
         mix: list[Any] = [
@@ -464,10 +472,10 @@ class DualPoint(NamedTuple):
 
 
 class PenaltySearch:
-    """Problem (13), or (14) if `nu` is given, and the search for its optimal bound t.
+    """The search for the optimal bound t of problem (13), or of problem (14) if `nu` is given.
 
     `gram` contains the rows if `inside` is true, otherwise the kernel matrix. `weights` are the row
-    weights s, by default 1. The RMM with each bound t starts from the solution at the previous t.
+    weights s, by default 1. Each RMM of the search starts from the solution for the previous t.
     """
 
     def __init__(
@@ -483,7 +491,8 @@ class PenaltySearch:
         s = np.ones(len(y)) if weights is None else weights
         self.gram, self.y, self.inside, self.D, self.weights = gram, y, inside, D, s
         self.C = C if weights is None else C * s
-        # upper bounds: of each lambda and lambda*, and of the total weight of the rows with |f| > t
+        # `cap` is the upper bound of each lambda_i and lambda*_i. `exceptions` is the upper bound
+        # of the total weight of the rows with |f| > t.
         self.cap = np.full(len(y), np.inf) if nu is None else D * nu / s.sum() * s
         self.exceptions = 0.0 if nu is None else s.sum() / nu
         self.last: PiecewiseSolution | NDArray | None = None
@@ -498,9 +507,9 @@ class PenaltySearch:
     def to_gap(
         self, svm: BinaryModel, start: PiecewiseSolution | None, tol: float
     ) -> list[DualPoint]:
-        """Return the dual points of `around` for tolerances that decrease until the gap is small.
+        """Run `around` with decreasing tolerances until the gap is small; return all dual points.
 
-        `solve_to_gap` decreases its tolerance by the same factors.
+        The tolerance decreases by the same factors as in `solve_to_gap`.
         """
         high = self.point(svm.state)
         self.iterations, self.last = 0, start  # the caller adds the iterations of the SVM
@@ -514,12 +523,12 @@ class PenaltySearch:
         return points
 
     def around(self, high: DualPoint, tol: float, gap_tolerance: float) -> list[DualPoint]:
-        """Return the solutions at both ends of a bracket of t, their convex combination, and
-        inaccurate points.
+        """Bracket the optimal t, and return the dual points at both ends of the bracket.
 
-        `high` is the SVM. The `total` of the convex combination is D. `tol` is the relative width
-        of the bracket and the tolerance of the RMMs. If ``total <= D`` at t = 1, only the solution
-        at t = 1 is returned.
+        The first returned point is the convex combination of both ends with ``total = D``.
+        Inaccurate points of the search are also returned. If t = 1 is optimal, only the point at t
+        = 1 is returned. `high` is the dual point of the SVM. `tol` is the relative width of the
+        bracket and the tolerance of the RMMs.
         """
         D, theta, low = self.D, float(np.abs(high.decision + high.bias).max()), high
         t_low = t_high = theta
@@ -529,7 +538,7 @@ class PenaltySearch:
             if low.total > D:
                 break
             t_high, high = t_low, low
-        if low.total <= D:  # total <= D even at t = 1
+        if low.total <= D:  # t = 1 is optimal, since total <= D at t = 1
             return [low]
         gain_low, gain_high, side = low.total - D, high.total - D, 0
         for _ in range(MAX_ROOT_STEPS):
@@ -539,7 +548,8 @@ class PenaltySearch:
             if not t_low < t < t_high or self.exhausted(low, high, gap_tolerance):
                 break
             point = self.solve(t, tol)
-            # Illinois method: if an end of the bracket is kept twice, its function value is halved
+            # Illinois method: if an end of the bracket is kept twice, the function value at this
+            # end is halved
             if point.total > D:
                 t_low, low, gain_low = t, point, point.total - D
                 gain_high *= 0.5 if side < 0 else 1.0
@@ -558,15 +568,16 @@ class PenaltySearch:
         else:
             found = solve_smo(dual, self.last, tol, self.max_iter // 10)
         self.last, point = found, self.point(found)
-        # an inaccurate `total` may put the point at the wrong end of the bracket
+        # inaccurate points are stored, since an inaccurate `total` may replace the wrong end of the
+        # bracket
         if found.status is not Status.OPTIMAL:
             self.inaccurate.append(point)
         return point
 
     def exhausted(self, low: DualPoint, high: DualPoint, gap_tolerance: float) -> bool:
-        """Whether the iterations or the time are used up, or the last RMM is inaccurate.
+        """Whether the search ends because of its iterations, the time limit or an inaccurate RMM.
 
-        An inaccurate RMM ends the search only if the gap is within its tolerance.
+        An inaccurate RMM ends the search if the gap of the search is at most `gap_tolerance`.
         """
         if self.iterations >= self.max_iter or time_is_up():
             return True
@@ -575,7 +586,7 @@ class PenaltySearch:
         return self.gap([low.mixed(high, self.D), low, high]) <= gap_tolerance
 
     def point(self, found: PiecewiseSolution) -> DualPoint:
-        """Record a solution and return its `DualPoint`; u is y alpha plus lambda* - lambda."""
+        """Return the `DualPoint` of a solution, and record its iterations and its status."""
         self.iterations += found.iterations
         self.statuses.append(found.status)
         alpha = np.clip(self.y * found.u, 0, self.C)
@@ -586,14 +597,15 @@ class PenaltySearch:
         )
 
     def best(self, points: list[DualPoint]) -> tuple[DualPoint, float, float, float]:
-        """Return the point with the smallest objective, its objective and t, and the largest bound
-        of all points.
+        """Return the point with the smallest objective, this objective, its t, and a bound.
+
+        The bound is the largest lower bound that one of the points gives.
         """
         best = min(points, key=lambda point: self.primal(point)[0])
         return best, *self.primal(best), max(map(self.bound, points))
 
     def gap(self, points: list[DualPoint]) -> float:
-        """Return the relative gap between the smallest objective and the largest bound."""
+        """Return the relative gap between the smallest objective and the largest lower bound."""
         _, objective, _, bound = self.best(points)
         return relative_gap(objective, bound)
 
@@ -610,9 +622,10 @@ class PenaltySearch:
         return value if np.isfinite(value) else np.inf, t
 
     def bound(self, point: DualPoint) -> float:
-        """Return a lower bound: the dual value of the point minus its rounding error, at least D.
+        """Return a lower bound on the optimum: the dual objective of a point minus rounding errors.
 
-        D is the dual value at u = 0. If `total` exceeds D, the point is scaled to ``total = D``.
+        The lower bound is at least D, which is the dual objective at u = 0. If the `total` of the
+        point exceeds D, the point is first scaled to ``total = D``.
         """
         scale = 1.0 if point.total <= self.D else self.D / point.total
         norm = 0.5 * max(0.0, float(point.u @ point.decision)) + point.rounding

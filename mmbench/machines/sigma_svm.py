@@ -1,18 +1,19 @@
-"""The Sigma-SVM: an SVM with penalties on the variance of its decisions and on its norm.
+"""The Sigma-SVM, an SVM with penalties on the norm of w and the variance of decision values.
 
     min over w, b   (1-D)/2 ||w||^2 + D/2 ||Sigma^(1/2) w||^2 + C sum_i xi_i
     subject to      y_i (w'(phi(x_i) - mu) + b) >= 1 - xi_i,  xi_i >= 0                      (3)
 
-where mu and Sigma are the mean and the covariance (with divisor n) of the training rows of both
-classes. The Sigma-SVM is the SVM with the kernel
+The vector mu and the matrix Sigma are the mean and the covariance (with divisor n) of the training
+rows of both classes. The Sigma-SVM is equivalent to an SVM with the following kernel:
 
     k_D(x, z) = (phi(x) - mu)' ((1-D) I + D Sigma)^-1 (phi(z) - mu).                         (4)
 
-With row weights s_i the penalty on xi_i in (3) is ``C s_i``, and mu and Sigma are weighted:
-``Sigma = sum_i s_i (phi(x_i) - mu)(phi(x_i) - mu)' / sum_i s_i``.
+If row i has weight s_i, the penalty on xi_i in (3) is ``C s_i``. With weights s_i, mu is the
+weighted mean, and Sigma is ``sum_i s_i (phi(x_i) - mu)(phi(x_i) - mu)' / sum_i s_i``.
 
-The kernel matrix of (4) is computed by an inverse or by a decomposition. An SVM with this kernel
-matrix is then trained as in `mmbench.machines.svm`, and the route of this SVM is reported.
+The kernel matrix of (4) is computed by a matrix inverse or by an eigendecomposition. An SVM with
+the kernel matrix of (4) is trained as in `mmbench.machines.svm`, and `Fit.route` is the algorithm
+of this SVM.
 
 =============  ==============================================  ===================================
 matrix         condition                                       cost
@@ -26,18 +27,20 @@ decomposition  otherwise                                       kernel PCA once f
                                                                without any n x n array
 =============  ==============================================  ===================================
 
-Let Kc be the centred Gram matrix of n rows, and ``s = n (1-D)/D``. The kernel matrix of (4) is
+Let Kc be the centred Gram matrix of n rows, and ``s = n (1-D)/D``. Then the kernel matrix of (4) is
+computed from an inverse matrix P:
 
     Kc ((1-D) I + D/n Kc)^-1 = (n/D) (I - s P),    P = (Kc + s I)^-1
 
-and if u are the multipliers of the SVM, the coefficients of w over the rows are ``(n/D) P u``. In
-the coordinates of the decomposition Sigma is diagonal, and so is ``((1-D) I + D Sigma)^-1``.
+If u are the dual variables of the SVM with the kernel (4), the coefficients of w over the training
+rows are ``(n/D) P u``. In the coordinates of the eigendecomposition, Sigma and ``((1-D) I + D
+Sigma)^-1`` are diagonal.
 
-With many rows the inverse takes most of the time: 86 % at 3000 rows (50 normal features, rbf,
-gamma = 0.02, D = 0.9). A working set of m rows would need a Cholesky factor (n^3/3 operations) and
-m columns of the matrix (``n^2 m + n m^2`` operations). If m is above 15 % of n, these operations
-are more than half of the n^3 operations of the inverse. In this example 75 % of the rows are
-support vectors, so no working set is used.
+The inverse takes 86 % of the CPU time at 3000 rows (50 normal features, rbf, gamma = 0.02, D =
+0.9). In place of the inverse (n^3 operations), a working set of m rows would need a Cholesky factor
+(n^3/3 operations) and m columns of the kernel matrix (``n^2 m + n m^2`` operations). If m is above
+15 % of n, a working set needs more than half of the operations of the inverse. No working set is
+used, since 75 % of the rows are support vectors in the example with 3000 rows.
 
 References
 ----------
@@ -75,21 +78,23 @@ from mmbench.machines.svm import (
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 
-#: Grid of D. Values near 1 have the largest effect, since the variances in Sigma are far smaller
-#: than the diagonal 1 of the identity matrix.
+#: Grid of D. Values of D near 1 have the largest effect, since the variances in Sigma are far
+#: smaller than 1.
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
-#: The inverse is used only if the mean eigenvalue of Kc, relative to s, is at least this value. For
-#: smaller eigenvalues, cancellation makes the difference ``I - s P`` inaccurate.
+#: The inverse P is used only if the mean eigenvalue of the centred Gram matrix Kc, divided by ``s =
+#: n (1-D)/D``, is at least this value. If the eigenvalues are smaller, the difference ``I - s P``
+#: loses its digits by cancellation.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
-#: The inverse is used only if s, relative to the trace of Kc, is at least this value. If s is
-#: smaller, the Cholesky factor consists of rounding errors.
+#: The inverse P is used only if ``s = n (1-D)/D``, divided by the trace of the centred Gram matrix
+#: Kc, is at least this value. If s is smaller, the Cholesky factor of ``Kc + s I`` consists of
+#: rounding errors.
 LEAST_SHIFT = 1e-9
 
-#: Minimum variance, at D = 1, of a direction in the feature space of a kernel, relative to the
-#: largest variance. A direction with a smaller variance would have such large coefficients that
-#: their sums lose half of their digits.
+#: With D = 1 and a kernel other than linear, directions of the feature space are omitted if their
+#: variance is at most this fraction of the largest variance. The coefficients in these directions
+#: would be so large that sums of coefficients lose half of their digits.
 LEAST_VARIANCE = float(np.sqrt(np.finfo(float).eps))
 
 
@@ -99,16 +104,16 @@ class SigmaSVM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair of classes. `objective` is (3) at the returned w and b, and `bound`
-        is the dual of (3) at a feasible point; the optimum lies between them. `n_support` is the
-        number of rows with a non-zero multiplier.
+        Certificate of each pair of classes. `objective` is the value of (3) at the returned w and
+        b, and `bound` is the dual objective of (3) at a feasible point. The optimum lies between
+        `bound` and `objective`. `n_support` is the number of rows with a non-zero multiplier.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of w over the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
-        Indices and features of the rows with a non-zero coefficient (``rbf``, ``poly``). These are
-        all training rows, since each row contributes to Sigma.
+        Indices and features of the rows with a non-zero coefficient (``rbf``, ``poly``). All
+        training rows have non-zero coefficients, since each row contributes to Sigma.
     intercept_ : ndarray of shape (n_pairs,)
-        ``b - w'mu`` of each pair: ``f(x) = w'phi(x) + intercept``.
+        Intercept ``b - w'mu`` of each pair, so that ``f(x) = w'phi(x) + intercept``.
 
     Examples
     --------
@@ -125,11 +130,11 @@ class SigmaSVM(WeightedClassifier):
     search_space: ClassVar[SearchSpace] = SVM.search_space.extended(
         {"D": ("D", SHARES)},
         prefer={**SVM.search_space.prefer, "D": "small"},
-        # Near D = 1 rounding errors in directions with a small variance are magnified.
+        # If D is near 1, rounding errors in directions of small variance are magnified.
         single_precision=False,
     )
-    # The Gram matrix, the centred Gram matrix, its eigenvectors, two scaled copies of the
-    # eigenvectors, the matrix of (4), and the linear system of Newton steps.
+    # `gram_copies` counts the Gram matrix, the centred Gram matrix, its eigenvectors, two scaled
+    # copies of the eigenvectors, the matrix of (4), and the linear system of Newton steps.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=8,
         linear_gram_copies=3,
@@ -137,13 +142,13 @@ class SigmaSVM(WeightedClassifier):
         rows_per_feature=ROWS_PER_FEATURE,
     )
     translation_invariant = True
-    #: Version 3: folds are trained one by one, and a grid search uses float64. Version 4: the bound
-    #: includes directions of small variance; without them it could exceed the optimum. Version 5:
-    #: w = 0 is returned if its objective is not larger. Version 6: smaller tolerances are tried
-    #: before.
+    #: Version 3: folds are trained one by one, and a grid search uses float64. Version 4: the lower
+    #: bound takes account of directions of small variance, and no longer exceeds the optimum.
+    #: Version 5: w = 0 is returned if its objective is not larger than the solver's. Version 6:
+    #: smaller tolerances are tried before w = 0 is returned.
     version: ClassVar[int] = 6
-    #: Kernel ``poly``, version 1: polynomials of degree 1 are solved like other degrees. Linear
-    #: kernel, version 3: the gap is relative to the objective, however small it is.
+    #: Version 1 of ``poly``: polynomials of degree 1 are solved like other degrees. Version 3 of
+    #: ``linear``: the gap is relative to the objective, even if the objective is tiny.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 3, "poly": 1}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
@@ -170,7 +175,7 @@ class SigmaSVM(WeightedClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every grid point; points with the same D share the matrix of (4)."""
+        """Train at every grid point; grid points with the same D share the kernel matrix of (4)."""
         if any(set(point) - {"C", "D"} for point in points):
             return super().train_path(problem, points)
         return train_sigma_svm(
@@ -189,7 +194,7 @@ def train_sigma_svm(
     tol: float = 1e-5,
     weights: NDArray | None = None,
 ) -> list[BinaryModel]:
-    """Train binary Sigma-SVMs at several (D, C), for each D in ascending order of C.
+    """Train one binary Sigma-SVM for each (D, C), for each D in ascending order of C.
 
     The `state` of each model is the SVM with the kernel (4).
     """
@@ -220,7 +225,7 @@ def train_sigma_svm(
             if D < 1:
                 dual = replace(svm, coef=svm.state.u, w=svm.state.weights)  # before any scaling
                 lower = dual_bound(problem, svm.state.u, original(dual), D, weights)
-                # in this order, max returns 0 if `lower` is not a number
+                # with this order of arguments, the bound is 0 if `lower` is not a number
                 bound = max(0.0, min(lower, bound))
             seconds = svm.fit.seconds + shared
             fit = replace(svm.fit, objective=objective, bound=bound, seconds=seconds)
@@ -233,9 +238,9 @@ def primal_objective(
 ) -> float:
     """Return the objective (3) at the coefficients of a model.
 
-    The objective of the SVM with the kernel (4) is not used. The coefficients over the rows may be
-    less accurate than the solution of that SVM, for example near D = 1 if the Gram matrix is
-    singular.
+    The objective of the SVM with the kernel (4) is not used, since the coefficients of the model
+    over the rows may be less accurate than the solution of this SVM. For example, the coefficients
+    are inaccurate if D is near 1 and the Gram matrix is singular.
     """
     if model.w is None:
         products = problem.gram @ model.coef
@@ -252,17 +257,18 @@ def primal_objective(
 def dual_bound(
     problem: BinaryProblem, u: NDArray, model: BinaryModel, D: float, weights: NDArray | None = None
 ) -> float:
-    """Return a lower bound on (3) for D below 1, at the multipliers u of the SVM with kernel (4).
+    """Return a lower bound on (3) for D < 1, from the dual variables u of the SVM with kernel (4).
 
-    The dual of the SVM is not used, since the matrix of (4) lacks directions of small variance and
-    has rounding errors that grow with the condition number of Kc. With the centred rows Z and
-    ``M = (1-D) I + D Sigma``, the dual of (3) is
+    The dual objective of the SVM with the kernel (4) is not used. The matrix of (4) lacks
+    directions of small variance, and its rounding errors grow with the condition number of the
+    centred Gram matrix. With the centred rows Z and ``M = (1-D) I + D Sigma``, the dual objective
+    of (3) is the following expression for any w:
 
         y'u - max over w of (u'Zw - 1/2 w'Mw) = y'u - u'Zw + 1/2 w'Mw - 1/2 r'M^-1 r
 
-    for any w, with the residual ``r = Z'u - Mw``. Since ``M >= (1-D) I``, replacing M^-1 by
-    ``I / (1-D)`` gives a lower bound. The w of the model is the maximiser up to rounding errors,
-    which are bounded as in `PiecewiseQP.solution`.
+    The residual of w is ``r = Z'u - Mw``. Replacing M^-1 by ``I / (1-D)`` gives a lower bound,
+    since ``M >= (1-D) I``. The maximiser is the w of the model, up to rounding errors. All rounding
+    errors are bounded as in `PiecewiseQP.solution`.
     """
     X, w, coef, n = problem.X, model.w, model.coef, len(u)
     shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()
@@ -295,19 +301,19 @@ def dual_bound(
         return float(value - rounding - 0.5 * residual**2 / (1 - D))
 
 
-#: The problem of the SVM with the kernel (4), and the function that converts a model of this SVM to
-#: the kernel of the data.
+#: The training problem with the kernel (4), and a function that converts its model to the kernel of
+#: the data.
 Modified = tuple[BinaryProblem, Callable[[BinaryModel], BinaryModel]]
 
 
 def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
-    """Return the problem with the matrix of (4), computed by an inverse.
+    """Return the training problem with the kernel matrix of (4), computed by a matrix inverse.
 
-    Returns None if the inverse is inaccurate, which is always the case for D = 1.
+    Returns None if the inverse is inaccurate; for D = 1, the inverse is always inaccurate.
     """
     given = problem.gram
     n, means = len(given), given.mean(axis=0, dtype=np.float64)
-    # LAPACK needs a column-major array; K is symmetric, so its transpose is copied in order
+    # LAPACK needs a column-major array, and the transpose of the symmetric matrix K is column-major
     matrix = np.array(given.T, dtype=np.float64, order="F")
     matrix -= means
     matrix -= (means - means.mean())[:, None]
@@ -316,11 +322,12 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
         coef: Any = svm.coef
         if D > 0:
             coef = ((n / D) * coef - matrix.T @ coef) * (D / (n * (1 - D)))
-            coef -= coef.mean()  # 1'u = 0, and 1 is an eigenvector of P
+            # the coefficients sum to zero, since 1'u = 0 and 1 is an eigenvector of P
+            coef -= coef.mean()
         return BinaryModel(svm.intercept - float(means @ coef), svm.fit, coef=coef)
 
     if D == 0:
-        # the matrix is not exactly symmetric, since the means are subtracted in two steps
+        # the matrix is symmetric only up to rounding errors, since two means are subtracted
         _mirror(matrix)
         return BinaryProblem(problem.X, problem.y, problem.kernel, matrix.T), original
     trace, s = float(np.trace(matrix)), n * (1 - D) / D
@@ -338,7 +345,7 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
 
 
 def _mirror(matrix: NDArray) -> None:
-    """Copy the lower triangle to the upper triangle."""
+    """Copy the lower triangle of a matrix to its upper triangle."""
     for start in range(0, len(matrix), CHUNK_ROWS):
         own = slice(start, start + CHUNK_ROWS)
         corner = np.tril(matrix[own, own])
@@ -347,10 +354,10 @@ def _mirror(matrix: NDArray) -> None:
 
 
 def spectral_kernel(problem: BinaryProblem, scatter: Spectrum, D: float) -> Modified:
-    """Return the problem with (4), from the eigendecomposition of the total scatter."""
+    """Return the training problem with the kernel (4), from the eigendecomposition of Sigma."""
     inverse = (1 - D) + D * scatter.variances
     least = LEAST_VARIANCE * inverse.max() if D == 1 and not scatter.linear else 0.0
-    # diagonal of ((1-D) I + D Sigma)^-1; at D = 1, of the pseudo-inverse
+    # diagonal of ((1-D) I + D Sigma)^-1, or of the pseudo-inverse if D = 1
     metric = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > least)
     root, X = np.sqrt(metric), problem.X
 

@@ -1,17 +1,17 @@
-"""The support vector machine with linear slack, as libsvm defines it.
+"""The support vector machine with a linear penalty on slack, as in libsvm.
 
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,   f(x) = w'phi(x) + b            (1)
 
-The dual of (1), with ``u_i = y_i alpha_i`` and the Gram matrix K, is
+With the Gram matrix K and the variables ``u_i = y_i alpha_i``, the dual of (1) is problem (2):
 
     max over u      sum_i y_i u_i - 1/2 u'Ku   subject to  sum_i u_i = 0,  0 <= y_i u_i <= C   (2)
 
-and ``f(z) = sum_i u_i k(x_i, z) + b``. If rows or classes have weights s, the penalty on slack xi_i
-in (1) and the upper bound of ``y_i u_i`` in (2) are ``C s_i``: a row of weight 2 counts as two
-rows. Equation numbers follow the RMM paper. With ``C=inf`` all slacks are zero (hard margin).
+The decision function is ``f(z) = sum_i u_i k(x_i, z) + b``. If row i has weight s_i, the penalty on
+the slack xi_i in (1) and the upper bound of ``y_i u_i`` in (2) are ``C s_i``. Equation numbers
+follow the RMM paper. If ``C=inf``, all slacks are zero (hard margin).
 
-| `Fit.route` | taken by "auto" | module |
+| `Fit.route` | used by "auto" | module |
 | --- | --- | --- |
 | SMO | kernels; linear with few rows per feature | `solvers.svm_dual.smo` |
 | SMO on working sets | as SMO, many rows | `solvers.svm_dual.smo` |
@@ -22,10 +22,10 @@ rows. Equation numbers follow the RMM paper. With ``C=inf`` all slacks are zero 
 | liblinear | never: solver="liblinear" | `solvers.libsvm_` |
 | Clarabel | never: solver="clarabel" | `solvers.clarabel_` |
 
-With a linear kernel, if SMO ends without an optimal solution, the routes in the feature space
-continue, and vice versa. If coordinate descent ends without an optimal solution, the routes in the
-feature space or SMO continue. SMO alone leaves a gap of up to 0.7 on unscaled features; the
-interior point alone stalls if one of the classes is rare among many rows.
+With a linear kernel, if SMO finds no optimal solution, the solvers of `solvers.features` continue,
+and vice versa. If coordinate descent finds no optimal solution, `solvers.features` or SMO
+continues. SMO alone leaves a relative duality gap of up to 0.7 on unscaled features. The interior
+point alone stalls if there are many rows and one class is rare.
 
 References
 ----------
@@ -63,46 +63,47 @@ from mmbench.solvers.svm_dual.coordinates import solve_by_coordinates
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_gap
 
-#: Minimum number of rows per feature for the routes in the feature space. Relative to pairwise
-#: steps, the CPU time of a path over C is 1/3 to 1 on 200 rows (Flare-Solar: 1.4), and 1/180 to 1/7
-#: on 800 rows. On a pair of digits of 256 pixels the ratio is 1 at four rows per feature.
+#: Minimum number of rows per feature for the solvers in the feature space. For a path over C on 200
+#: rows, these solvers take 1/3 to 1 times the CPU time of pairwise steps (1.4 times on
+#: Flare-Solar). On 800 rows, the ratio of the CPU times is 1/180 to 1/7. On a pair of digits with
+#: 256 pixels, pairwise steps are equally fast at four rows per feature.
 ROWS_PER_FEATURE = 4
 
-#: With at most this many features the interior point is used whenever n > d. The interior point is
-#: insensitive to feature scaling; on unscaled features SMO takes seconds and stops with a duality
-#: gap above the tolerance.
+#: Up to this number of features d, the interior point is used for all n > d training rows. The
+#: interior point is insensitive to feature scaling. On unscaled features, SMO takes seconds and
+#: stops with a duality gap above the tolerance.
 FEW_FEATURES = 64
 
-#: With more features, coordinate descent is also tried before the interior point on many dense
-#: rows. Relative to the interior point on 10,000 rows, its CPU time with C = 1 (C = 0.01) is 1.2
-#: (0.3) with 500 features, 0.55 (0.15) with 1000 features, and 0.23 (0.05) with 2000 features.
+#: Above this number of features, coordinate descent is tried before the interior point on many
+#: dense rows. On 10,000 rows with C = 1 (C = 0.01), the CPU time of coordinate descent relative to
+#: the interior point is 1.2 (0.3) for 500 features, 0.55 (0.15) for 1000, and 0.23 (0.05) for 2000.
 MANY_FEATURES = 1000
 
-#: Maximum number of features d of the interior point, which factors a d x d matrix per iteration.
+#: Maximum number of features d for the interior point, which factors a d x d matrix per iteration.
 MOST_FEATURES = 5000
 
-#: Other routes start from a solution of coordinate descent if its gap is at most this value, and
-#: from zero otherwise. From multipliers that are far from optimal, pairwise steps take longer.
+#: If coordinate descent ends with at most this relative gap, its solution is the warm start of the
+#: next solver. From dual variables far from the optimum, pairwise steps take longer than from zero.
 MOST_START_GAP = 0.1
 
-#: Maximum number of rows for which SMO is also tried if the gap is closed, but a KKT condition is
-#: violated.
+#: Up to this number of rows, SMO is also tried if the duality gap is within its tolerance but a KKT
+#: condition is violated.
 FEW_GRAM_ROWS = 100
 
-#: Tolerance of the relative duality gap, in units of `tol`; the violations of all rows contribute
-#: to the gap.
+#: Tolerance for the relative duality gap, in units of `tol`. The factor is large, since the
+#: violations of all rows contribute to the gap.
 GAP_TOLERANCE_FACTOR = 100
 
-#: Up to this number of rows the tolerance is multiplied by FEW_ROWS_FACTOR. The decisions of a
-#: machine with integer row weights and of a machine with repeated rows then agree to 1e-7, as
+#: For at most FEW_ROWS rows, the tolerance is multiplied by FEW_ROWS_FACTOR. With the smaller
+#: tolerance, integer row weights and repeated rows give decision values that agree to 1e-7, as
 #: scikit-learn's checks require.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
-#: Finite values of C that are tried in turn for a hard margin, divided by the largest k(x, x).
+#: For a hard margin, these finite values of C, divided by the largest k(x, x), are tried in turn.
 HARD_MARGIN_PENALTIES = tuple(1e3**k for k in range(6))
 
 #: Two classes are regarded as not separable if their margin is at most this fraction of the largest
-#: norm of a row, ``k(x, x)**0.5``.
+#: norm ``k(x, x)**0.5`` of a row.
 LEAST_MARGIN_SHARE = 1e-6
 
 
@@ -116,18 +117,20 @@ class SVM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair of classes. `objective` is (1) at the returned w and b, and `bound`
-        is (2) at a feasible u; the optimum lies between them.
+        Certificate of each pair of classes. `objective` is the value of (1) at the returned w and
+        b, and `bound` is the value of (2) at a feasible u. The optimum lies between `bound` and
+        `objective`.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Dual variables u of each pair (``rbf``, ``poly``).
 
     Notes
     -----
     This class differs from scikit-learn's SVC. With more than two classes, `coef_`, `intercept_`,
-    `dual_coef_` and decision values of pairs have the opposite sign, and `dual_coef_` has one row
-    per pair. Negative sample weights are an error; SVC removes rows with negative weights. A linear
-    machine does not store its support vectors, which are ``X[support_]``. There is no
-    ``probability=True``; use scikit-learn's CalibratedClassifierCV.
+    `dual_coef_` and decision values of pairs have the opposite sign of SVC's. `dual_coef_` has one
+    row per pair of classes. Negative sample weights raise an error, whereas SVC removes rows with
+    negative weights. A linear machine does not store its support vectors, which are
+    ``X[support_]``. For probabilities, use scikit-learn's CalibratedClassifierCV, since there is no
+    parameter `probability`.
 
     Examples
     --------
@@ -142,22 +145,25 @@ class SVM(WeightedClassifier):
     """
 
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
-        {"C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))},  # grid of libsvm's guide
-        tol=1e-3,  # libsvm's default, which is accurate enough to rank the grid points of a search
+        # The grid of C is taken from libsvm's guide. The tolerance is libsvm's default, which is
+        # accurate enough to rank the grid points of a search.
+        {"C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))},
+        tol=1e-3,
     )
-    #: The Gram matrix, and the linear system of a series of Newton steps.
+    #: `gram_copies` counts the Gram matrix, and the linear system of Newton steps.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
     )
     sparse_input = translation_invariant = True
-    #: Version 2: pairwise steps use all rows; rows are no longer removed by shrinking. Version 3:
-    #: w = 0 is returned if its objective is not larger, which may occur with C below 1e-5. Version
-    #: 4: smaller tolerances are tried before.
+    #: Version 2: pairwise steps use all rows; rows are no longer removed by shrinking. Version 3: w
+    #: = 0 is returned if its objective is not larger than the solver's, which may occur with C
+    #: below 1e-5. Version 4: smaller tolerances are tried before w = 0 is returned.
     version: ClassVar[int] = 4
-    #: Versions of ``linear``. 1: exact solutions for many rows, which may change ties in a grid
-    #: search. 2: exact solutions for few rows and for degenerate problems. 3: coordinate descent.
-    #: 4: coordinate descent also for many dense features. 5: the gap is relative to the objective,
-    #: however small it is. Version 1 of ``poly`` and ``rbf``: with more than 3000 rows, kernel
+    #: Version 1 of ``linear``: exact solutions for many rows, which may change ties in a grid
+    #: search. Version 2 of ``linear``: exact solutions for few rows and for degenerate problems.
+    #: Version 3 of ``linear``: coordinate descent. Version 4 of ``linear``: coordinate descent also
+    #: for many dense features. Version 5 of ``linear``: the gap is relative to the objective, even
+    #: if the objective is tiny. Version 1 of ``poly`` and ``rbf``: with more than 3000 rows, kernel
     #: values are computed by NumPy. Version 2 of ``rbf``: distances of rows with up to 64 features
     #: are computed from differences of features.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
@@ -224,7 +230,7 @@ def _may_be_in_features(problem: BinaryProblem, solver: str) -> bool:
 
 
 def by_coordinates(problem: BinaryProblem, solver: str) -> bool:
-    """Whether coordinate descent is tried first."""
+    """Whether coordinate descent is the first solver that is tried."""
     n, d = problem.X.shape
     many = n > STORED_ROWS and (n < ROWS_PER_FEATURE * d or d > MANY_FEATURES)
     linear = problem.kernel.name == "linear" and problem.given_gram is None and solver == "auto"
@@ -233,7 +239,7 @@ def by_coordinates(problem: BinaryProblem, solver: str) -> bool:
 
 
 def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None = None) -> Any:
-    """Return the rows of a problem solved without a Gram matrix, else its kernel matrix."""
+    """Return the rows if the problem is solved without a Gram matrix, else the kernel matrix."""
     if by_coordinates(problem, solver) or solver == "liblinear":
         return MappedRows(problem.X)
     if in_features(problem, solver):
@@ -242,7 +248,7 @@ def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None =
 
 
 def _rows(problem: BinaryProblem) -> Any:
-    """Return the rows: an array, or a linear operator if the rows are sparse."""
+    """Return the rows of a problem as an array; sparse rows as a linear operator."""
     X = problem.X
     return X if isinstance(X, np.ndarray | MappedRows) else MappedRows(X)
 
@@ -250,7 +256,7 @@ def _rows(problem: BinaryProblem) -> Any:
 def kernel_values(
     problem: BinaryProblem, solver: str, cache_size: float | None
 ) -> NDArray | KernelMatrix:
-    """Return the kernel matrix of a problem; solvers of other packages need an array."""
+    """Return the kernel matrix of a problem, as an array for solvers of other packages."""
     return problem.gram if solver in NATIVE else problem.matrix(cache_size)
 
 
@@ -267,9 +273,10 @@ def solve_dual(
 ) -> PiecewiseSolution:
     """Solve the dual of an SVM or an RMM by coordinate descent, in the feature space or by SMO.
 
-    `dual` contains the rows or the Gram matrix that `rows_or_gram` returns. `start` is the
-    solution, or its u, at a neighbouring grid point. With a small C the gap may be small although
-    the objective at w is not smaller than at w = 0; smaller tolerances are then tried.
+    `dual` contains the rows or the Gram matrix that `rows_or_gram` returns. `start` is the solution
+    at a neighbouring grid point, or the dual variables u of this solution. Smaller tolerances are
+    tried if a solution within the gap tolerance is no better than w = 0, which may occur if C is
+    small.
     """
     found = _solve(problem, dual, C, solver, tol, gap_tolerance, start, B, cache_size)
     for factor in TOLERANCE_FACTORS[3::3]:
@@ -293,10 +300,10 @@ def _solve(
     B: float | None,
     cache_size: float | None,
 ) -> PiecewiseSolution:
-    """Solve the dual by one route.
+    """Solve the dual of an SVM or an RMM by one solver.
 
-    If this route ends without an optimal solution, the next route continues, and the better
-    solution is returned.
+    If the first solver finds no optimal solution, another solver continues, and the better of both
+    solutions is returned.
     """
     y, n = problem.y, len(problem.y)
     if by_coordinates(problem, solver):
@@ -343,9 +350,10 @@ def train_svm(
 ) -> BinaryModel:
     """Train one binary SVM; the `state` of the model is the solution of (2).
 
-    `C` may differ between rows. `start` is the solution, or its u, for another C on the same rows.
-    If `start` is a solution for a smaller C and all ``|u_i|`` are below the smaller C, `start` is
-    also optimal for `C`. `max_iter` is the maximum number of pairwise steps; -1 means no limit.
+    `C` is a number, or an array with one value per row. `start` is the solution for another C on
+    the same rows, or the dual variables u of this solution. If `start` is a solution for a smaller
+    C and all ``|u_i|`` are below the smaller C, `start` is also optimal for `C`. `max_iter` is the
+    maximum number of pairwise steps; -1 means no limit.
     """
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
     solver = solver if max_iter < 0 else "smo"
@@ -375,7 +383,8 @@ def train_svm(
             tol,
             gap_tolerance,
             solve=lambda dual, _, tol: solve_libsvm(dual, y, C, tol, solver),
-            factors=TOLERANCE_FACTORS[:3],  # libsvm stores kernel values in float32
+            # smaller tolerances are out of reach, since libsvm stores kernel values in float32
+            factors=TOLERANCE_FACTORS[:3],
         )
     else:
         found = solve_dual(
@@ -405,9 +414,9 @@ def train_hard_margin(
 ) -> BinaryModel:
     """Train one binary SVM without slack by increasing finite values of C.
 
-    If every ``|u_i|`` of a solution is below C, the solution is optimal for all larger C. The
-    margin of two classes is half the distance between their convex hulls. Hence, the margin is at
-    most ``||w|| / sum_i |u_i|`` for every feasible u.
+    If all ``|u_i|`` of a solution are below C, the solution is optimal for all larger C. The margin
+    of two classes is half the distance between their convex hulls. Therefore, every feasible u of
+    (2) gives an upper bound ``||w|| / sum_i |u_i|`` on the margin.
     """
     y, model, iterations = problem.y, None, 0
     diagonal = svm_dual(rows_or_gram(problem, solver, cache_size), y, 1.0).diagonal()
@@ -420,7 +429,7 @@ def train_hard_margin(
         u, f = model.state.u, model.state.f
         norm, least = float(np.sqrt(max(0.0, u @ model.state.decision))), float((y * f).min())
         if least > 0 and np.abs(u).max() < C:
-            factor = 1.0 / least  # all margins become at least 1
+            factor = 1.0 / least  # this factor makes all margins at least 1
             objective = 0.5 * (factor * model.state.scale * norm) ** 2
             fit = replace(model.fit, objective=objective, iterations=iterations)
             w = None if model.w is None else factor * model.w
@@ -441,14 +450,14 @@ def train_hard_margin(
 def certified(
     dual: PiecewiseQP, state: PiecewiseSolution, tol: float, seconds: float
 ) -> BinaryModel:
-    """Return the model and the certificate that belong to a solution of the dual.
+    """Return the model of a solution of the dual, with its certificate.
 
-    If terms with multipliers equal to C cancel in ``u'Ku``, rounding errors of the value of (2) can
-    leave the duality gap open although the solution is optimal.
+    If large terms of ``u'Ku`` cancel, rounding errors of the dual objective may leave the duality
+    gap above its tolerance although the solution is optimal.
     """
     gap_tolerance = GAP_TOLERANCE_FACTOR * tol
     found = dual.constant_if_unresolved(state, tol, gap_tolerance)
-    # 1/2 u'Ku may be zero by rounding errors alone
+    # 1/2 u'Ku may be zero because of rounding errors
     objective = -found.bound or (found.rounding if found.u.any() else 0.0)
     open_gap = relative_gap(objective, -found.value) > gap_tolerance
     unproven = open_gap and found.rounding > gap_tolerance * objective
@@ -471,6 +480,6 @@ def certified(
 
 
 def svm_dual(gram: NDArray | KernelMatrix, y: NDArray, C: float | NDArray) -> PiecewiseQP:
-    """Return (2) as a minimisation: the cost of u_i is ``-y_i u_i`` between 0 and ``y_i C``."""
+    """Return (2) as a minimisation; u_i has the cost ``-y_i u_i`` between 0 and ``y_i C``."""
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     return PiecewiseQP(gram, ends, -y[:, None])

@@ -1,6 +1,7 @@
-"""Base classes of the machines: parameters, one-vs-one, weights, certificates, search spaces.
+"""Base classes of the machines: parameters, one-vs-one training, certificates, search spaces.
 
-The author of a machine imports all names from this package; its modules are loaded on first use.
+A machine imports the base classes from this package. A module of the package is loaded when one of
+its names is first used.
 """
 
 from importlib import import_module
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from mmbench.machines.base.search_space import MemoryNeeds as MemoryNeeds
     from mmbench.machines.base.search_space import SearchSpace as SearchSpace
 
-#: Exported names, by the module that defines them.
+#: Exported names of this package, by the module that defines each name.
 _NAMES = {
     "estimator": "PairwiseClassifier WeightedClassifier class_weight kernel_parameter row_weights",
     "parameters": "Param choice parameter positive",

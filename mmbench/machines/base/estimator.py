@@ -1,9 +1,11 @@
-"""Base classes of all machines as scikit-learn estimators; a machine implements the method `train`.
+"""Base classes of all machines, which are scikit-learn estimators.
 
-The base classes implement validation, one-vs-one, prediction, tie rules and certificates. The
-weight of a row is the product of its sample weight and its class weight. A row of weight s is
-equivalent to s equal rows: in each sum or mean over training rows the terms are multiplied by the
-weights s_i, and numbers of rows are replaced by sums of weights.
+A machine implements the method `train`. The base classes implement validation, one-vs-one training,
+prediction, tie rules and certificates.
+
+The weight of a row is the product of its sample weight and its class weight. A row of weight s is
+equivalent to s copies of the row. Therefore, sums and means over training rows are weighted, and
+a number of rows is replaced by the sum of their weights.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ from mmbench.machines.base.voting import (
 )
 from mmbench.solvers.result import native_statuses
 
-#: Upper bound on sample weights; products of larger weights may overflow in double precision.
+#: Largest valid sample weight. Products of larger weights may overflow in double precision.
 LARGEST_WEIGHT = 1e100
 
 
@@ -92,7 +94,7 @@ def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
 
 
 def kernel_scaling() -> Any:
-    """Declare the parameter `kernel_scaling`, the scaling of polynomial kernels in some papers."""
+    """Declare the parameter `kernel_scaling`, since some papers scale the polynomial kernel."""
     return parameter(
         "none",
         choice("none", "trace"),
@@ -139,7 +141,7 @@ else:
                 return None
 
         def with_callbacks(method):
-            """Return a method that calls `method`, with the call stack of scikit-learn 1.9."""
+            """Wrap a method, so that `stacklevel` of warnings is as with scikit-learn 1.9."""
             return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
     class Estimator(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -150,23 +152,32 @@ class PairwiseClassifier(Declared, Estimator):
     """Base class of the machines: binary training, extended to several classes by one-vs-one.
 
     A subclass declares its parameters (see `parameter`) and implements `train`. A subclass may
-    override `train_path` and `train_folds` to share work between grid points or folds, and these
-    class attributes:
+    override `train_path` or `train_folds`, so that grid points or folds share work. A subclass may
+    override the following class attributes:
 
-    - ``kernels``: names of the kernels for which the machine is defined; if one of the kernels is
-      not linear, kernel matrices and kernel functions are accepted as well;
-    - ``search_space``: default grid search of the machine, a `SearchSpace`;
-    - ``memory_needs``: memory footprint of a training, a `MemoryNeeds`;
-    - ``sparse_input``: whether sparse rows are accepted; sparse rows are never converted to dense;
-    - ``translation_invariant``: whether a translation of all rows leaves a linear machine
-      unchanged;
+    - ``kernels``: names of the kernels for which the machine is defined. If one of these kernels is
+      not linear, kernel matrices and kernel functions are accepted as well.
+
+    - ``search_space``: default grid search of the machine, a `SearchSpace`.
+
+    - ``memory_needs``: memory footprint of a training, a `MemoryNeeds`.
+
+    - ``sparse_input``: whether sparse features are accepted. Sparse features are never converted to
+      a dense array.
+
+    - ``translation_invariant``: whether the linear machine is unchanged if a constant vector is
+      added to all rows.
+
     - ``convex_on_any_matrix``: whether the optimisation problem is also convex for a kernel matrix
-      with negative eigenvalues, so that lower bounds are valid;
-    - ``gap_tolerance_factor``: maximum relative gap of an optimal solution, in units of ``tol``;
-    - ``version``: number to increase with each change that may alter results; part of the key of
-      every record;
+      with negative eigenvalues, so that lower bounds on its optimum are valid.
+
+    - ``gap_tolerance_factor``: maximum relative gap of an optimal solution, in units of ``tol``.
+
+    - ``version``: number that is increased by each change of the code that may alter results. The
+    key of every record contains this number.
+
     - ``kernel_versions``: additional version numbers by kernel, for changes that alter the results
-      of one kernel.
+      of one kernel only.
 
     Attributes
     ----------
@@ -179,16 +190,16 @@ class PairwiseClassifier(Declared, Estimator):
     kernels_ : list of Kernel
         Kernel of each pair, with the numerical value of gamma.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Coefficients of the expansion of w over the support vectors, one row per pair. They are
-        stored as a sparse array, so this read-only array is built at each access. A linear machine
-        has coefficients only if its solver computes them.
+        Coefficients of the expansion of w over the support vectors, one row per pair. `dual_coef_`
+        is read-only, and is built from a sparse array at each access. A linear machine has
+        `dual_coef_` and `support_` only if its solver computes coefficients.
     support_ : ndarray of shape (n_support,)
         Ascending indices of the training rows with a non-zero coefficient in at least one pair.
     n_support_ : ndarray of shape (n_classes,)
         Number of support vectors of each class.
     support_vectors_ : ndarray of shape (n_support, n_features)
-        Features of the support vectors (``rbf``, ``poly``); a linear machine does not store its
-        support vectors ``X[support_]``.
+        Features of the support vectors (``rbf``, ``poly``). A linear machine does not store its
+        support vectors, which are ``X[support_]``.
     n_iter_ : ndarray of shape (n_pairs,)
         Number of solver iterations of each pair.
     coef_ : ndarray of shape (n_pairs, n_features)
@@ -298,8 +309,8 @@ class PairwiseClassifier(Declared, Estimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         pair_params : sequence of dict
-            Parameters of each pair that replace parameters of this estimator, in the order of
-            `class_pairs`.
+            One dict per pair of classes, in the order of `class_pairs`. Each dict contains the
+            parameters that are changed for this pair.
 
         Returns
         -------
@@ -309,7 +320,10 @@ class PairwiseClassifier(Declared, Estimator):
         return self._fit(rows, labels, pair_params)
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """Return the class with most votes; `ties` or `break_ties` selects one of several classes.
+        """Return the class with most votes for each row.
+
+        If several classes have most votes, the parameter `ties` or `break_ties` determines the
+        class.
 
         Parameters
         ----------
@@ -339,10 +353,11 @@ class PairwiseClassifier(Declared, Estimator):
         Returns
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            For two classes, ``f(x)``, which is positive for ``classes_[1]``. For more classes, the
-            votes of each class plus a term below half a vote, which increases with the summed
-            decision values; if `decision_function_shape` is "ovo", the decision values of the
-            pairs.
+            For two classes, ``f(x)``; ``classes_[1]`` is predicted if ``f(x) >= 0``. For more
+            classes, the parameter `decision_function_shape` selects the columns. For "ovo", the
+            columns are the decision values of the pairs of classes. For "ovr", the columns are the
+            votes of the classes, plus a term of less than half a vote that increases with the
+            decision values for the class.
         """
         decisions = self.pairwise_decision_function(X)
         if len(self.classes_) == 2:
@@ -361,12 +376,12 @@ class PairwiseClassifier(Declared, Estimator):
         Returns
         -------
         ndarray of shape (n_samples, n_pairs)
-            Column k belongs to the pair `fits_[k].pair`; a positive value is a vote for its second
-            class.
+            Column k belongs to the pair of classes `fits_[k].pair`. A positive value is a vote for
+            the second class of the pair.
         """
         check_is_fitted(self)
         rows = self._validated(X, reset=False)
-        with np.errstate(over="ignore", invalid="ignore"):  # the check below raises the error
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow raises ValueError below
             decisions = self._decisions(rows)
         wrong = ~np.isfinite(decisions).all(axis=0)
         if wrong.any():
@@ -377,9 +392,10 @@ class PairwiseClassifier(Declared, Estimator):
 
     @property
     def dual_coef_(self) -> NDArray:
-        """Coefficients of the support vectors, one row per pair."""
-        dense = self._sparse_coef.toarray(order="F")  # sums depend on the memory order
-        dense.flags.writeable = False  # the array is a copy
+        """Coefficients of the support vectors, one row per pair of classes."""
+        # rounding errors of sums over this array depend on the memory order
+        dense = self._sparse_coef.toarray(order="F")
+        dense.flags.writeable = False  # a change of this copy would not change the machine
         return dense
 
     @property
@@ -410,7 +426,7 @@ class PairwiseClassifier(Declared, Estimator):
     # -- methods that a machine implements or overrides --------------------------------------
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        """Solve one binary problem; every machine implements this method or `train_path`.
+        """Train one binary machine; every machine implements `train` or `train_path`.
 
         Parameters
         ----------
@@ -421,7 +437,7 @@ class PairwiseClassifier(Declared, Estimator):
         Returns
         -------
         BinaryModel
-            The model with its certificate; the caller sets `pair` of the certificate.
+            The model with its certificate. The caller sets `Fit.pair` of the certificate.
         """
         if type(self).train_path is PairwiseClassifier.train_path:
             raise TypeError(f"{type(self).__name__} does not implement train")
@@ -430,11 +446,12 @@ class PairwiseClassifier(Declared, Estimator):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every grid point of one kernel, and return the models in the order of `points`.
+        """Train one model per grid point; all grid points have the same kernel.
 
-        The points are sorted by `path_key`, and each training has the preceding solution as its
-        warm start. A machine overrides this method to share more work between the points, for
-        example an eigendecomposition.
+        The grid points are trained in the order of `path_key`, and each training has the preceding
+        solution as its warm start. The models are returned in the order of `points`. A machine
+        overrides `train_path` if its grid points can share more work, for example an
+        eigendecomposition.
         """
         models: list[BinaryModel | None] = [None] * len(points)
         model = None
@@ -443,22 +460,22 @@ class PairwiseClassifier(Declared, Estimator):
         return models  # type: ignore[return-value]
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Return the sort key of a grid point in `train_path`; by default C in ascending order."""
+        """Return the sort key of a grid point in `train_path`, by default its value of C."""
         return (point.get("C", 0),)
 
     def train_folds(
         self, problems: Iterable[BinaryProblem], points: Sequence[Mapping[str, Any]]
     ) -> Iterator[list[BinaryModel]]:
-        """Run `train_path` on every fold of a cross-validation, with one kernel matrix at a time.
+        """Run `train_path` on each fold of a cross-validation, one fold after the other.
 
-        A machine overrides this method to share work between the folds.
+        A machine overrides `train_folds` if its folds can share work.
         """
         for problem in problems:
             yield self.train_path(problem, points)
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        """Return the memory footprint of a training, which may depend on the parameters."""
+        """Return the memory footprint of a training with the given parameters."""
         return cls.memory_needs
 
     @property
@@ -471,22 +488,22 @@ class PairwiseClassifier(Declared, Estimator):
         """Maximum constraint violation of an optimal solution."""
         return self.tol
 
-    # -- used by selection -------------------------------------------------------------------
+    # -- methods that parameter selection calls ----------------------------------------------
 
     def with_params(self, params: Mapping[str, Any]) -> Self:
         """Return an unfitted copy with changed parameters.
 
-        scikit-learn's `clone` is not used, since it inspects signatures and makes deep copies: for
-        a thousand small problems `clone` takes longer than the training.
+        scikit-learn's `clone` is not used, since it inspects signatures and makes deep copies. For
+        a thousand small problems, `clone` takes longer than the training.
         """
         other = copy(self)
         other.__dict__.update(params)
         return other
 
     def kernel_for(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
-        """Return the kernel with the numerical gamma and scaling, computed from the training rows.
+        """Return the kernel; its gamma and its scaling are computed from the training rows.
 
-        Raises ValueError if kernel values between these rows are not finite.
+        Raises ValueError if kernel values of the training rows are not finite.
         """
         if is_given(self.kernel):
             return Kernel(PRECOMPUTED)
@@ -494,13 +511,14 @@ class PairwiseClassifier(Declared, Estimator):
         if gamma == "auto":
             gamma = 1.0 / X.shape[1]
         if gamma == "scale":
-            with np.errstate(over="ignore", invalid="ignore"):  # the check below raises the error
+            # the check of the kernel values below raises an error if the variance overflows
+            with np.errstate(over="ignore", invalid="ignore"):
                 variance = X.shape[1] * _variance(X, weights)
             gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
         if self.gamma_scaling == "per_feature":
             gamma = gamma / X.shape[1]
         kernel = Kernel(self.kernel, gamma=float(gamma), degree=self.degree)
-        # only machines whose papers scale the kernel have this parameter
+        # only some machines have the parameter `kernel_scaling`
         trace = getattr(self, "kernel_scaling", "none") == "trace"
         kernel = kernel.trace_normalised(X, weights) if trace else kernel
         if not kernel.is_finite(X):
@@ -517,9 +535,7 @@ class PairwiseClassifier(Declared, Estimator):
 
     @property
     def _doc_link_template(self) -> str:
-        """Address of a machine's page; empty if the package's metadata contain no documentation
-        address.
-        """
+        """Address of a machine's documentation page; empty if the package metadata contain none."""
         try:
             addresses = metadata("mmbench").get_all("Project-URL") or []
         except PackageNotFoundError:
@@ -529,7 +545,10 @@ class PairwiseClassifier(Declared, Estimator):
         return f"{site.rstrip('/')}/{page}" if site else ""
 
     def _validated(self, X: Any, *y: ArrayLike, reset: bool = True) -> Any:
-        """Return validated rows in float64 (dense, or CSR if allowed), and labels if given."""
+        """Return the validated features in float64, and the validated labels if given.
+
+        If the machine accepts sparse features, sparse features are returned in CSR format.
+        """
         if reset:
             self._check_parameters()
         if self.kernel == PRECOMPUTED and issparse(X):
@@ -622,7 +641,7 @@ class PairwiseClassifier(Declared, Estimator):
         time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
         limited, watched = self.time_limit is not None, bool(getattr(self, "_skl_callbacks", ()))
         shares = ((time, -(-(len(pairs) - k) // at_a_time)) for k in range(len(pairs)))
-        calls = (  # callbacks run in this process, pairs without callbacks may run on a cluster
+        calls = (  # callbacks need this process; without callbacks, joblib may use a cluster
             delayed(trained)(k, share if limited else None)
             if watched
             else delayed(_train_pair)(machines[k], problem(k), share if limited else None)
@@ -645,7 +664,7 @@ class PairwiseClassifier(Declared, Estimator):
 
     @contextmanager
     def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
-        """Raise numerical errors with a message about their cause; warn if `gram` is indefinite.
+        """Convert numerical errors to a ValueError with their cause; warn if `gram` is indefinite.
 
         Yields `gram` if the training problem is nonconvex, else None.
         """
@@ -654,7 +673,8 @@ class PairwiseClassifier(Declared, Estimator):
         caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
         if gram is not None and not gram.any():
             text = f"the kernel matrix is zero; {machine} has no solution on it"
-            caught = (ArithmeticError, ValueError)  # messages of solvers do not give this cause
+            # a solver may raise a ValueError whose message does not mention the zero matrix
+            caught = (ArithmeticError, ValueError)
         elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
             least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
             flaw = (
@@ -679,7 +699,7 @@ class PairwiseClassifier(Declared, Estimator):
     def _store(
         self, X: NDArray, labels: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]
     ) -> None:
-        """Set the fitted attributes; all pairs have one common array of support vectors."""
+        """Set the fitted attributes; the pairs of classes share one array of support vectors."""
         pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
         self.fits_ = []
         for model, pair in zip(models, pairs, strict=True):
@@ -692,7 +712,7 @@ class PairwiseClassifier(Declared, Estimator):
         for fit in self.fits_:
             warn_unless_solved(fit, type(self).__name__, self.gap_tolerance)
         for name in ("coef_", "support_", "support_vectors_", "n_support_", "_sparse_coef"):
-            self.__dict__.pop(name, None)  # set by an earlier fit with another kernel
+            self.__dict__.pop(name, None)  # an earlier fit may have set this attribute
         self.intercept_ = np.array([m.intercept for m in models])
         if self.kernel == "linear":
             self.coef_ = np.array(
@@ -722,10 +742,10 @@ class PairwiseClassifier(Declared, Estimator):
 def _hooks_called(
     machine: PairwiseClassifier, task: Any, fitted: Any, data: Mapping[str, Any]
 ) -> Iterator[None]:
-    """Call the hooks of scikit-learn's callbacks at the beginning and the end of a task.
+    """Call the hooks of scikit-learn's callbacks before and after a task.
 
-    No hooks are called if the task is None.
-    `fitted` is `dict` if the machine is fitted at the end of the task, else None.
+    If `task` is None, no hooks are called. `fitted` is the argument `reconstruction_attributes` of
+    the hooks after the task: `dict` if the machine is fitted then, else None.
     """
     if task is not None:
         task.call_on_fit_task_begin(estimator=machine, **data)
@@ -737,13 +757,13 @@ def _hooks_called(
 def _train_pair(
     machine: PairwiseClassifier, problem: BinaryProblem, share: tuple[Allowance, int] | None
 ) -> BinaryModel:
-    """Train one pair of classes within its part of the remaining time.
+    """Train the machine of one pair of classes within a time limit.
 
-    `share` contains the allowance of all pairs, and the divisor of its remaining seconds; it is
-    None without a time limit.
+    `share` is a pair (allowance, divisor): the time limit is the remaining time of the allowance,
+    divided by the divisor. If `share` is None, there is no time limit.
     """
     seconds = share and share[0].seconds / share[1]
-    # overflow warnings are ignored: `_store` raises if the solution is not finite
+    # overflow warnings are ignored, since `_store` raises an error if the solution is not finite
     with within(allowed(seconds)) as time, np.errstate(all="ignore"), native_statuses() as native:
         model = not_begun(problem) if time_is_up() else machine.train(problem)
     if native:
@@ -755,10 +775,10 @@ def _train_pair(
 def without_false_bounds(
     models: Sequence[BinaryModel], gram: NDArray | None, rows: Sequence[NDArray]
 ) -> Sequence[BinaryModel]:
-    """Set the bound of a model to minus infinity if the kernel matrix of its rows is indefinite.
+    """Set the lower bound of a model to minus infinity if its kernel matrix is indefinite.
 
-    With an indefinite matrix the training problem is nonconvex, so dual objective values are not
-    lower bounds.
+    If the kernel matrix is indefinite, the training problem is nonconvex, and dual objective values
+    are not lower bounds on its optimum.
     """
     if gram is None:
         return models
@@ -771,13 +791,13 @@ def without_false_bounds(
 
 
 def refuse_masks(*arrays: Any) -> None:
-    """Raise ValueError if an array has masked values, which scikit-learn would read as numbers."""
+    """Raise ValueError if an array has masked values, since scikit-learn would ignore the mask."""
     if any(isinstance(array, np.ma.MaskedArray) and array.mask.any() for array in arrays):
         raise ValueError("masked values in X, y or sample_weight; fill them or leave out the rows")
 
 
 def _rows(X: NDArray, index: NDArray) -> NDArray:
-    """Return the rows with ascending indices; `X` itself, not a copy, if these are all rows."""
+    """Return the rows of X at ascending indices, without a copy if all rows are selected."""
     return X if len(index) == X.shape[0] else X[index]
 
 
@@ -786,7 +806,7 @@ def _variance(X: Any, weights: NDArray | None = None) -> float:
     if weights is not None:
         share = weights / (weights.sum() * X.shape[1])
         mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
-        return float(share @ row_squares(X)) - mean * mean  # mean**2 raises if it overflows
+        return float(share @ row_squares(X)) - mean * mean  # mean**2 could raise OverflowError
     if isinstance(X, np.ndarray):
         return float(X.var())
     return float(row_squares(X).sum()) / np.prod(X.shape) - float(X.mean()) ** 2
@@ -795,8 +815,8 @@ def _variance(X: Any, weights: NDArray | None = None) -> float:
 class WeightedClassifier(PairwiseClassifier):
     """Base class of the machines whose `fit` accepts sample weights.
 
-    The weights are passed to `train` as ``problem.weights``; rows of weight 0 are removed first.
-    See also `row_weights`.
+    `fit` removes rows of weight 0, and passes the other sample weights to `train` as
+    ``problem.weights``. See also `row_weights`.
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -807,8 +827,8 @@ class WeightedClassifier(PairwiseClassifier):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows. A row of weight 2 is equivalent to two equal rows; rows of weight 0
-            are removed, and negative weights are refused.
+            Weights of the rows. A row of weight 2 is equivalent to two equal rows. Rows of weight 0
+            are removed, and negative weights raise an error.
 
         Returns
         -------
@@ -853,10 +873,10 @@ class WeightedClassifier(PairwiseClassifier):
 
 
 def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
-    """Return the products of sample weights and class weights; None if all weights are 1.
+    """Return the product of sample weight and class weight of each row, or None without weights.
 
-    Rows with ``y = 0`` do not belong to the problem and have weight 0. Raises ValueError if class
-    weights by label are given in a grid search, in which the labels are unknown.
+    Rows with ``y = 0`` do not belong to the problem and have weight 0. Class weights by label raise
+    a ValueError in a grid search, in which the labels are unknown.
     """
     if class_weight is None and problem.weights is None:
         return None
@@ -876,9 +896,9 @@ def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
 
 
 def slack_penalties(problem: BinaryProblem, C: float, class_weight: Any) -> float | NDArray:
-    """Return the slack penalties ``C s_i`` of the rows; the number C if all weights are 1.
+    """Return the penalty ``C s_i`` on the slack of each row i, or the number C without weights.
 
-    The weights s are computed by `row_weights`.
+    The weights s_i are computed by `row_weights`.
     """
     s = row_weights(problem, class_weight)
     return C if s is None else C * s

@@ -1,8 +1,8 @@
-"""Adapter for classifiers of other packages, for example of scikit-learn.
+"""Adapter for foreign classifiers, which are classifiers of other packages such as scikit-learn.
 
-Parameters of these classifiers are selected on the same inner folds as parameters of the machines,
-and the classifiers are tested on the same rows. Their fits have no certificate, since their
-optimisation problems are unknown.
+Foreign classifiers and machines are tested on the same rows, and their parameters are selected on
+the same inner folds. Fits of foreign classifiers have no certificate, since their optimisation
+problems are unknown.
 """
 
 import math
@@ -27,14 +27,14 @@ from mmbench.machines.base.voting import class_pairs
 
 @cache
 def foreign_class(path: str) -> type["ForeignClassifier"]:
-    """Return an adapter of the classifier class, or of the factory function, at ``module:name``.
+    """Return an adapter of the classifier at ``module:name``, a class or a factory function.
 
-    Raises UserError if the import fails, if arguments are required, or if the result is not a
-    classifier.
+    Raises UserError if the import fails, if the class or function requires arguments, or if it does
+    not return a classifier.
     """
     name = path.partition(":")[2]
     make = imported(path)
-    # only estimator classes and functions outside the standard library are called below
+    # only estimator classes and functions are called, but no functions of the standard library
     library = str(getattr(make, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
     estimators = isinstance(make, type) and hasattr(make, "fit") and hasattr(make, "get_params")
     if library or not (estimators or isinstance(make, FunctionType)):
@@ -59,12 +59,12 @@ def imported(path: str) -> Any:
 
 
 class AnyValue:
-    """Valid values of a parameter of a foreign classifier; the classifier itself checks them."""
+    """Accepts all values, since a foreign classifier checks its parameters itself."""
 
     numeric = False
 
     def problem(self, value: object) -> str | None:
-        """Return None, since every value may be valid."""
+        """Return None (no error message), since every value may be valid."""
         return None
 
 
@@ -108,14 +108,15 @@ class ForeignClassifier:
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        """Return a memory footprint of zero, since the footprint of the training is unknown."""
+        """Return zero, since the memory footprint of a foreign classifier is unknown."""
         return cls.memory_needs
 
     def fit(self, X: NDArray, y: NDArray) -> Self:
         """Fit the foreign classifier."""
         started = perf_counter()
         with warnings.catch_warnings():
-            # the runner sets n_jobs of all estimators with this parameter, even if it is deprecated
+            # the runner sets `n_jobs` in every estimator that has it, even if `n_jobs` is
+            # deprecated
             warnings.filterwarnings("ignore", "'n_jobs' has no effect", FutureWarning)
             self.estimator.fit(X, y)
         self.classes_ = np.unique(y)
@@ -130,11 +131,12 @@ class ForeignClassifier:
         return self.classes_[self._predicted(X)]
 
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
-        """Return decision values whose one-vs-one vote equals the prediction of the classifier.
+        """Return decision values of pairs, whose one-vs-one vote is the classifier's prediction.
 
-        For two classes, the magnitude is the absolute decision value of the classifier. Without
-        decision function, the magnitude is the distance of the probability from 1/2. If the
-        classifier has no probabilities either, the magnitude is 1.
+        For two classes, the absolute values are taken from the decision function of the classifier.
+        If there is no decision function, the absolute value is the distance of the predicted
+        probability from 1/2. For more than two classes, and for classifiers without scores, all
+        absolute values are 1.
 
         Returns
         -------
@@ -152,7 +154,7 @@ class ForeignClassifier:
         return np.column_stack([np.where(predicted == low, -1.0, 1.0) for low, _ in pairs])
 
     def _predicted(self, X: NDArray) -> NDArray:
-        """Return the indices of the predicted classes in `classes_`, compared by equality."""
+        """Return the index in `classes_` of the predicted label of each row."""
         name, given = type(self.estimator).__name__, np.asarray(self.estimator.predict(X))
         if given.shape not in [(X.shape[0],), (X.shape[0], 1)]:
             shape = " x ".join(map(str, given.shape))
@@ -166,10 +168,12 @@ class ForeignClassifier:
         return hits.argmax(axis=1)
 
     def class_scores(self, X: NDArray) -> NDArray | None:
-        """Return class scores of shape (n_samples, n_classes), larger for more probable classes.
+        """Return class scores of shape (n_samples, n_classes); probable classes have large scores.
 
-        The scores are the decision function of the classifier, else its probabilities. Returns None
-        if the classifier has neither, or if its decision function has columns for pairs of classes.
+        The scores are decision values if the classifier has a decision function, else
+        probabilities. Returns None if the classifier has neither decision function nor
+        probabilities. Also returns None if the decision function has one column per pair of
+        classes.
         """
         if not hasattr(self.estimator, "decision_function"):
             return self.class_probabilities(X)
@@ -179,16 +183,17 @@ class ForeignClassifier:
         return self._by_class(self.estimator.decision_function(X), lambda second: -second)
 
     def class_probabilities(self, X: NDArray) -> NDArray | None:
-        """Return probabilities of shape (n_samples, n_classes); None if there are none."""
+        """Return class probabilities of shape (n_samples, n_classes), or None if there are none."""
         if not hasattr(self.estimator, "predict_proba"):
             return None
         return self._by_class(self.estimator.predict_proba(X), lambda second: 1 - second)
 
     def _by_class(self, values: NDArray, first: Callable[[NDArray], NDArray]) -> NDArray | None:
-        """Return values with columns in the order of `classes_`.
+        """Return `values`, with one column per class, in the order of `classes_`.
 
-        A single column belongs to the second of two classes; the function `first` computes the
-        column of the first class. Returns None if values are not finite or a class has no column.
+        If `values` has a single column, it belongs to the second of two classes. For a single
+        column, the function `first` computes the column of the first class. Returns None if
+        `values` are not finite or a class has no column.
         """
         values = np.asarray(values)
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

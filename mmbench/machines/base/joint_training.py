@@ -1,4 +1,4 @@
-"""Base of machines that train all pairs of classes jointly, with model parameters in common."""
+"""Base class of machines that train all pairs of classes jointly, with shared model parameters."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,18 +18,18 @@ from mmbench.machines.base.voting import class_pairs, pair_rows
 
 
 class JointClassifier(PairwiseClassifier):
-    """Base of machines that train all pairs of classes jointly.
+    """Base class of machines that train all pairs of classes jointly.
 
-    A subclass implements `train_jointly`. The model of each pair has coefficients over the training
-    rows of all classes.
+    A subclass implements `train_jointly`. The model of each pair of classes has coefficients for
+    the training rows of all classes.
     """
 
     def train_jointly(
         self, problem: "JointProblem", points: Sequence[Mapping[str, Any]]
     ) -> list[list[BinaryModel]]:
-        """Train at all grid points of one kernel; return, per point, a list of one model per pair.
+        """Train at all grid points; return per point a list of models, one per pair of classes.
 
-        The points are parameters that do not change the kernel.
+        All grid points have the same kernel.
         """
         raise TypeError(f"{type(self).__name__} does not implement train_jointly")
 
@@ -62,7 +62,7 @@ class JointClassifier(PairwiseClassifier):
         with (
             within(allowed(self.time_limit)) as time,
             self.failures_named(gram) as indefinite,
-            # overflows are ignored: `_store` raises if a solution is not finite
+            # overflows are ignored, since `_store` raises an error if a solution is not finite
             np.errstate(all="ignore"),
         ):
             models = machine.train_jointly(JointProblem(data, labels), [{}])[0]
@@ -76,9 +76,9 @@ class JointClassifier(PairwiseClassifier):
 class JointProblem(NamedTuple):
     """The joint training problem of all pairs of classes."""
 
-    #: Training rows of all classes and the kernel; the signs `y` are ignored.
+    #: Training rows of all classes, with the kernel. The labels `BinaryProblem.y` are not used.
     data: BinaryProblem
-    #: Class indices of the rows, starting at 0; every class occurs. Shape (n_samples,), int.
+    #: Class index of each row; all of 0, ..., n_classes - 1 occur. Shape (n_samples,), int.
     labels: NDArray
 
     @property
@@ -87,7 +87,7 @@ class JointProblem(NamedTuple):
         return class_pairs(int(self.labels.max()) + 1)
 
     def weights(self, class_weight: Any) -> list[NDArray] | None:
-        """Return the row weights of each pair (see `row_weights`); None if all weights are 1."""
+        """Return the row weights of each pair (see `row_weights`), or None without weights."""
         data = self.data
         if class_weight is None and data.weights is None:
             return None

@@ -4,8 +4,9 @@ A machine declares its parameters as class attributes,
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
 
-The base class `Declared` derives the constructor that scikit-learn expects, the signature for type
-checkers, the checks of estimators and of YAML files, and the section "Parameters" of the docstring.
+From the declared parameters, the base class `Declared` derives the constructor, its signature for
+type checkers, and the section "Parameters" of the docstring. The parameters of estimators and of
+YAML files are checked against the declarations.
 """
 
 import inspect
@@ -37,7 +38,8 @@ def parameter(default: Any, valid: "Param", doc: str, after: str | None = None) 
     Returns
     -------
     Any
-        The declaration, typed as Any because the attribute of an instance is the parameter's value.
+        The declaration. Its type is Any, since the attribute of an instance is the value of the
+        parameter.
     """
     return Parameter(**vars(valid), default=default, doc=doc, after=after)
 
@@ -55,7 +57,7 @@ class Param:
     integer : bool, default=False
         Whether only whole numbers are valid.
     choices : tuple of str, default=()
-        Valid strings; with ``numeric=False`` the only valid values.
+        Valid strings, in addition to numbers if `numeric` is true.
     numeric : bool, default=True
         Whether numbers are valid.
     optional : bool, default=False
@@ -63,7 +65,7 @@ class Param:
     boolean : bool, default=False
         Whether True and False are valid instead of numbers.
     mapping : bool, default=False
-        Whether a mapping is valid whose values are positive numbers.
+        Whether mappings to positive numbers are valid.
     function : bool, default=False
         Whether a function is valid.
     infinite : bool, default=False
@@ -109,7 +111,7 @@ class Param:
             return False
         try:
             number = float(value)
-        except OverflowError:  # an integer beyond the range of float
+        except OverflowError:  # the integer exceeds the range of float
             return False
         above = number > self.low if self.open_low else number >= self.low
         return above and number <= self.high and (self.infinite or math.isfinite(number))
@@ -133,7 +135,7 @@ class Param:
 
 
 def positive(**options: Any) -> Param:
-    """Return a `Param` whose valid values are positive numbers; `options` are its other fields."""
+    """Return a `Param` that accepts positive numbers, with other fields set by `options`."""
     return Param(low=0, open_low=True, **options)
 
 
@@ -172,17 +174,17 @@ _ATTRIBUTES = "\n\nAttributes\n----------\n"
 
 @dataclass_transform(eq_default=False, kw_only_default=True)
 class Declared:
-    """Base of classes whose constructor arguments are the parameters declared in the class body.
+    """Base class that derives the constructor from the parameters declared in the class body.
 
     A subclass inherits the parameters of its base class. A redeclared parameter keeps its position
-    in the signature; a new parameter precedes all inherited parameters, or follows the parameter
-    named by `after`. An attribute in the docstring replaces the inherited attribute of the same
-    name.
+    in the signature. A new parameter follows the parameter named by `after`, or precedes all
+    inherited parameters if `after` is None. In the docstring, an entry of the section "Attributes"
+    replaces the inherited entry of the same name.
     """
 
     parameters: ClassVar[dict[str, Any]] = {}
     _annotated: ClassVar[dict[str, Any]] = {}
-    #: Entries of the docstring section "Attributes".
+    #: Entries of the docstring section "Attributes", including inherited entries.
     _attributes: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any):
@@ -229,7 +231,7 @@ def _constructor(parameters: Mapping[str, Parameter]) -> Callable[..., None]:
 
 
 def _documented(cls: type[Declared]) -> str:
-    """Return the docstring of a class with the sections "Parameters" and "Attributes"."""
+    """Return the docstring of a class, completed by the sections "Parameters" and "Attributes"."""
     entries = [p.described(n, cls._annotated.get(n, "object")) for n, p in cls.parameters.items()]
     head, _, rest = inspect.cleandoc(cls.__doc__ or "").partition(_ATTRIBUTES)
     section, gap, rest = rest.partition("\n\n")

@@ -1,4 +1,4 @@
-"""Input and output of a machine's `train`: `BinaryProblem`, and `BinaryModel` with its `Fit`."""
+"""Data classes for the training problem of a machine, the trained model and its certificate."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram, submatrix
 from mmbench.machines.base.search_space import cache_bytes
 from mmbench.solvers.result import relative_gap
 
-#: Maximum number of rows for which the whole kernel matrix is stored; up to this size, the whole
-#: matrix is computed faster than the individual matrix rows that a solver needs.
+#: Up to this number of training rows, the whole kernel matrix is computed and stored. For few
+#: training rows, computing the whole matrix is faster than computing its rows on demand.
 STORED_ROWS = 3000
 
-#: Maximum number of features for which rows of an ``rbf`` kernel matrix are computed one by one, at
-#: their first use. Compared with one matrix product for the whole matrix, the CPU time of an SVM is
-#: 1/2 on the 325 pairs of Letter (16 features), and 1/6 on 5300 rows of Banana (2 features).
+#: Up to this number of features, the rows of an ``rbf`` kernel matrix are computed one by one, at
+#: their first use. Computing rows at their first use, instead of the whole matrix, reduces the CPU
+#: time of an SVM to 1/2 on the 325 pairs of Letter (16 features), and to 1/6 on 5300 rows of Banana
+#: (2 features).
 LAZY_FEATURES = 64
 
 #: Statuses that are changed to "optimal" if the gap and the violation are within the tolerances.
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
-#: Maximum relative excess of a lower bound over the objective that is attributed to rounding; with
-#: a larger excess the certificate is refused.
+#: Rounding errors may explain a lower bound that exceeds the objective by at most this fraction. If
+#: the excess is larger, the certificate is refused.
 FALSE_BOUND_EXCESS = 1e-3
 
-#: Maximum number of rows for which predictions are computed with a sparse array of coefficients.
-#: With c classes, a support vector has one coefficient for each of the c (c - 1) / 2 pairs; at most
-#: c - 1 of these coefficients are not zero.
+#: Up to this number of rows, predictions are computed with a sparse array of coefficients. For c
+#: classes, at most c - 1 of the c (c - 1) / 2 coefficients of a support vector are not zero.
 FEW_ROWS = 32
 
 #: Maximum size of a block of kernel values in prediction, in bytes.
 BLOCK_BYTES = 2**24
 
-#: Rows are far from the origin if their variance is below this fraction of their mean square; inner
-#: products of these rows lose digits by cancellation.
+#: Rows are considered far from the origin if their variance is below this fraction of their mean
+#: squared norm. Inner products of rows far from the origin lose digits by cancellation.
 FAR_VARIANCE_SHARE = 1e-4
 
 
@@ -57,11 +57,11 @@ class BinaryProblem:
     X : ndarray of shape (n_samples, n_features)
         Features of the rows of both classes.
     y : ndarray of shape (n_samples,)
-        Signs of the rows, -1.0 or +1.0; both occur.
+        Labels of the rows, -1.0 or +1.0; both labels occur.
     kernel : Kernel
-        Kernel, with the numerical value of gamma.
+        Kernel; the value of gamma is a number.
     given_gram : ndarray of shape (n_samples, n_samples), optional
-        The kernel matrix of `X` in float32 or float64; computed if not given.
+        Kernel matrix of `X`, in float32 or float64; by default computed from `X`.
     classes : tuple, default=()
         Labels of the negative and of the positive class; empty if unknown.
     weights : ndarray of shape (n_samples,), optional
@@ -77,7 +77,7 @@ class BinaryProblem:
     _matrix: KernelMatrix | LazyGram | None = field(default=None, init=False, repr=False)
 
     def matrix(self, cache_size: float | None) -> Any:
-        """Return the kernel matrix: an array, a `LazyGram` or a `KernelMatrix`.
+        """Return the kernel matrix as an array, a `LazyGram` or a `KernelMatrix`.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class BinaryProblem:
         return self.gram if fits and n <= STORED_ROWS else self.blocks(cache_size)
 
     def blocks(self, cache_size: float | None) -> KernelMatrix:
-        """Return a kernel matrix that is computed in blocks; `cache_size` MB are stored."""
+        """Return a kernel matrix that is computed in blocks and stores at most `cache_size` MB."""
         if not isinstance(self._matrix, KernelMatrix):
             single = self.kernel.fits_single_precision(self.X)
             self._matrix = KernelMatrix(self.kernel, self.X, cache_bytes(cache_size), single)
@@ -110,14 +110,14 @@ class BinaryProblem:
         return self.kernel(self.X, self.X) if self.given_gram is None else self.given_gram
 
     def copied_gram(self) -> NDArray:
-        """Return a copy of the kernel matrix in float64 that the caller may overwrite."""
+        """Return the kernel matrix as a float64 array that the caller may overwrite."""
         given = self.given_gram
         return self.kernel(self.X, self.X) if given is None else np.array(given, dtype=float)
 
 
 @dataclass
 class BinaryModel:
-    """A trained decision function ``f(z)``, which is positive for rows of the positive class.
+    """A trained decision function f; the positive class is predicted if ``f(z) >= 0``.
 
     Attributes
     ----------
@@ -128,13 +128,13 @@ class BinaryModel:
     coef : ndarray of shape (n_samples,) or None
         Coefficients over the training rows, ``f(z) = sum_i coef_i k(x_i, z) + b``.
     w : ndarray of shape (n_features,) or None
-        Weights of a linear machine, ``f(z) = w'z + b``. At least one of `coef` and `w` is given; if
-        both are given, `w` is more accurate and is used in prediction.
+        Weights of a linear machine, ``f(z) = w'z + b``. A model has `coef` or `w` or both. If a
+        model has both, predictions are computed by `w`, which is more accurate.
     state : object
-        Data for a warm start at the next grid point; only the machine reads them.
+        Warm start for the next grid point, in a format of the machine.
     scores : ndarray of shape (n_all,) or None
-        ``f(z) - b`` at all rows of the stored matrix of a `PartProblem`; None if the training does
-        not compute these values.
+        ``f(z) - b`` at all rows z of the matrix `whole` of a `PartProblem`, or None if the training
+        does not compute these values.
     """
 
     intercept: float
@@ -154,11 +154,11 @@ class Fit:
     status : Status
         Outcome of the training.
     objective : float
-        Objective value of the optimisation problem in the machine's documentation.
+        Objective value of the optimisation problem stated in the machine's documentation.
     bound : float
         Proven lower bound on the optimum, for example a dual objective value.
     gap : float
-        Duality gap ``objective - bound``, relative to the larger of the two magnitudes.
+        Duality gap ``objective - bound``, divided by ``max(|objective|, |bound|)``.
     max_violation : float
         Largest constraint violation, recomputed from the returned solution.
     iterations : int
@@ -170,11 +170,11 @@ class Fit:
     pair : tuple
         Labels of the negative and of the positive class.
     route : str
-        Name of the algorithm that found the returned solution; the names are listed in the
-        docstring of the machine's or solver's module.
+        Name of the algorithm that found the returned solution. The docstring of the machine's or
+        solver's module lists these names.
     extra : dict
-        Additional values that depend on the machine, by name; "reason" is appended to the warning
-        about a fit that is not optimal.
+        Additional values by name, which depend on the machine. If a fit is not optimal, the value
+        "reason" is appended to the warning.
     """
 
     status: Status
@@ -190,7 +190,7 @@ class Fit:
 
     @property
     def gap(self) -> float:
-        """Duality gap ``objective - bound``, relative to the larger of the two magnitudes."""
+        """Duality gap ``objective - bound``, divided by ``max(|objective|, |bound|)``."""
         return relative_gap(self.objective, self.bound)
 
 
@@ -198,11 +198,14 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     """Return a certificate whose status follows from its gap and its violation.
 
     A solution is optimal if its relative gap and its largest violation are within the tolerances,
-    regardless of the status that the solver reports. A lower bound above the objective of a
-    feasible solution is a contradiction. If the excess is larger than rounding errors, the status
-    is ``failed`` and the bound is minus infinity. If the excess is smaller, the bound is lowered:
-    to the objective if the excess is within the gap tolerance or the solution is infeasible,
-    otherwise to minus infinity.
+    whatever status the solver reports.
+
+    The lower bound of a feasible solution exceeds its objective only by rounding errors. If `bound`
+    exceeds `objective` by more than rounding errors, the status is ``failed`` and the bound is set
+    to minus infinity. If `bound` exceeds `objective` by at most the gap tolerance, or if the
+    solution is infeasible, the bound is set to the objective. If `bound` exceeds a feasible
+    `objective` by more than the gap tolerance, but only by rounding errors, the bound is set to
+    minus infinity.
 
     Examples
     --------
@@ -221,7 +224,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     solved = feasible and abs(fit.gap) <= gap_tolerance
     if fit.bound > fit.objective:
         fit = replace(fit, bound=fit.objective if solved or not feasible else -math.inf)
-    if math.isinf(gap_tolerance):  # the status set by the machine is kept
+    if math.isinf(gap_tolerance):  # only the machine sets the status of its fits
         return fit
     if solved:
         return replace(fit, status=Status.OPTIMAL)
@@ -250,10 +253,10 @@ def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
 
 
 def out_of_time(model: BinaryModel) -> BinaryModel:
-    """Set the status ``time_limit``; `judged` changes this status to "optimal" if the gap is
-    closed.
+    """Set the status of a model to ``time_limit``, for a training that exceeded its time limit.
 
-    Statuses that do not depend on the remaining time, for example ``trivial``, are kept.
+    Statuses that do not depend on time, for example ``trivial``, are not changed. If the gap and
+    the violation are within the tolerances, `judged` later sets the status to "optimal".
     """
     if model.fit.status not in (Status.OPTIMAL, Status.STOPPED_BY_RULE, Status.FAILED, *UNPROVEN):
         return model
@@ -268,14 +271,15 @@ def not_begun(problem: BinaryProblem) -> BinaryModel:
 
 
 class PartProblem(BinaryProblem):
-    """A fold of a cross-validation; its Gram matrix is a submatrix of a stored matrix of all rows.
+    """The training problem of a fold of a cross-validation, with a stored Gram matrix of all rows.
 
-    The submatrix is copied at its first use. A machine that only needs matrix products multiplies
-    with the stored matrix, so that no submatrix is copied.
+    The Gram matrix of the fold is a submatrix of the matrix `whole` of all rows, and is copied at
+    its first use. A machine that only needs matrix products uses `whole`, so that no submatrix is
+    copied.
     """
 
     def __init__(self, X: NDArray, y: NDArray, kernel: Kernel, whole: NDArray, rows: NDArray):
-        # given_gram is a property of this class, so the base constructor must not be called
+        # the base constructor is not called, since it would overwrite the property `given_gram`
         self.X, self.y, self.kernel, self.classes, self.weights = X, y, kernel, (), None
         self.whole, self.rows = whole, rows
 
@@ -290,22 +294,24 @@ class PartProblem(BinaryProblem):
 
 
 def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_array) -> NDArray:
-    """Return ``sum_i coef[p, i] k(support[i], x)`` of each row x of X, shape (len(X), len(coef)).
+    """Return ``sum_i coef[p, i] k(support[i], x)`` for each row x of X and each row p of `coef`.
 
-    The kernel values are computed in blocks of rows of X. `coef` may be sparse.
+    The result has shape (len(X), len(coef)). Kernel values are computed in blocks of rows of X.
+    `coef` may be sparse.
     """
-    n, n_support = X.shape[0], support.shape[0]  # len() of a sparse array raises
+    n, n_support = X.shape[0], support.shape[0]  # len() of a sparse array raises an error
     out = np.zeros((n, coef.shape[0]), dtype=coef.dtype)
     if not n_support:
         return out
     if n == 1 and kernel.name == "rbf" and not (issparse(X) or issparse(support)):
-        distances = row_squares(support - X)  # faster than inner products of centred rows
+        distances = row_squares(support - X)  # faster than inner products if X has one row
         return (coef @ kernel.apply(distances))[None, :]
     expansion = KernelRows(kernel, support, dtype=coef.dtype)
     step = max(1, BLOCK_BYTES // (coef.dtype.itemsize * n_support))
     for start in range(0, n, step):
         block: Any = X[start : start + step]
-        if issparse(block) != issparse(support):  # only dense rows are centred
+        # the block is converted to the format of `support`, since only dense rows are centred
+        if issparse(block) != issparse(support):
             block = csr_array(block) if issparse(support) else block.toarray()
         rows = KernelRows(kernel, block, expansion.centre, coef.dtype)
         out[start : start + step] = (coef @ rows.values(expansion).T).T
@@ -313,12 +319,15 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
 
 
 def linear_weights(X: NDArray, model: BinaryModel) -> NDArray:
-    """Return w of a linear machine, computed from the coefficients of the rows if w is None."""
+    """Return the weights w of a linear machine, computed from `model.coef` if `model.w` is None."""
     return X.T @ model.coef if model.w is None else model.w
 
 
 def far_origin(X: NDArray) -> NDArray | None:
-    """Return the mean of the rows if they lie far from the origin (FAR_VARIANCE_SHARE), else None.
+    """Return the mean of the rows if they are far from the origin, else None.
+
+    Rows are far from the origin if their variance is a small fraction of their mean squared norm,
+    see FAR_VARIANCE_SHARE.
 
     Examples
     --------
@@ -329,7 +338,7 @@ def far_origin(X: NDArray) -> NDArray | None:
     if not isinstance(X, np.ndarray):  # sparse rows have many zeros and lie near the origin
         return None
     mean = X.mean(axis=0)
-    # the mean square is mean @ mean plus the variances
+    # the mean squared norm is mean @ mean plus the sum of the variances
     square = float(np.einsum("ij,ij->", X, X)) / len(X)
     return mean if mean @ mean > (1 - FAR_VARIANCE_SHARE) * square else None
 

@@ -13,12 +13,12 @@ from mmbench.allowance import memory_limit
 from mmbench.errors import BeyondLimit, NotEnoughMemory
 from mmbench.machines.base.parameters import parameter, positive
 
-#: Cache for kernel values with ``cache_size=None``: this fraction of the free memory, at most
-#: MOST_CACHE_BYTES bytes.
+#: If `cache_size` is None, kernel values are stored in the fraction FREE_SHARE of the free memory,
+#: but in at most MOST_CACHE_BYTES bytes.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 
-#: Minimum memory footprint of a training, in bytes, for which the free memory is checked; reading
-#: the free memory takes two milliseconds.
+#: The free memory is checked before a training that needs more than this number of bytes. For
+#: smaller trainings the check takes too long, since reading the free memory takes two milliseconds.
 LEAST_CHECKED_BYTES = 2**28
 
 #: Advice in the message about a training that does not fit into memory.
@@ -40,16 +40,17 @@ def cache_size() -> Any:
 
 
 def cache_bytes(size: float | None) -> float:
-    """Convert a `cache_size` to bytes."""
+    """Return the parameter `cache_size` in bytes, or its default value if it is None."""
     if size is not None:
         return 1e6 * size
     return min(MOST_CACHE_BYTES, FREE_SHARE * min(available_bytes(), allowed_bytes()))
 
 
 def check_free_memory(task: str, needed: int) -> None:
-    """Raise NotEnoughMemory if a task exceeds the free memory, BeyondLimit if it exceeds the limit.
+    """Raise an error if a task needs more memory than is free or allowed.
 
-    `needed` is the memory footprint of the task in bytes.
+    The error is BeyondLimit for the memory limit of this process, and NotEnoughMemory for the free
+    memory. `needed` is the memory footprint of the task in bytes.
     """
     free, left = available_bytes(), allowed_bytes()
     needs = f"{task} needs about {needed / 1e9:.1f} GB"
@@ -60,13 +61,16 @@ def check_free_memory(task: str, needed: int) -> None:
 
 
 def allowed_bytes() -> float:
-    """Return the memory limit of this process minus its used memory; infinity without a limit."""
+    """Return the memory limit of this process minus its used memory, in bytes.
+
+    If there is no memory limit, infinity is returned.
+    """
     limit = memory_limit()
     return limit if limit == math.inf else max(0.0, limit - private_bytes())
 
 
 def private_bytes(process_id: int | None = None) -> int:
-    """Return the resident memory of this process, or of another process and its descendants.
+    """Return the resident memory of this process, or of another process and its child processes.
 
     Shared pages (for example mapped files) are not counted if the system reports their size.
     """
@@ -107,7 +111,7 @@ def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
                 lines = (folder / "memory.stat").read_text().splitlines()
                 stat = dict(line.split() for line in lines)
             except (OSError, ValueError):
-                # a control group of the other version, or "max" for no limit
+                # the control group has the other version, or no memory limit ("max")
                 continue
             # the operating system frees the memory of cached files if a process needs it
             yield max(0, top - used + int(stat.get(cache, 0)))
@@ -126,21 +130,22 @@ def _own_groups(root: Path) -> Iterator[Path]:
             yield from (base / group for group in (relative, *relative.parents))
 
 
-#: Memory footprint of the reference linear program, in units of one Gram matrix. The program needs
-#: two copies of the dense matrix in sparse format (12 bytes per number), and the solver's factors.
+#: Upper bound on the memory footprint of reference solvers, in units of one Gram matrix. A linear
+#: program needs two copies of its dense matrix in sparse format (12 bytes per number), and the
+#: solver's factors.
 REFERENCE_GRAMS = 8
 
-#: Solvers of other packages that need the whole Gram matrix, even if the machine can train in
-#: parts.
+#: Solvers of other packages that need the whole Gram matrix, even for machines that can compute it
+#: in blocks.
 WHOLE_GRAM = ("libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 
-#: Workspace of a solver without a stored Gram matrix: number of floats per row, and number of
-#: copies of X.
+#: Workspace of a solver without a stored Gram matrix, as the number of floats per row and the
+#: number of copies of X.
 ROW_VECTORS, ROW_COPIES = 70, 2
 
-#: Upper bounds on the workspace for blocks of the Gram matrix, in units of one n x n matrix:
-#: PART_GRAMS in general, and SMALL_PART_GRAMS for at most SMALL_PART_ROWS rows, for which a matrix
-#: of order 2n is factorised.
+#: Upper bound on the workspace for blocks of the Gram matrix, in units of one n x n matrix. The
+#: bound is PART_GRAMS, or SMALL_PART_GRAMS for at most SMALL_PART_ROWS rows. For few rows, the
+#: workspace also contains the factors of a matrix of order 2n.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
@@ -151,13 +156,14 @@ class SearchSpace:
     Parameters
     ----------
     auto_grids : mapping of str to (str, tuple)
-        Values of grid axes given as ``auto``, by axis: with ``{"B": ("B_fraction", (1.0, 0.75))}``
-        the axis B is replaced by the axis B_fraction with two values.
+        Parameter and grid values that replace a grid axis with the value ``auto``. For example,
+        ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces the axis B by the axis B_fraction with two
+        values.
     prefer : mapping of str to {"small", "large", "near_one"}
-        Tie rule: preferred parameter values among equally good grid points; the first key has
+        Preferred values of parameters among equally good grid points. The first parameter has
         priority.
     tol : float or None
-        Tolerance of the trainings in a grid search; None for the `tol` of the machine.
+        Tolerance of the trainings in a grid search, or None for the parameter `tol` of the machine.
     single_precision : bool
         Whether kernel values of order 1 may be stored in float32 during the search.
     """
@@ -176,7 +182,7 @@ class SearchSpace:
 
 @dataclass(frozen=True)
 class MemoryNeeds:
-    """The memory footprint of one binary training; a run checks that it fits into memory.
+    """The memory footprint of one binary training, which is compared with the free memory.
 
     n is the number of rows of the pair of classes, d the number of features.
 
@@ -185,15 +191,16 @@ class MemoryNeeds:
     gram_copies : int
         Number of n x n arrays held during training, including the Gram matrix.
     linear_gram_copies : int or None
-        Number of n x n arrays with a linear kernel; None if it equals `gram_copies`.
+        Number of n x n arrays with a linear kernel, by default `gram_copies`.
     linear_row_copies : int or None
-        Number of n x d arrays with a linear kernel; None if a linear kernel needs the Gram matrix.
+        Number of n x d arrays with a linear kernel, or None if a linear kernel needs the Gram
+        matrix.
     covariance_copies : int
         Number of d x min(n, d) arrays with a linear kernel, in addition to `linear_row_copies`.
     rows_per_feature : int
         Minimum n / d for which a linear kernel needs no Gram matrix.
     part_bytes : int
-        Upper bound on the workspace for blocks of the Gram matrix, in bytes; the memory of larger
+        Upper bound on the workspace for blocks of the Gram matrix, in bytes. The memory for larger
         blocks is checked during training.
     weight_copies : int
         Number of additional arrays (n x n, or n x d with a linear kernel) for row weights.
@@ -211,7 +218,7 @@ class MemoryNeeds:
     in_parts: bool = False
 
     def by_reference(self, solver: object) -> bool:
-        """Return whether a solver has the memory footprint of "reference"."""
+        """Return whether a solver needs as much memory as ``solver="reference"``."""
         return solver == "reference" or (self.in_parts and solver in WHOLE_GRAM)
 
     def training_bytes(
@@ -224,8 +231,8 @@ class MemoryNeeds:
     ) -> int:
         """Return an upper estimate of the memory of one binary training, excluding its data.
 
-        `shape` is (n, d), and `itemsize` is the number of bytes of a stored kernel value. Reference
-        solvers store the whole Gram matrix.
+        `shape` is (n, d), and `itemsize` is the number of bytes of a stored kernel value.
+        `by_reference` is true for solvers that store the whole Gram matrix.
         """
         n, d = shape
         if self.in_features(kernel, n, d) and not by_reference:
@@ -251,7 +258,7 @@ class MemoryNeeds:
         )
 
     def in_features(self, kernel: str, n_rows: int, n_features: int) -> bool:
-        """Return whether a training needs no Gram matrix."""
+        """Return whether a training works in the feature space, without a Gram matrix."""
         few = n_rows >= self.rows_per_feature * n_features
         return kernel == "linear" and self.linear_row_copies is not None and few
 

@@ -1,28 +1,31 @@
-"""The bias b with minimum hinge loss or fewest training errors, and the best multiple of a w.
+"""The bias b with the smallest hinge loss, and the bias with the fewest training errors.
 
-`best_bias`. A machine with hinge loss solves
+`best_bias`. A machine with hinge loss solves the following problem:
 
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
 For every penalty on w, the optimal b minimises the sum of the losses at the optimal w. The dual
-multipliers satisfy ``0 <= a_i <= C`` and, since the penalty does not depend on b, ``y'a = 0``.
+variables a of this problem satisfy ``0 <= a_i <= C`` and ``y'a = 0``.
 
-`optimal_bias`. The threshold with the fewest training errors (MAMC paper, section 2.3) solves
+`optimal_bias`. For given scores s(x), the bias with the fewest training errors solves the following
+problem (MAMC paper, section 2.3):
 
     f(x) = s(x) + b,     minimise   E_R = #{i : xi_i > 0},   then   E_S = sum_i xi_i
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
 
-A candidate is a gap between two consecutive sorted scores; the lower score belongs to class 2 (-1)
-and the upper score to class 1 (+1). The threshold -b is the centre of the gap, and rho is half its
-width (20). No other threshold has fewer errors than the best candidate, except possibly the two
-thresholds that assign all points to one class; the paper excludes these two thresholds.
+A candidate for the threshold -b is the midpoint of two consecutive sorted scores, of which the
+lower score belongs to class 2 (label -1) and the upper score to class 1 (label +1). The margin rho
+of a candidate is half the distance between the two scores (20). The best candidate has the fewest
+errors among all thresholds that assign points to both classes. The paper excludes thresholds that
+assign all points to one class.
 
-With row weights s, ``E_R`` is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S = sum_i s_i
-xi_i``.
+If the rows have weights s_i, ``E_R`` is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S =
+sum_i s_i xi_i``.
 
-(25) in the paper has "arg max" for the class 1 point above a misclassified class 2 point. The text
-of the paper requires the nearest class 1 point, and therefore "arg min". Among equal solutions of
-(14)-(16) the solution with the largest rho is taken, then the solution with the smallest |b|.
+Equation (25) of the paper prints "arg max" for the class 1 point above a misclassified class 2
+point. The text of the paper requires the nearest class 1 point, and therefore "arg min". Among
+candidates with equal E_R and E_S, the candidate with the largest rho is selected. Among candidates
+that also have equal rho, the candidate with the smallest |b| is selected.
 
 References
 ----------
@@ -35,16 +38,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: Relative difference below which two sums of weights are considered equal, and also two errors,
-#: slacks or margins of candidates.
+#: Two sums of weights, errors, slacks or margins are considered equal if their relative difference
+#: is below this value.
 TIE = 1e-12
 
 
 def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     """Return the s >= 0 that minimises ``s length + sum_i p_i max(0, 1 - s m_i)``.
 
-    m_i is the margin and p_i the penalty of row i. If the function decreases without limit, the
-    result is 1.
+    Row i has the margin m_i and the penalty p_i. If the function decreases for all s, 1 is
+    returned.
 
     Examples
     --------
@@ -52,7 +55,8 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     2.0
     """
     order = np.argsort(-margins)[: int((margins > 0).sum())]
-    # entry j is the sum over the j largest margins; as s grows, these margins reach 1 first
+    # entry j is the sum of p_i m_i over the j largest margins, since the losses of these rows
+    # become zero first if s increases
     reached = np.append(0.0, np.cumsum((penalties * margins)[order]))
     rising = np.flatnonzero(length - penalties @ margins + reached >= 0)
     if not len(rising):
@@ -61,12 +65,13 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
 
 
 def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> float:
-    """Return a minimiser of ``sum_i s_i max(0, 1 - y_i (decision_i + b))`` over b.
+    """Return a minimiser over b of ``sum_i s_i max(0, 1 - y_i (decision_i + b))``.
 
-    s are the weights. As a function of b, the loss is piecewise linear. Before the first kink, the
-    slope of the loss is minus the total weight of the positive rows. At each kink the slope grows
-    by the weight of one row. The centre of the interval with slope zero is returned, since the
-    centre does not depend on the order of the classes.
+    `weights` are the weights s_i of the rows. The loss is a piecewise linear function of b. For b
+    below the first kink, the slope of the loss is minus the total weight of the positive rows. At
+    each kink, the slope of the loss increases by the weight of one row. If the loss is minimal on
+    an interval, the midpoint of the interval is returned, since the midpoint does not depend on the
+    order of the classes.
 
     Examples
     --------
@@ -83,7 +88,7 @@ def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> 
 
 
 def balanced(a: NDArray, y: NDArray, upper: float | NDArray) -> NDArray:
-    """Clip multipliers to [0, upper], and scale the class with the larger sum so that y'a = 0."""
+    """Clip dual variables a to [0, upper], and scale down one class so that y'a = 0."""
     a = np.clip(a, 0.0, upper)
     positive, negative = float(a[y > 0].sum()), float(a[y < 0].sum())
     lighter = min(positive, negative)
@@ -94,26 +99,27 @@ def balanced(a: NDArray, y: NDArray, upper: float | NDArray) -> NDArray:
 
 @dataclass(frozen=True)
 class Bias:
-    """A bias with the margin, the errors and the slacks of the training rows."""
+    """A bias b, with its margin rho, its training errors and the sum of its slacks."""
 
     b: float
-    #: Margin rho of (15): half the width of the gap.
+    #: Margin rho of (15), which is half the distance between the two scores around the threshold.
     rho: float
-    #: Number of errors E_R (14); with row weights, the total weight of the misclassified rows.
+    #: Number of training errors E_R (14), or total weight of the misclassified rows if rows have
+    #: weights.
     errors: int | float
     #: Sum of the slacks E_S (16).
     slack: float
-    #: Whether there is no candidate, so that all rows are assigned to one class.
+    #: Whether the bias assigns all rows to one class.
     one_class: bool = False
 
 
 def optimal_bias(
     scores: NDArray, y: NDArray, resolution: float = 0.0, weights: NDArray | None = None
 ) -> Bias:
-    """Return the best bias in O(n log n) operations; the positive weights are 1 by default.
+    """Return the bias with the fewest training errors (14)-(16), in O(n log n) operations.
 
     Consecutive scores that differ by at most `resolution` are considered equal, since scores of
-    repeated rows differ by rounding.
+    repeated rows may differ by rounding errors. The weights of the rows are positive, by default 1.
 
     Examples
     --------
@@ -126,7 +132,7 @@ def optimal_bias(
     if not len(gaps):
         return one_class_bias(scores, y, weights)
     below, above = s[gaps], s[gaps + 1]
-    # sums over misclassified rows: class 1 below the gap and class 2 above the gap
+    # sums over misclassified rows of each candidate, class 1 below and class 2 above the threshold
     own = np.ones(len(y), dtype=int) if weights is None else weights[order]
     low, high = np.where(positive, own, 0), np.where(positive, 0, own)[::-1]
     n_low, sum_low = np.cumsum(low)[gaps], np.cumsum(low * s)[gaps]
@@ -140,10 +146,10 @@ def optimal_bias(
 
 
 def one_class_bias(scores: NDArray, y: NDArray, weights: NDArray | None = None) -> Bias:
-    """Return a bias that assigns all rows to the larger class, for scores without a candidate.
+    """Return a bias that assigns all rows to the class with the larger total weight.
 
-    The threshold lies outside the scores, at a distance of half their range. If both classes have
-    the same weight, class 1 is predicted, as for a decision value of zero.
+    The threshold is below or above all scores, at a distance of half the range of the scores. If
+    both classes have the same total weight, class 1 is predicted, as for a decision value of zero.
     """
     own = np.ones(len(y), dtype=int) if weights is None else weights
     low, high = float(scores.min()), float(scores.max())
@@ -161,7 +167,7 @@ def given_bias(
     rho: float = 0.0,
     one_class: bool = False,
 ) -> Bias:
-    """Return a given bias with its errors and with the slacks (16) of misclassified rows."""
+    """Return the `Bias` of a given b, with errors and slacks (16) of the misclassified rows."""
     margins = y * (scores + b)
     wrong = margins < 0
     own = np.ones(len(y), dtype=int) if weights is None else weights
@@ -172,7 +178,7 @@ def given_bias(
 def reference_bias(
     scores: NDArray, y: NDArray, resolution: float = 0.0, weights: NDArray | None = None
 ) -> Bias:
-    """Return the best bias by the paper's enumeration of pairs (i, j), with the slacks of (15)."""
+    """Return the bias of `optimal_bias`, computed by the paper's enumeration of pairs of rows."""
     own = np.ones(len(y), dtype=int) if weights is None else weights
     candidates = []
     for top in scores[y > 0]:
@@ -192,11 +198,11 @@ def reference_bias(
 
 
 def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
-    """Return the indices p of the candidates: gaps between the sorted scores s[p] and s[p + 1]."""
+    """Return all p for which the midpoint of the sorted scores s[p] and s[p + 1] is a candidate."""
     edges = np.flatnonzero(np.diff(s) > resolution)
     if not len(edges):
         return edges
-    # a block of equal scores starts at index 0 and after each edge
+    # equal scores form a block; a block starts at index 0 and after each edge
     starts = np.concatenate([[0], edges + 1])
     n_positive = np.add.reduceat(positive.astype(np.intp), starts)
     sizes = np.diff(np.append(starts, len(s)))
@@ -204,7 +210,10 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
 
 
 def _first(errors: NDArray, slack: NDArray, rho: NDArray, b: NDArray, weights: NDArray) -> int:
-    """Return the index of the best candidate by the module's tie rules, up to rounding."""
+    """Return the index of the best candidate by E_R, E_S, rho and |b|, in this order.
+
+    Values that differ only by rounding errors are considered equal.
+    """
     tie = TIE * (np.abs(b).max() + rho.max())
     left = np.flatnonzero(errors <= errors.min() + TIE * weights.sum())
     left = left[slack[left] <= slack[left].min() + len(errors) * weights.mean() * tie]

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
-    """Return the pairs (i, j) with i < j in the order of the columns of all pairwise arrays.
+    """Return the pairs of classes (i, j) with i < j, in the column order of arrays over pairs.
 
     Examples
     --------
@@ -27,12 +27,12 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
 def votes(decisions: NDArray, n_classes: int) -> NDArray:
     """Count the votes of each class; a decision value of zero is a vote for the positive class."""
     signs = _signs(n_classes)
-    for_first = (signs < 0).sum(axis=0)  # votes if all decision values are negative
+    for_first = (signs < 0).sum(axis=0)  # votes of each class if all decision values are negative
     return (for_first + (decisions >= 0) @ signs).astype(np.int64)
 
 
 def _signs(n_classes: int) -> NDArray:
-    """Return the signs of the classes in each pair, 0.0 for classes that are not in the pair."""
+    """Return the sign of each class in each pair (-1.0 or +1.0), 0.0 for all other classes."""
     low, high = np.transpose(class_pairs(n_classes))
     return np.eye(n_classes)[high] - np.eye(n_classes)[low]
 
@@ -40,8 +40,8 @@ def _signs(n_classes: int) -> NDArray:
 def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> NDArray:
     """Return, for each row, the index of the class with most votes.
 
-    Ties are resolved in favour of the lowest index (libsvm's rule); if `rng` is given, the winner
-    is drawn uniformly from the tied classes.
+    Ties are resolved in favour of the lowest index (libsvm's rule). If `rng` is given, the class is
+    drawn uniformly from the tied classes.
     """
     if rng is None:
         return counts.argmax(axis=1)
@@ -50,7 +50,7 @@ def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> 
 
 
 def expected_errors(counts: NDArray, truth: NDArray) -> float:
-    """Return the expected number of errors if ties are broken uniformly at random.
+    """Return the expected number of prediction errors if ties are broken uniformly at random.
 
     Examples
     --------
@@ -68,25 +68,25 @@ def n_ties(counts: NDArray) -> int:
 
 
 def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> NDArray:
-    """Return the votes of each class plus a term below half a vote from its decision values.
+    """Return the votes of each class, plus a term between -1/3 and 1/3 from its decision values.
 
-    If `break_ties` is not set, the class selected by `resolve_votes` has the largest score.
+    If `break_ties` is false, the class selected by `resolve_votes` has the largest score.
     """
     counts = votes(decisions, n_classes)
     return scores_of_votes(counts, summed_decisions(decisions, n_classes), break_ties)
 
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
-    """Return the sum of the decision values for each class minus the sum against the class."""
+    """Return per class the sum of its pairs' decision values, signed in favour of the class."""
     return decisions @ _signs(n_classes)
 
 
 def scores_of_votes(counts: NDArray, confidence: NDArray, break_ties: bool = False) -> NDArray:
     """Return class scores from votes and summed decision values.
 
-    With two classes, the scores are the summed decision values alone. With `break_ties`, the
-    decision values rank classes with equal votes; otherwise the class selected by `resolve_votes`
-    has the largest score.
+    For two classes, the scores are the summed decision values. If there are more classes and
+    `break_ties` is true, the decision values rank the classes with equal votes. If `break_ties` is
+    false, the class selected by `resolve_votes` has the largest score.
     """
     if counts.shape[1] == 2:
         return confidence
@@ -97,7 +97,7 @@ def scores_of_votes(counts: NDArray, confidence: NDArray, break_ties: bool = Fal
 
 
 def pair_rows(labels: NDArray, negative: int, positive: int) -> tuple[NDArray, NDArray]:
-    """Return the ascending indices of the rows of two classes, and their signs (-1.0, +1.0)."""
+    """Return the ascending indices of the rows of two classes, and their labels (-1.0, +1.0)."""
     rows = np.flatnonzero((labels == negative) | (labels == positive))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
 

@@ -1,6 +1,8 @@
-"""The F-SVM's alternation: SVMs for a fixed M, and M-steps for fixed hyperplanes.
+"""The alternating algorithm of the F-SVM for the hyperplanes and the transformation M.
 
-W has one column per pair of classes. In units with rho = 1, an M-step decreases
+The SVMs are trained for a fixed matrix M, and an M-step changes M for fixed hyperplanes. The
+columns of the matrix W are the normal vectors of the hyperplanes, one per pair of classes. In units
+with rho = 1, an M-step decreases the following function of M:
 
     1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
 """
@@ -26,24 +28,24 @@ from mmbench.machines.fsvm.pair_svms import (
     train_hyperplanes,
 )
 
-#: Constants of the paper's code: initial step size, its factor per step, and lower bound on the
-#: eigenvalues of M.
+#: Constants of the gradient steps in the authors' code, namely the initial step size, its factor
+#: per step, and the lower bound on the eigenvalues of M.
 FIRST_STEP, STEP_FACTOR, FLOOR = 0.1, 0.9, 1e-5
 #: An M-step ends after MAX_STEPS gradient steps, or if a step decreases the objective by at most
 #: the fraction MIN_DECREASE.
 MAX_STEPS, MIN_DECREASE = 50, 1e-3
-#: Steps of at most this size are not tried.
+#: Gradient steps of at most this step size are not tried.
 SHORTEST_STEP = 1e-9
 
 
 def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEPS) -> NDArray:
-    """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, equations (20) to (22).
+    """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, as in (20) to (22).
 
-    The step size is halved until the value does not increase; the paper's steps without halving
-    diverge.
+    Each step size is halved until the step does not increase the objective. Without halving, the
+    paper's steps diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
-    # no projection is needed if the eigenvalues stay above the floor after all possible steps
+    # no projection is needed if all possible steps together leave the eigenvalues above the floor
     far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):
@@ -66,7 +68,8 @@ def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEP
 
 def _value_and_image(M: NDArray, W: NDArray, s: NDArray) -> tuple[float, NDArray]:
     """Return ``1/2 tr(M^{-1} WW') + tr(MS)`` and ``M^{-1}W`` from the lower triangle of M."""
-    # LAPACK is called directly: for small systems, SciPy's checks take longer than the solution
+    # LAPACK is called directly, since SciPy's checks take longer than the solution of a small
+    # system
     factor, failed = lapack.dpotrf(M, lower=1, clean=0)
     if failed:
         return np.inf, W
@@ -75,7 +78,7 @@ def _value_and_image(M: NDArray, W: NDArray, s: NDArray) -> tuple[float, NDArray
 
 
 def above_floor(M: NDArray) -> NDArray:
-    """Return the nearest matrix without eigenvalues below `FLOOR`.
+    """Return the matrix nearest to M whose eigenvalues are at least `FLOOR`.
 
     Only the lower triangle of M is read.
     """
@@ -92,9 +95,9 @@ def _is_above_floor(M: NDArray) -> bool:
 
 
 def closed_form_root(W: NDArray, s: NDArray, eps: float) -> NDArray:
-    """Return a root of the M that minimises ``1/2 tr(M^{-1} (WW' + eps I)) + tr(MS)``.
+    """Return a root of the minimiser M of ``1/2 tr(M^{-1} (WW' + eps I)) + tr(MS)``.
 
-    ``M = 2^{-1/2} S^{-1/2} (S^{1/2} (WW' + eps I) S^{1/2})^{1/2} S^{-1/2}``.
+    The minimiser is ``M = 2^{-1/2} S^{-1/2} (S^{1/2} (WW' + eps I) S^{1/2})^{1/2} S^{-1/2}``.
     """
     root = np.sqrt(s)
     inner = (root[:, None] * W) @ (root[:, None] * W).T
@@ -116,18 +119,20 @@ def alternate(
     starts: Sequence[NDArray] | None = None,
     max_steps: int = 10**7,
 ) -> JointSolution:
-    """Alternate SVMs and M-steps from the semi-whitening ``M = S^{-1/2}``, equation (17).
+    """Alternate between SVMs and M-steps, starting at the semi-whitening ``M = S^{-1/2}`` (17).
 
-    `first` contains the semi-whitened rows of each pair. The alternation ends after `rounds` rounds
-    or if a round decreases the objective by at most the fraction `decrease`. If eps is positive, an
-    M-step is the closed form for ``WW' + eps I``; otherwise it consists of gradient steps.
-    `max_steps` is the maximum number of iterations of the SVM solver per pair. The `status` of the
-    solution is the status of the SVMs, and its `state` contains the multipliers of round 0.
+    `first` contains the semi-whitened rows of each pair of classes. The alternation ends after
+    `rounds` rounds, or if a round decreases the objective by at most the fraction `decrease`. If
+    eps is positive, an M-step computes `closed_form_root`. If eps is 0, an M-step consists of
+    gradient steps. `max_steps` is the maximum number of iterations of the SVM solver per pair.
+
+    The status of the returned solution is the worst status of the SVMs. `JointSolution.state`
+    contains the dual variables of the first SVMs, which are trained before any M-step.
     """
     route = "semi-whitened SVM" if not rounds else "closed M-steps" if eps else "gradient M-steps"
     few = max(len(pair.y) for pair in first) <= INTERIOR_ROWS_IN_SEARCH
     if rounds and solver == "auto" and few and tol < SEARCH_TOL:
-        # the number of rounds depends on the last digits of the SVMs' solutions
+        # all SVMs use one solver, since the number of rounds depends on the last digits of the SVMs
         solver = "pairwise"
     root = np.diag(rows.s**-0.25)
     M = np.diag(1.0 / np.sqrt(rows.s))
@@ -155,7 +160,7 @@ def alternate(
         if iterations.max() > max_steps:
             after = replace(after, status=Status.ITERATION_LIMIT)
         value = _value(moved, after, rows.s, C, eps)
-        if value >= values[-1]:  # the change is below the accuracy of the SVMs
+        if value >= values[-1]:  # a possible decrease is smaller than the errors of the SVMs
             break
         M, root, planes = moved, next_root, after
         values.append(value)
@@ -186,12 +191,12 @@ def _value(M: NDArray, planes: Hyperplanes, s: NDArray, C: float, eps: float) ->
 
 
 def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
-    """Return a lower bound of the optimum with ``WW' + eps I`` in place of ``WW'``.
+    """Return a lower bound on the optimum of the F-SVM with ``WW' + eps I`` in place of ``WW'``.
 
-    For multipliers a in the feasible set of `lower_bound`, the minimum of the Lagrangian over W, b
-    and M is ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``. The multipliers are scaled to the
-    boundary of this set, and by several smaller factors, since the slope of the matrix root is
-    infinite at the boundary. The largest of these bounds is returned.
+    At dual variables a that are feasible in `lower_bound`, the dual objective is ``sum a + sqrt(2
+    eps) tr((S - 1/2 QQ')^{1/2})``. The dual variables are scaled to the boundary of the feasible
+    set, and by several smaller factors. A smaller factor may give a larger bound, since the slope
+    of the matrix root is infinite at the boundary. The largest bound is returned.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

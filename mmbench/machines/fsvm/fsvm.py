@@ -1,34 +1,37 @@
-"""F-SVM: a linear transformation of the data and an SVM, learned together by a convex relaxation.
+"""The F-SVM, which learns a linear transformation and an SVM jointly by a convex relaxation.
 
     min over M > 0, w, b   1/2 w'M^{-1}w + rho tr(MS) + C sum_i xi_i
     subject to             t_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0                           (12)
 
-S is the total scatter matrix divided by n, A the transformation and ``M = A'A``. ``tr(MS)``
-replaces the squared radius of the smallest ball around the points A x_i. All one-vs-one pairs of
-classes share M. With a kernel, the rows are the first components of kernel PCA.
+The matrix S is the total scatter matrix divided by n, and ``M = A'A`` for the linear transformation
+A. The term ``tr(MS)`` replaces the squared radius of the smallest ball around the points A x_i. All
+one-vs-one pairs of classes share M. With a kernel, the features are the first components of kernel
+PCA.
 
-With row weights s (`sample_weight`), the penalty in (12) is ``C sum_i s_i xi_i``, and S is
-``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i`` with the weighted mean m. Class weights only change
-the penalties on slack, since S is the same for all pairs.
+With sample weights s_i, the penalty on slack in (12) is ``C sum_i s_i xi_i``. The scatter matrix S
+is then ``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i`` with the weighted mean m. Class weights only
+change the penalties on slack, since S is the same for all pairs of classes.
 
-The minimum of (12) over M is
+After minimisation over M, problem (12) becomes the problem of F*:
 
     F* = min over w, b   sqrt(2 rho) ||S^{1/2}w|| + C sum_i xi_i
 
-which is an SVM on whitened data, except that the norm is not squared. The minimising M is
+The problem of F* is an SVM on whitened data, except that the norm is not squared. The optimal M is
 proportional to ``ww'``, on the boundary of the cone of positive definite matrices. The optimal w
-and b depend on C and rho only through C / sqrt(rho). For several pairs the norm is
-``||S^{1/2}W||_*``, the sum of the singular values.
+and b depend on C and rho only through C / sqrt(rho). For several pairs of classes with normal
+vectors W, the norm in F* is the nuclear norm ``||S^{1/2}W||_*``, which is the sum of the singular
+values.
 
-The paper's algorithm 1 alternates SVMs and gradient steps in M, and starts at the semi-whitening
-``M ~ S^{-1/2}`` (17). The alternation stalls inside the cone; `Fit.gap` is the distance of its
-objective to a bound of F*. The result of algorithm 1 also depends on rho for a fixed
-C / sqrt(rho), because its step sizes do not scale with M. Here all variants are computed in units
-with rho = 1, see `mmbench.machines.fsvm.pair_svms`.
+The paper's algorithm 1 alternates between SVMs and gradient steps in M, and starts at the
+semi-whitening ``M ~ S^{-1/2}`` (17). Algorithm 1 stalls inside the cone of positive definite
+matrices. `Fit.gap` is the relative gap between the objective of algorithm 1 and a lower bound on
+F*. For a fixed C / sqrt(rho), the result of the paper's algorithm 1 depends on rho, because its
+step sizes do not scale with M. In this implementation, all variants are computed in units with rho
+= 1, see `mmbench.machines.fsvm.pair_svms`.
 
-Variants and routes (`Fit.route`). Each SVM is solved by pairwise steps, or by the interior-point
-method from 1000 rows on (2000 at the tolerance of a parameter search). benchmarks/peers.py compares
-the CPU times of `FSVM` and `SVM`.
+Variants and routes (`Fit.route`). Each SVM is solved by pairwise steps, or from 1000 rows on (2000
+rows in a grid search) by an interior-point method. The benchmark benchmarks/peers.py compares the
+CPU times of `FSVM` and `SVM`.
 
 ======= =================== ================================ ======================================
 variant route               when                             cost
@@ -44,10 +47,10 @@ opt     "reference"         ``solver="reference"``           one cone program, s
                                                              several pairs
 ======= =================== ================================ ======================================
 
-With a kernel the time of "pg" grows like n^3, because the number k of components grows with n. No
-part dominates: at 2000 rows (50 normal features, rbf, gamma = 0.02) the M-steps take 40 % of the
-time, the SVMs 21 %, the eigendecomposition 14 %, all else 25 %. To halve the time, at least two of
-these parts would have to be faster.
+With a kernel, the CPU time of the variant "pg" grows like n^3, because the number k of components
+grows with n. At 2000 rows (50 normal features, rbf, gamma = 0.02), the M-steps of "pg" take 40 % of
+the time, the SVMs 21 %, the eigendecomposition 14 %, and all other computations 25 %. Faster
+M-steps alone cannot halve the time of "pg".
 
 References
 ----------
@@ -85,15 +88,18 @@ from mmbench.machines.fsvm.pair_svms import (
 from mmbench.machines.kernel_pca import Spectrum, spectrum
 from mmbench.machines.svm import FEW_ROWS, SVM
 
-#: Fraction of the variance that the components of a kernel keep; the value of the authors' code.
+#: Default fraction of the variance that the principal components of a kernel explain, as in the
+#: authors' code.
 KERNEL_SHARE = 0.9
-#: Tolerance for the relative gap of the ADMM, as a multiple of `tol`.
+#: Tolerance for the relative gap of the alternating direction method of multipliers (ADMM), as a
+#: multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
-#: Factor of `tol` outside a search, if no pair has more rows than the SVM's FEW_ROWS. With this
-#: factor, a row of weight 2 and two equal rows give the same decisions to seven digits.
+#: If no pair of classes has more than FEW_ROWS rows, `tol` is multiplied by this factor outside a
+#: grid search. With the smaller tolerance, a row of weight 2 and two equal rows give decision
+#: values that agree to seven digits.
 FEW_ROWS_FACTOR = 1e-3
-#: Largest valid C / sqrt(rho); its inverse is the smallest valid value. Beyond this range, products
-#: and powers of C / sqrt(rho) leave the range of double precision.
+#: Largest valid C / sqrt(rho); the inverse of this constant is the smallest valid value. Products
+#: and powers of larger or smaller ratios leave the range of double precision.
 LARGEST_RATIO = 1e50
 
 
@@ -103,13 +109,14 @@ class FSVM(WeightedClassifier, JointClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        One certificate per pair of classes. `objective` is (12) summed over all pairs (plus
-        ``eps tr(M^{-1})/2`` for "eps"), and `bound` is a dual value; the optimum lies between them.
-        All pairs have the same `objective` and `bound`. `status` is "optimal" if objective and
-        bound agree to the tolerance, and "stopped_by_rule" if `rounds` or `decrease` ended an
-        alternation earlier. If an SVM was not solved, `status` is the status of this SVM. `extra`
-        contains "rounds", "objectives" (after 0, 1, ... rounds) and "eigenvalues" (smallest and
-        largest eigenvalue of M).
+        One certificate per pair of classes. `objective` is (12) summed over all pairs, plus ``eps
+        tr(M^{-1})/2`` for the variant "eps". `bound` is a dual objective value, so that the optimum
+        lies between `bound` and `objective`. All pairs have the same `objective` and `bound`.
+        `status` is "optimal" if objective and bound agree within the tolerance. `status` is
+        "stopped_by_rule" if the parameter `rounds` or `decrease` ended the alternation earlier. If
+        an SVM was not solved, `status` is the status of this SVM. `extra` contains "rounds",
+        "objectives" (after 0, 1, ... rounds) and "eigenvalues" (smallest and largest eigenvalue of
+        M).
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
@@ -127,9 +134,9 @@ class FSVM(WeightedClassifier, JointClassifier):
     True
     """
 
-    # `gram_copies` are the kernel matrix, its components and eigenvectors, five transformed copies
-    # of the components, and the SVM's Gram matrix. With a linear kernel, the number of components
-    # is at most the number of features.
+    # `gram_copies` counts the kernel matrix, its components and eigenvectors, five transformed
+    # copies of the components, and the Gram matrix of an SVM. With a linear kernel, the number of
+    # components is at most the number of features.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=11, linear_gram_copies=3)
     search_space: ClassVar[SearchSpace] = JointClassifier.search_space.extended(
         {"C": ("C", tuple(10.0 ** (k / 2) for k in range(-6, 7)))},
@@ -140,11 +147,12 @@ class FSVM(WeightedClassifier, JointClassifier):
             "eps": "large",
         },
         tol=1e-3,
-        # with float32 kernel values, small components consist of rounding errors
+        # small components of a float32 kernel matrix consist of rounding errors
         single_precision=False,
     )
     version: ClassVar[int] = 3
-    #: Version 1: if few components of many rows are needed, another algorithm computes them.
+    #: Version 1: another algorithm computes the components if few components of many rows are
+    #: needed.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -207,7 +215,7 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     @property
     def gap_tolerance(self) -> float:
-        """Largest relative gap of an optimal solution; infinite for alternations."""
+        """Largest relative gap of an optimal solution; infinite for the alternating variants."""
         return SVM.gap_tolerance_factor * self.tol if self.variant == "opt" else math.inf
 
     def _check_parameters(self) -> None:
@@ -221,7 +229,10 @@ class FSVM(WeightedClassifier, JointClassifier):
     def train_jointly(
         self, problem: JointProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[list[BinaryModel]]:
-        """Train in increasing order of C / sqrt(rho); all points share one eigendecomposition."""
+        """Train at all grid points, in increasing order of C / sqrt(rho).
+
+        All grid points share one eigendecomposition.
+        """
         machines = [self.with_params(point) for point in points]
         for one in machines:
             one._refuse_large(problem.data.weights)
@@ -247,17 +258,17 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     @property
     def _rule(self) -> tuple:
-        """Parameters of the algorithm, used as the key of its warm starts."""
+        """Parameters of the algorithm; grid points with equal parameters share warm starts."""
         return self.variant, self.eps, self.rounds, self.decrease, self.solver, self.tol
 
     @property
     def _ratio(self) -> float:
-        """C / sqrt(rho), rounded so that equal ratios in a grid are equal floats."""
+        """The ratio C / sqrt(rho), rounded so that equal ratios in a grid are equal floats."""
         with np.errstate(over="ignore"):  # `_refuse_large` raises
             return float(f"{self.C / np.sqrt(self.rho):.12g}")
 
     def _refuse_large(self, weights: NDArray | None) -> None:
-        """Raise ValueError if a penalty is outside the range in which (12) can be computed."""
+        """Raise ValueError if C / sqrt(rho), times the largest weight, is outside its range."""
         ratio, limits = self._ratio, f"{1 / LARGEST_RATIO:g} and {LARGEST_RATIO:g}"
         heaviest = 1.0 if weights is None else max(1.0, float(np.max(weights)))
         if isinstance(self.class_weight, Mapping):
@@ -275,7 +286,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         return self.n_components  # type: ignore[return-value]
 
     def _train_in(self, space: ComponentSpace) -> JointSolution:
-        """Train in units with rho = 1."""
+        """Train the F-SVM in units with rho = 1."""
         by_rule, tol = self.variant != "opt", self.tol
         if tol < SEARCH_TOL and max(len(y) for _, y in space.rows.pairs) <= FEW_ROWS:
             tol *= FEW_ROWS_FACTOR
@@ -312,7 +323,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         C, starts = self._ratio, None
         if self._rule in space.states:
             last, before = space.states[self._rule]
-            starts = [C / last * u for u in before]  # multipliers equal to C remain equal to C
+            starts = [C / last * u for u in before]  # scaled to the new upper bound C
         found = alternate(
             space.rows,
             space.transformed("semi"),
@@ -329,10 +340,10 @@ class FSVM(WeightedClassifier, JointClassifier):
 
 
 class ComponentSpace:
-    """The components of the training rows, and the transformed rows and warm starts of a grid.
+    """The principal components of the training rows, and the data that grid points share.
 
-    `weights` contains the factors of the penalties on slack, one array per pair. `states` contains
-    the warm starts by algorithm.
+    `weights` contains one array per pair of classes, the factors of C in the penalties on slack.
+    `states` contains one warm start for each combination of parameters of the algorithm.
     """
 
     def __init__(
@@ -352,16 +363,17 @@ class ComponentSpace:
         self._transformed: dict[str, list[PairRows]] = {}
 
     def transformed(self, name: str) -> list[PairRows]:
-        """Return the rows of each pair, whitened ("white") or semi-whitened ("semi")."""
+        """Return the rows of each pair of classes, whitened ("white") or semi-whitened ("semi")."""
         if name not in self._transformed:
             root = self.rows.s ** {"white": -0.5, "semi": -0.25}[name]
             self._transformed[name] = self.rows.transformed(root)
         return self._transformed[name]
 
     def models(self, found: JointSolution, seconds: float, rho: float) -> list[BinaryModel]:
-        """Return one model per pair, in units with the given rho.
+        """Return one model per pair of classes, in units with the given rho.
 
-        The change of units multiplies the objective by sqrt(rho) and divides M by sqrt(rho).
+        The change from rho = 1 to this rho multiplies the objective by sqrt(rho) and divides M by
+        sqrt(rho).
         """
         scale = float(np.sqrt(rho))
         extra = {

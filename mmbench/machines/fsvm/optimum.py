@@ -1,21 +1,25 @@
 """The optimum of the F-SVM, computed by SVMs on whitened rows.
 
-All arrays are in units with rho = 1 and in coordinates in which S is diagonal. ``V = S^{1/2}W`` has
-one column per pair of classes. The minimum of (12) over M is
+All arrays are in units with rho = 1, and in coordinates in which the scatter matrix S is diagonal.
+The matrix ``V = S^{1/2}W`` has one column per pair of classes. After minimisation over M, the
+objective (12) of the F-SVM is the function F*:
 
-    F*(V, b) = sqrt(2) ||V||_* + C sum xi                     (sum of the singular values of V)
+    F*(V, b) = sqrt(2) ||V||_* + C sum xi,    ||V||_* = sum of the singular values of V
 
-One pair (`solve_pair`). F* is the objective of an SVM on whitened rows, except that the norm is not
-squared. The minimiser of F* is the solution v(C') of the SVM with a penalty C' that satisfies
-``C' = c ||v(C')||`` with ``c = C / sqrt(2)``. The length of v(C') increases with C'. Secant steps
-in a bracket find C'; each SVM starts from the previous SVM. If no C' exists, w = 0 is optimal.
+One pair (`solve_pair`). For one pair of classes, F* is the objective of an SVM on whitened rows,
+except that the norm is not squared. Let v(C') be the normal vector of the SVM with the penalty C'
+on slack. The minimiser of F* is v(C') for the penalty C' that satisfies ``C' = C ||v(C')|| /
+sqrt(2)``. The norm of v(C') increases with C'. The penalty C' is found by secant steps in a
+bracket, and each SVM starts from the previous solution. If no C' satisfies the equation, w = 0 is
+optimal.
 
 Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
-two terms of F* separately, under the constraint ``U = V``. Each column of U solves an SVM on
-whitened rows, with a quadratic penalty on the distance to a given vector. V is U with its singular
-values shrunk. The whitened Gram matrices never change, and each SVM starts from the previous SVM.
-An alternation over M and W, as in the paper or with a decreasing eps, takes hundreds of times as
-long to reach the same gap.
+slack term of F* over a matrix U and the norm term over V, under the constraint ``U = V``. Each
+column of U solves an SVM on whitened rows, with a quadratic penalty on the distance to a given
+vector. The matrix V is computed from U by shrinking the singular values. All rounds use the same
+Gram matrices of the whitened rows, and each SVM starts from the previous solution. Alternating
+between M and W takes hundreds of times as long as ADMM to reach the same gap, also with a
+decreasing eps.
 
 References
 ----------
@@ -45,34 +49,35 @@ from mmbench.machines.fsvm.pair_svms import (
     train_hyperplanes,
 )
 
-#: Maximum number of SVMs per search for C'.
+#: Maximum number of SVMs in the search for the penalty C' of the whitened SVM.
 MAX_SVMS = 60
 
-#: Tolerance for the gap of the SVMs, as a fraction of the tolerance for the gap of F*.
+#: Gap tolerance of the SVMs, as a fraction of the gap tolerance of the F-SVM.
 SVM_SHARE_OF_GAP = 0.5
 
-#: Maximum number of ADMM rounds, over-relaxation factor, and number of rounds per penalty update.
+#: Maximum number of ADMM rounds, over-relaxation factor, and number of rounds between updates of
+#: the ADMM penalty.
 MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 
-#: Factor by which the tolerance of the SVMs is multiplied if their gaps are too large.
+#: If the duality gaps of the SVMs are too large, their tolerance is multiplied by this factor.
 TIGHTENING_FACTOR = 1 / 8
 
-#: The ADMM penalty is multiplied by a factor, the square root of the ratio of primal to dual
-#: residual, if the factor or its inverse exceeds SMALLEST_PENALTY_CHANGE. Factor and inverse are
-#: limited to LARGEST_PENALTY_CHANGE.
+#: An update multiplies the ADMM penalty by the square root of the ratio of primal to dual residual.
+#: The penalty is not changed if this factor and its inverse are at most SMALLEST_PENALTY_CHANGE.
+#: The factor and its inverse are clipped to at most LARGEST_PENALTY_CHANGE.
 SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 
 class WhitenedSVM(NamedTuple):
-    """The last SVM of a search for C', the warm start of a search for another C."""
+    """The last SVM in the search for the penalty C', used as the warm start for another C."""
 
-    #: Penalty C' of this SVM.
+    #: Penalty C' on the slack of this SVM.
     penalty: float
-    #: Signed multipliers of the rows. Shape (n,).
+    #: Dual variables ``u_i = y_i alpha_i`` of the rows. Shape (n,).
     u: NDArray
     #: Length ``||v||`` of the normal vector.
     length: float
-    #: Slope of ``log C' - log ||v||`` in ``log C'``.
+    #: Slope of ``log C' - log ||v||`` as a function of ``log C'``.
     slope: float
 
 
@@ -84,23 +89,24 @@ def solve_pair(
     gap_tolerance: float,
     start: WhitenedSVM | None = None,
 ) -> JointSolution:
-    """Minimise F* for one pair of classes; the status is ``trivial`` if w = 0 is optimal.
+    """Compute the optimum of the F-SVM for one pair of classes.
 
-    `tol` is the tolerance of the SVMs' KKT conditions and the relative tolerance of C'. The warm
-    start `start` is the `JointSolution.state` for another C.
+    `tol` is the tolerance of the SVMs' KKT conditions, and the relative tolerance of the SVM
+    penalty C'. `start` is the `JointSolution.state` of a solution for another C. The status of the
+    solution is ``trivial`` if w = 0 is optimal.
     """
     c = C / sqrt(2.0)
     search = SecantSearch(log(c))
-    if start is not None:  # first secant step from the warm start
+    if start is not None:  # the first secant step starts at the penalty of the warm start
         slope = start.slope if 0.1 <= start.slope <= 1.0 else 1.0
         search = SecantSearch(log(start.penalty), slope)
         search.move(log(start.penalty) - log(start.length) - log(c))
-        search = SecantSearch(search.at, slope)  # without a bracket, since the length is inexact
+        search = SecantSearch(search.at, slope)  # no bracket, since the length is inexact
     best, bound, iterations, rounds = majority(rows, C), 0.0, 0, 0
     while rounds < MAX_SVMS:
         rounds += 1
         penalty = exp(search.at)
-        # scaled, so that multipliers at the old penalty are at the new penalty
+        # dual variables equal to the old penalty are scaled to the new penalty
         starts = None if start is None else [penalty / start.penalty * start.u]
         planes = train_hyperplanes(
             rows, [whitened], penalty, starts, tol, gap_tolerance=SVM_SHARE_OF_GAP * gap_tolerance
@@ -113,7 +119,7 @@ def solve_pair(
         if value < best[0]:
             best = value, planes.q / rows.s[:, None], planes.b
         miss = search.at - log(length) - log(c)
-        # the gap is quadratic in the error of C'
+        # the duality gap is a quadratic function of the error of C'
         if abs(miss) <= tol or best[0] - bound <= 0.1 * tol * best[0]:
             break
         search.move(miss)
@@ -122,8 +128,8 @@ def solve_pair(
             break
     value, W, b = best
     if value - bound > gap_tolerance * value:
-        # for a large C, a margin that is below 1 by rounding costs much slack; a slightly longer w
-        # has no slack
+        # if C is large, rounding errors in the margins cause a large penalty on slack, which a
+        # slightly longer w avoids
         (index, y), costs = rows.pairs[0], C * rows.costs[0]
         margins = y * (rows.Z[index] @ W[:, 0] + b[0])
         length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))
@@ -151,8 +157,8 @@ def solve_pair(
 class SecantSearch:
     """Search for the root of an increasing function by secant steps, safeguarded by a bracket.
 
-    SciPy's root finders need an initial bracket. Finding this bracket takes as many function values
-    as the whole search here.
+    SciPy's root finders need an initial bracket. Finding a bracket takes as many function values as
+    all secant steps of this search.
 
     Examples
     --------
@@ -185,7 +191,7 @@ class SecantSearch:
 
 
 class ADMMState(NamedTuple):
-    """An iterate of the ADMM."""
+    """An iterate of the alternating direction method of multipliers."""
 
     #: Matrix V with shrunk singular values. Shape (k, n_pairs).
     V: NDArray
@@ -193,7 +199,8 @@ class ADMMState(NamedTuple):
     D: NDArray
     #: Penalty on violations of U = V.
     penalty: float
-    #: Signed multipliers of the SVMs, divided by their upper bound C / penalty.
+    #: Dual variables ``u_i = y_i alpha_i`` of the SVMs, divided by their upper bound ``C /
+    #: penalty``.
     u: list[NDArray] | None
 
 
@@ -205,9 +212,9 @@ def solve_pairs(
     gap_tolerance: float,
     start: ADMMState | None = None,
 ) -> JointSolution:
-    """Minimise F* for several pairs; the status is ``trivial`` if W = 0 is optimal.
+    """Compute the optimum of the F-SVM for several pairs of classes by ADMM.
 
-    The parameters are as in `solve_pair`.
+    The parameters and the status of the solution are as in `solve_pair`.
     """
     shape = (len(rows.s), len(rows.pairs))
     at = start or ADMMState(np.zeros(shape), np.zeros(shape), 1.0, None)
@@ -256,9 +263,9 @@ def solve_pairs(
 
 
 def _advance(at: ADMMState, U: NDArray, adapt: bool) -> ADMMState:
-    """Return the next iterate: V, the multipliers D and, if `adapt`, a new penalty.
+    """Return the next iterate of ADMM, given the solution U of the SVMs.
 
-    The penalty balances the primal and the dual residual.
+    If `adapt` is true, the penalty is changed to balance the primal and the dual residual.
     """
     relaxed = RELAXATION * U + (1 - RELAXATION) * at.V
     left, sizes, right = np.linalg.svd(relaxed + at.D, full_matrices=False)

@@ -1,18 +1,20 @@
-"""The SVMs of all pairs of classes for one transformation M, and bounds of the F-SVM's optimum.
+"""The SVMs of all pairs of classes for one matrix M, and lower bounds on the F-SVM's optimum.
 
-All arrays are in the coordinates of a `Spectrum`, in which S = diag(s), and in units with rho = 1.
-The change of units is exact: with ``M = N / sqrt(rho)``
+All arrays are in units with rho = 1, and in the coordinates of a `Spectrum`, in which the scatter
+matrix S is diagonal. The objective of the F-SVM for any rho follows from the objective for rho = 1,
+by the change of units ``M = N / sqrt(rho)``:
 
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
 
-so that the optimum depends on C / sqrt(rho) alone, up to the factor sqrt(rho). All variants are
-computed in units with rho = 1, and a grid over C and rho needs one training per ratio.
+Up to the factor sqrt(rho), the optimum depends only on C / sqrt(rho). All variants are computed in
+units with rho = 1, so that a grid over C and rho needs one training per value of C / sqrt(rho).
 
-The result of the paper's algorithm 1, in contrast, also depends on rho, since its step sizes and
-its lower bound on eigenvalues apply to M. Here the step sizes and the lower bound apply to N. For
-example, at C / sqrt(rho) = 0.1 on standardised Heart, objective / sqrt(rho) of algorithm 1 is 23.7,
-17.3 and 16.4 for rho = 2^-8, 1 and 2^4; the optimum is 12.7.
+The result of the paper's algorithm 1 also depends on rho, since its step sizes and its lower bound
+on eigenvalues apply to M. In this implementation, step sizes and lower bound apply to the matrix N
+of the units with rho = 1. For example, on standardised Heart with C / sqrt(rho) = 0.1, the paper's
+algorithm 1 ends with objective / sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4. The
+optimal value of objective / sqrt(rho) in this example is 12.7.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,24 +37,25 @@ from mmbench.solvers.svm_dual.qp import (
 )
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
-#: SVMs need few correct digits if their tolerance is at least this value, for example during the
-#: selection of parameters.
+#: From this tolerance on, few correct digits of the SVMs are sufficient, for example in a grid
+#: search.
 SEARCH_TOL = 1e-4
 
-#: Number of rows of a pair above which the interior point is faster than pairwise steps: in a
-#: search, and at tolerances below `SEARCH_TOL` (3 and 30 times as fast on 4000 rows of LFW and
-#: Ringnorm). The last constant is the minimum number of rows per component for the interior point.
+#: The interior point is used for pairs of classes with more than INTERIOR_ROWS rows, or in a grid
+#: search with more than INTERIOR_ROWS_IN_SEARCH rows. On 4000 rows of LFW and Ringnorm, the
+#: interior point is 3 and 30 times as fast as pairwise steps. The interior point also needs at
+#: least INTERIOR_ROWS_PER_COMPONENT rows per component.
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
 
-#: The interior point replaces pairwise steps that do not converge within a number of steps. If the
-#: tolerance is below `SEARCH_TOL` and the pair has at least FEWER_INTERIOR_ROWS rows, this number
-#: is STEPS_PER_ROW per row, otherwise STEPS_BEFORE_INTERIOR.
+#: The interior point is used if pairwise steps do not converge within STEPS_BEFORE_INTERIOR steps.
+#: If the tolerance is below `SEARCH_TOL` and a pair of classes has at least FEWER_INTERIOR_ROWS
+#: rows, the maximum is STEPS_PER_ROW steps per row.
 FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
 
 
 @dataclass
 class PairRows:
-    """The training rows of a pair of classes, transformed by a root of M."""
+    """The training rows of a pair of classes, transformed by a root of the matrix M."""
 
     #: Transformed rows. Shape (n_p, k).
     rows: NDArray
@@ -69,7 +72,7 @@ class PairRows:
     def dual(
         self, C: float, offset: NDArray | None = None, in_features: bool = False
     ) -> PiecewiseQP:
-        """Return the dual of the SVM; an offset of shape (n_p,) is added to its decisions."""
+        """Return the dual of the SVM; an `offset` of shape (n_p,) is added to the decisions."""
         dual = svm_dual(self.rows if in_features else self.gram, self.y, C * self.weights)
         return dual if offset is None else replace(dual, slopes=dual.slopes + offset[:, None])
 
@@ -93,32 +96,30 @@ class JointRows:
         return [c * np.ones(len(y)) for c, (_, y) in zip(self.weights, self.pairs, strict=True)]
 
     def transformed(self, root: NDArray) -> list[PairRows]:
-        """Return the rows of each pair, transformed by the matrix `root`, or by the diagonal matrix
-        of a vector `root`.
-        """
+        """Return the rows of each pair, multiplied by a matrix or scaled by a vector `root`."""
         T = self.Z * root if root.ndim == 1 else self.Z @ root
         return [PairRows(T[i], y, c) for c, (i, y) in zip(self.weights, self.pairs, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointSolution(Result):
-    """Hyperplanes of all pairs of classes and the transformation M that they share.
+    """Hyperplanes of all pairs of classes, and the matrix M that the pairs share.
 
-    `value` is the objective of the F-SVM, `bound` is a lower bound on its optimum, and `violation`
-    is the largest violation of a dual constraint of an SVM.
+    `value` is the objective of the F-SVM, and `bound` is a lower bound on the optimum of the F-SVM.
+    `violation` is the largest violation of a dual constraint of an SVM.
     """
 
     #: Normal vectors, one column per pair. Shape (k, n_pairs).
     W: NDArray
     #: Intercepts. Shape (n_pairs,).
     b: NDArray
-    #: Signed multipliers of the last SVM of each pair.
+    #: Dual variables ``u_i = y_i alpha_i`` of the last SVM of each pair.
     u: list[NDArray]
-    #: Root of the transformation, ``M = root root'``. Shape (k, r).
+    #: Root of the matrix M, which is ``root root'``. Shape (k, r).
     root: NDArray
     #: Objective values after 0, 1, 2, ... rounds; the values do not increase.
     values: list[float]
-    #: Number of M-steps of an alternation; for the other algorithms, number of SVMs per pair.
+    #: Number of M-steps of an alternation, or number of SVMs per pair for other algorithms.
     rounds: int
     #: Number of iterations of the SVM solver for each pair.
     pair_iterations: list[int]
@@ -134,11 +135,11 @@ class JointSolution(Result):
 
 @dataclass(frozen=True)
 class Hyperplanes:
-    """The SVMs of all pairs of classes for one M."""
+    """The trained SVMs of all pairs of classes for one matrix M."""
 
-    #: Signed multipliers of the rows of each pair.
+    #: Dual variables ``u_i = y_i alpha_i`` of the rows of each pair.
     u: list[NDArray]
-    #: ``Z'u = M^{-1} w``, one column per pair. Shape (k, n_pairs).
+    #: Vectors ``Z'u = M^{-1} w``, one column per pair of classes. Shape (k, n_pairs).
     q: NDArray
     #: Intercepts. Shape (n_pairs,).
     b: NDArray
@@ -155,7 +156,7 @@ class Hyperplanes:
 
     @property
     def multipliers(self) -> float:
-        """Sum of the multipliers ``|u|`` of all pairs."""
+        """Sum of the dual variables ``|u_i|`` of all pairs."""
         return float(sum(np.abs(u).sum() for u in self.u))
 
 
@@ -171,9 +172,9 @@ def train_hyperplanes(
 ) -> Hyperplanes:
     """Train the SVM of each pair on its transformed rows.
 
-    The warm starts `starts` are the signed multipliers of each pair in a similar problem. `offsets`
-    contains one array per pair that is added to the decisions. `solver` is "auto", "reference"
-    (libsvm), or the name of the method that is tried first, "pairwise" or "interior".
+    `starts` contains a warm start for each pair, the dual variables u of a similar problem.
+    `offsets` contains one array per pair, which is added to the decisions. `solver` is "auto",
+    "reference" for libsvm, or the method that is tried first, "pairwise" or "interior".
     """
     found, slack = [], 0.0
     for p, pair in enumerate(transformed):
@@ -211,11 +212,11 @@ def _attempts(
     solver: str,
     offset: NDArray | None,
 ) -> Iterator[PiecewiseSolution]:
-    """Yield the solutions of several algorithms in turn.
+    """Yield the solutions of an SVM by several algorithms, one after the other.
 
-    The algorithms are an active-set method (if there is a warm start), pairwise steps (if the pair
-    has few rows), and the interior point. The last algorithm takes pairwise steps until the gap is
-    small enough.
+    The first algorithms are an active-set method (if there is a warm start), pairwise steps (if
+    there are few rows), and the interior point. The last algorithm takes pairwise steps until the
+    duality gap is within its tolerance.
     """
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
@@ -241,9 +242,9 @@ def _attempts(
 
 
 def majority(rows: JointRows, C: float) -> tuple[float, NDArray, NDArray]:
-    """Return value, W and b of the solution W = 0, which predicts the larger class of each pair.
+    """Return the objective, W and b of the solution W = 0, which predicts the larger classes.
 
-    The rows of the smaller class have slack 2.
+    With W = 0, the rows of the smaller class of each pair have slack 2.
     """
     costs = [(y, weights) for (_, y), weights in zip(rows.pairs, rows.costs, strict=True)]
     positive = np.array([weights[y > 0].sum() for y, weights in costs])
@@ -253,28 +254,29 @@ def majority(rows: JointRows, C: float) -> tuple[float, NDArray, NDArray]:
 
 
 def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
-    """Return a lower bound of the optimum: the value of the dual at scaled multipliers.
+    """Return a lower bound on the optimum of the F-SVM, the dual objective at scaled variables a.
 
         max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
 
-    The norm is the spectral norm, and Q has one column ``q = sum_i a_i t_i z_i`` per pair. The
-    multipliers of SVMs with penalty C satisfy the first two constraints. The multipliers are
-    multiplied by a factor of at most 1, so that they also satisfy the last constraint. `total` is
-    the sum of the multipliers before this scaling.
+    The norm is the spectral norm, and Q has one column ``q = sum_i a_i t_i z_i`` per pair of
+    classes. Dual variables a of SVMs with penalty C satisfy the first two constraints. The
+    variables a are multiplied by a factor of at most 1, so that the norm constraint is satisfied as
+    well. `total` is the sum of all a_i before the scaling.
     """
     scaled = Q / np.sqrt(s)[:, None]
-    size = np.linalg.norm(scaled, 2 if scaled.shape[1] > 1 else None)  # no SVD for one column
+    size = np.linalg.norm(scaled, 2 if scaled.shape[1] > 1 else None)  # one column needs no SVD
     return total * min(1.0, np.sqrt(2.0) / max(float(size), 1e-300))
 
 
 def constant_if_unresolved(
     rows: JointRows, found: JointSolution, C: float, tol: float, eps: float | None
 ) -> JointSolution:
-    """Return w = 0 for each pair whose decisions vary by less than the tolerance.
+    """Set w = 0 for each pair of classes whose decision values vary by less than the tolerance.
 
-    As in `PiecewiseQP.constant_if_unresolved`, the contributions of such a pair's multipliers to w
-    cancel, and the direction of w is arbitrary. Setting w = 0 may increase the objective by the
-    tolerance of the gap. `eps` is None if `found.value` is F*.
+    If the decision values of a pair are constant up to the tolerance, the terms of w cancel and the
+    direction of w is arbitrary, as in `PiecewiseQP.constant_if_unresolved`. Setting w = 0 may
+    increase the objective by at most the gap tolerance. `eps` is None if `found.value` is minimised
+    over M.
     """
     W, b, slack = found.W.copy(), found.b.copy(), 0.0
     for p, ((index, y), weights) in enumerate(zip(rows.pairs, rows.weights, strict=True)):
@@ -300,9 +302,10 @@ def constant_if_unresolved(
 
 
 def infimum_root(W: NDArray, s: NDArray) -> NDArray:
-    """Return a root of ``M = W (W'S W)^{-1/2} W' / sqrt(2)``, for which the value of (12) is F*.
+    """Return a root of ``M = W (W'S W)^{-1/2} W' / sqrt(2)``, the minimiser of (12) for fixed W.
 
-    M is on the boundary of the cone of semidefinite matrices: the root has one column per pair.
+    This M is on the boundary of the cone of semidefinite matrices, and its root has one column per
+    pair of classes.
     """
     root = np.sqrt(s)[:, None]
     left, sizes, _ = np.linalg.svd(root * W, full_matrices=False)

@@ -1,12 +1,13 @@
-"""The optimum of the F-SVM as one cone program, the reference for the algorithms of `optimum`.
+"""The optimum of the F-SVM as one cone program, the reference for the module `optimum`.
 
     min  sqrt(2) g + C sum xi    subject to   t_i (q_i'v_p + b_p) >= 1 - xi_i,  xi >= 0
 
-with whitened rows q_i and one column v_p of V per pair of classes. For one pair, a second-order
-cone ensures that g is at least the length of v. For several pairs, g is at least the sum of the
-singular values of V:
+The rows q_i are whitened, and v_p is the normal vector for the pair p of classes. For one pair, a
+second-order cone constraint ensures that g is at least the norm of v. For several pairs, a
+semidefinite constraint ensures that g is at least the sum of the singular values of the matrix V
+with the columns v_p:
 
-    g = (tr P + tr R) / 2,    [P V; V' R] positive semidefinite
+    g = (tr P + tr R) / 2,    [[P, V], [V', R]] positive semidefinite
 """
 
 from math import sqrt
@@ -20,7 +21,7 @@ from mmbench.solvers.cones import ConeProgram, solve_socp
 
 
 def solve_reference(rows: JointRows, C: float) -> JointSolution:
-    """Minimise F* by one cone program (Clarabel)."""
+    """Compute the optimum of the F-SVM by one cone program (Clarabel)."""
     k, n_pairs = len(rows.s), len(rows.pairs)
     n, n_planes = sum(len(y) for _, y in rows.pairs), n_pairs * (k + 1)
     norm, cost, cone = (_length if n_pairs == 1 else _nuclear_norm)(k, n_pairs)
@@ -61,24 +62,24 @@ def solve_reference(rows: JointRows, C: float) -> JointSolution:
 
 
 def _margins(rows: JointRows, p: int) -> sparse.csr_array:
-    """Return the rows ``t_i (q_i', 1)`` of pair p."""
+    """Return the matrix of the margin constraints of pair p, with the rows ``t_i (q_i', 1)``."""
     index, y = rows.pairs[p]
     whitened = rows.Z[index] / np.sqrt(rows.s)
     return sparse.csr_array(y[:, None] * np.column_stack([whitened, np.ones(len(y))]))
 
 
 def _length(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
-    """Return the matrix that maps (v, b, g) to (g, v), the cost of g, and the cone."""
+    """Return the matrix that maps (v, b, g) to (g, v), the cost of g, and the second-order cone."""
     order = np.append(k + 1, np.arange(k))
     norm = sparse.csr_array((np.ones(k + 1), (np.arange(k + 1), order)), shape=(k + 1, k + 2))
     return norm, np.array([sqrt(2.0)]), {"cones": (k + 1,)}
 
 
 def _nuclear_norm(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
-    """Return the matrix that maps the variables to the semidefinite matrix as a vector.
+    """Return the matrix that maps the variables to the entries of ``[[P, V], [V', R]]``.
 
-    The variables are (v_p, b_p) for each pair p and the entries of P and R. Also returns the costs
-    of the entries of P and R, and the cone.
+    The variables are (v_p, b_p) for each pair p, and the entries of P and R. The function also
+    returns the costs of the entries of P and R, and the semidefinite cone.
     """
     size, n_planes = k + n_pairs, n_pairs * (k + 1)
     upper = [(i, j) for j in range(size) for i in range(j + 1)]
