@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 
     results: ModuleType
 
-#: The machines. Functions are not listed, so that a star import hides no other functions.
+#: The machines. Functions of mmbench are not listed here, so that a star import does not replace
+#: other functions of the same name.
 __all__ = ["FSVM", "KLDA", "LDA", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM", "RMM"]
 __all__ += ["SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
 __version__ = "1.0.0rc1"
 
-#: Name of each public function -> module that defines it.
+#: Module that defines each public function.
 FUNCTIONS = {
     "run": "mmbench.commands.run",
     "easy": "mmbench.commands.easy",
@@ -59,7 +60,8 @@ def __getattr__(name: str) -> Any:
         return import_module("mmbench.results")
     if name in FUNCTIONS:
         return getattr(import_module(FUNCTIONS[name]), name)
-    machines = import_module("mmbench.machines")  # `from mmbench import` calls this function
+    # `from mmbench import machines` would call this function again
+    machines = import_module("mmbench.machines")
     if name in machines.__all__:
         return getattr(machines, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 if __name__ == "__main__":
     root = str(Path(__file__).resolve().parents[1])
-    if sys.path[0] != root and not sys.flags.safe_path:  # move the current folder to the end
+    # the current folder is moved to the end of the search path
+    if sys.path[0] != root and not sys.flags.safe_path:
         sys.path.append(sys.path.pop(0))
     from mmbench.cli import main
 

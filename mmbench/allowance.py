@@ -1,7 +1,8 @@
-"""Limits of a computation: time (checked by solvers between iterations), memory, BLAS threads.
+"""Limits on the time, the memory and the BLAS threads of a computation.
 
-The caller sets the limits of a block (`within`); a solver returns its best solution as soon as
-`time_is_up` is true. Threads do not inherit an allowance; `delayed` passes the allowance on.
+A caller sets the limits of a ``with`` block by `within`. A solver calls `time_is_up` between
+iterations, and returns its best solution if the time limit is reached. A new thread does not
+inherit the limits; the function `delayed` passes the limits on to another thread.
 """
 
 import math
@@ -63,7 +64,7 @@ _current: ContextVar[Allowance] = ContextVar("allowance", default=_NO_LIMIT)
 def allowed(seconds: float | None = None, memory: float | None = None) -> Allowance:
     """Return an allowance that starts now and does not exceed the current allowance.
 
-    If an argument is None, the remaining time or memory of the current allowance is the limit.
+    If an argument is None, the current limit on this quantity remains valid.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""`compiled` is Numba's `njit`, imported after invalid variables of the environment are corrected.
+"""The decorator `compiled`, which is the decorator `njit` of Numba with options.
 
-Numba reads its environment variables at import. The import fails if the number of threads is not
-positive. Compiled functions with a cache need a writable cache folder when they are declared, and
-free space in this folder when they are called.
+Numba reads its environment variables when it is imported. The import fails if NUMBA_NUM_THREADS is
+not a positive integer. Compiled functions with a cache need a writable cache folder when they are
+declared, and free space in this folder when they are called. Therefore this module corrects the
+environment variables before it imports Numba.
 """
 
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 
 
 def _writable(folder: Path) -> str:
-    """Return the error of writing a file to a folder; an empty string if the folder is writable."""
+    """Return the error of writing a file to a folder, or an empty text if there is no error."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -26,7 +27,7 @@ def _writable(folder: Path) -> str:
 
 
 def _prepare() -> bool:
-    """Correct the variables of the environment; return whether there is a usable cache folder."""
+    """Correct the environment variables of Numba; return whether the cache folder is writable."""
     threads = os.environ.get("NUMBA_NUM_THREADS")
     if threads is not None and not (threads.isdecimal() and int(threads)):
         warnings.warn(f"NUMBA_NUM_THREADS={threads} is no number of threads: ignored", stacklevel=3)
@@ -58,7 +59,7 @@ def _access(folder: Path) -> bool:
 
 def _temporary() -> str:
     """Return a cache folder of this user below the system's folder for temporary files."""
-    user = getattr(os, "getuid", lambda: 0)()  # on Windows, each user has a folder
+    user = getattr(os, "getuid", lambda: 0)()  # Windows has a folder per user
     folder = Path(tempfile.gettempdir()) / f"mmbench-numba-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != user:  # compiled code of another user is not run

@@ -8,8 +8,8 @@ from enum import StrEnum
 
 __all__ = ["NotEnoughMemory", "Status", "UserError"]
 
-#: Maximum length of a quoted value, of a word, and of a message, in characters; longer values,
-#: words and messages are shortened.
+#: Maximum lengths of a quoted value, a word and a message, in characters. Longer values, words and
+#: messages are shortened.
 MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000
 #: Maximum number of valid names that an error message lists.
 MAX_NAMES = 40
@@ -24,9 +24,9 @@ LONG = re.compile(rf"(?<![\w'])'[^']{{{MAX_VALUE},}}'(?!\w)|\S{{{MAX_WORD},}}")
 class UserError(Exception):
     """An error in the input that the user can correct.
 
-    The message is a single line that names the file and the key, the error, and the nearest valid
-    name if a similar name exists. The command line prints the message without a traceback and
-    exits with code 2.
+    The message is a single line that states the file, the key and the error. For an unknown name,
+    the message suggests the most similar valid name. The command line prints the message without a
+    traceback and exits with code 2.
     """
 
     def __init__(self, message: str):
@@ -37,8 +37,7 @@ class UserError(Exception):
 def converted(
     problem: str, *kinds: type[Exception], to: type[Exception] = UserError
 ) -> Iterator[None]:
-    """Replace exceptions of the given kinds by another exception, whose message is the problem and
-    the reason.
+    """Replace exceptions of the given kinds by an exception that states the problem and the reason.
 
     Examples
     --------
@@ -83,8 +82,8 @@ def readable(message: str) -> str:
 def visible(text: str) -> str:
     r"""Return a text with control characters as escapes; line feeds and tabs are kept.
 
-    Labels, names and messages of other packages may contain such characters; all text passes
-    through this function before it reaches a terminal, a table or a page.
+    Labels, names and messages of other packages may contain control characters. All text passes
+    through this function before it is written to a terminal, a table or a page.
 
     Examples
     --------
@@ -130,7 +129,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 class NotEnoughMemory(ValueError, MemoryError):
-    """A computation exceeds the free memory; the message states the need and a remedy."""
+    """A computation exceeds the free memory; the message states the needed memory and a remedy."""
 
 
 class BeyondLimit(NotEnoughMemory):
@@ -139,7 +138,7 @@ class BeyondLimit(NotEnoughMemory):
 
 @contextmanager
 def memory_of(solver: str) -> Iterator[None]:
-    """Replace a MemoryError by a one-line message that names the solver; also a decorator.
+    """Replace a MemoryError by an error that names the solver; can be used as a decorator.
 
     Examples
     --------
@@ -157,7 +156,7 @@ def memory_of(solver: str) -> Iterator[None]:
 
 
 class Status(StrEnum):
-    """Outcome of a fit, from harmless to fatal; statuses of solver libraries are translated.
+    """Outcome of a fit; the statuses are ordered from harmless to fatal.
 
     - ``optimal``: gap and violation are within the tolerances.
     - ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
@@ -188,7 +187,7 @@ class Status(StrEnum):
 #: Statuses from harmless to fatal.
 SEVERITY = tuple(Status)
 
-#: Statuses of a completed training; no warning is emitted.
+#: Statuses of fits for which no warning is emitted.
 FINISHED = (Status.OPTIMAL, Status.STOPPED_BY_RULE)
 
 

@@ -26,9 +26,9 @@ from typing import Any
 def with_plugins(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of mmbench together with the entries of installed packages, by name.
 
-    `kind` is "machines", "cards", "layouts" or "figures". The values of packages are ``module`` or
-    ``module:attribute``. If two entries have the same name, the second entry is ignored with a
-    warning.
+    The argument `kind` is "machines", "cards", "layouts" or "figures". The value of an entry of
+    another package is a string ``module`` or ``module:attribute``. If two entries have the same
+    name, the second entry is ignored with a warning.
     """
     found = dict(own)
     for entry in entry_points(group=f"mmbench.{kind}"):

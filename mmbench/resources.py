@@ -1,4 +1,4 @@
-"""Data files of mmbench: inside an installed package, or next to the package in a checkout."""
+"""Folders of data files, inside the package if it is installed, otherwise next to the package."""
 
 from pathlib import Path
 

@@ -10,18 +10,21 @@ INTERRUPTED = "interrupted; finished jobs are stored"
 
 
 def main() -> None:
-    """Run the command line; the first Ctrl-C ends the command cleanly, a second one is ignored."""
+    """Run the command line; the first Ctrl-C ends the command, and a second Ctrl-C is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
-    # closed streams are replaced; otherwise the next opened file would get their descriptor
+    # a closed stream is replaced; otherwise, messages would be written to the next file that is
+    # opened, since this file would get the descriptor of the stream
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-    with suppress(OSError):  # the current folder may have been deleted
-        if os.getcwd() not in sys.path:  # last, to import only plug-ins from it
+
+    # plug-ins in the current folder can be imported; the current folder may have been deleted
+    with suppress(OSError):
+        if os.getcwd() not in sys.path:
             sys.path.append(os.getcwd())
     try:
-        from mmbench.cli.app import app  # here, since Ctrl-C may interrupt the import
+        from mmbench.cli.app import app  # imported here, since Ctrl-C may interrupt the import
 
         app()
     except KeyboardInterrupt:

@@ -2,8 +2,8 @@
 
 The exit code is 0 if all jobs are done. The exit code is 1 if a job failed; the results of the
 other jobs are stored. The exit code is 2 if the input was not valid; one line gives the reason.
-After an interruption it is 130. Each command imports the modules that it needs when it is called,
-so that ``mmbench --help`` does not wait for the import of scikit-learn.
+The exit code is 130 after an interruption. A command imports the modules that it needs when it is
+called, so that ``mmbench --help`` does not wait for the import of scikit-learn.
 """
 
 import errno
@@ -26,14 +26,14 @@ class OneLineErrors(TyperGroup):
     """A group of commands that reports user errors in one line, without a traceback."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse the command line; after Ctrl-C, print a message, which typer would not do."""
+        """Parse the command line; if Ctrl-C interrupts the parsing, print one line."""
         try:
             return super().make_context(*args, **kwargs)
         except KeyboardInterrupt:
             raise _stop(INTERRUPTED, EXIT_INTERRUPTED) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; a user error or Ctrl-C ends it with one line and an exit code."""
+        """Run the command; after a user error or Ctrl-C, print one line and set the exit code."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -48,13 +48,13 @@ class OneLineErrors(TyperGroup):
 
 
 def _stop(message: str, code: int) -> typer.Exit:
-    """Print one line and return the exception to raise."""
+    """Print a message as one line, and return an exception that ends the program with `code`."""
     say("mmbench: " + " ".join(message.split()))
     return typer.Exit(code)
 
 
 def echo(text: str, **options: Any) -> None:
-    """Print a text with its control characters as escapes."""
+    """Print a text in which control characters are replaced by escape sequences."""
     typer.echo(visible(text), **options)
 
 
@@ -64,7 +64,7 @@ def group(text: str, **options: Any) -> typer.Typer:
 
 
 def complete_config(incomplete: str) -> list[str]:
-    """Return the experiments and YAML files that complete a word in a shell."""
+    """Return the names of experiments and YAML files that begin with an incomplete word."""
     from mmbench.config.files import config_files
 
     files = (str(path) for path in Path().glob(f"{incomplete}*") if path.suffix in ("", ".yaml"))
@@ -95,7 +95,7 @@ def argument(metavar: str, text: str, default: Any = ..., **settings: Any) -> An
 
 
 def option(metavar: str, text: str, *names: str, default: Any = None, **settings: Any) -> Any:
-    """Return an option with a value; its default name is the name of the function's parameter."""
+    """Return an option with a value; its default name is the parameter of the command."""
     return typer.Option(default, *names, metavar=metavar, help=text, **settings)
 
 
@@ -123,7 +123,7 @@ SET = option(
     "'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
-#: Argument of commands that also read reference tables, which have no records.
+#: Results folders, for commands that also read reference tables, which contain no records.
 TABLES = argument(
     "RESULTS", "Folders of results, or of experiments in them; reference/NAME comes with mmbench."
 )
@@ -170,7 +170,7 @@ def run(
     from mmbench.config.files import find_config
 
     for name in configs:
-        find_config(name)  # report a wrong name before libraries are imported and workers started
+        find_config(name)  # a wrong name is an error before libraries are imported
     if dry_run:
         from mmbench.commands import dry_run as command
 
@@ -197,8 +197,8 @@ def easy(
 ) -> None:
     """Compare machines on a table of your own data.
 
-    Max-margin machines beside logistic regression and a random forest, in five folds with at most
-    1000 training rows each. --show prints all settings.
+    Max-margin machines are compared with logistic regression and a random forest, in five folds
+    with at most 1000 training rows each. --show prints all settings.
     """
     from mmbench.commands import easy as command
     from mmbench.commands.refit import check_file, refit, write
@@ -215,7 +215,7 @@ def easy(
         path, target, results, all_machines=all_machines, say=say, jobs=jobs, set=set or ()
     )
     if found.text:
-        echo_text(found.text)
+        echo(found.text.removesuffix("\n"))
     if save is not None and found.text:
         model = refit(found.folder)
         write(model, save)
@@ -224,11 +224,6 @@ def easy(
 
 
 # -- results -----------------------------------------------------------------------------------
-
-
-def echo_text(text: str) -> None:
-    """Print a text that may or may not end with a line break."""
-    echo(text, nl=not text.endswith("\n"))
 
 
 @app.command()
@@ -248,7 +243,7 @@ def table(
     metrics = tuple(metric or ())
     text = build(results, fmt, layout, output, mix, say, metrics, include_failed, not no_bold)
     if output is None:
-        echo_text(text)
+        echo(text.removesuffix("\n"))
 
 
 @app.command()
@@ -261,7 +256,7 @@ def figure(
         "here for a reference table].",
     ),
 ) -> None:
-    """Draw a figure of stored records beside the published one."""
+    """Draw a figure of stored records beside the published values."""
     from mmbench.commands.outputs import figure as draw
 
     echo(draw(name, results, output, say))
@@ -275,7 +270,7 @@ def report(
     ),
     mix: bool = MIX,
 ) -> None:
-    """Write the results as a web site that is read without a server.
+    """Write the results as a web site that can be read without a server.
 
     If several of the RESULTS are folders of one experiment, the report compares them.
     """
@@ -293,7 +288,7 @@ def export(
 ) -> None:
     """Write stored records as a plain table, one row per split.
 
-    Repeat and fold count from 0 in this table, from 1 in the progress of a run.
+    Repeats and folds are numbered from 0 in this table, and from 1 in the progress of a run.
     """
     from mmbench.commands.outputs import export as write
 
@@ -365,7 +360,7 @@ def verify(names: Names = NAMES, mirror: str | None = MIRROR, store: Path = STOR
 
 
 def _echo_outcomes(verb: str, names: list[str] | None, mirror: str | None, store: Path) -> None:
-    """Print outcomes of data sets one by one; then exit with code 1 if a data set failed."""
+    """Print the outcome of each data set, then exit with code 1 if a data set failed."""
     from mmbench.commands import data
 
     good = True
@@ -435,7 +430,7 @@ _add_list("config", "List the experiments of mmbench and of the folder configs/.
 @config_app.callback()
 @check_app.callback()
 def _group() -> None:
-    """Make a group of a single command; without a callback, typer would omit its name."""
+    """Do nothing; without a callback, typer would drop the name of a group with one command."""
 
 
 @config_app.command()
@@ -450,7 +445,7 @@ def show(name: str = argument("CONFIG", "A YAML file, or a name.", **CONFIG)) ->
 def machine(name: str = argument("NAME", "A machine, or mypackage.module:Class.")) -> None:
     """Run the checks that every machine has to pass.
 
-    scikit-learn's own checks, and checks of the certificates.
+    The checks are the estimator checks of scikit-learn, and checks of the certificates.
     """
     from mmbench.commands.check import check_machine
 

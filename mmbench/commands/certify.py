@@ -1,18 +1,19 @@
 """`mmbench.certify`: objective, bound and violation of a fitted SVM, recomputed from the data.
 
-The problem of a pair of classes, or of a class against the rest, with penalties C_i per row:
+A binary problem separates a pair of classes, or a class from the rest. The objective P and the dual
+objective D of the binary problem, with labels y_i = -1 or 1 and penalties C_i per row, are
 
     P(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i)),   f(x) = w'phi(x) + b
     D(a)    = sum_i a_i - 1/2 ||sum_i a_i y_i phi(x_i)||^2,     0 <= a_i <= C_i, sum_i a_i y_i = 0
 
-``D(a) <= P(w, b)`` for all feasible points, and the difference bounds the distance of both to the
-optimum (Boyd and Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC adds the squared
-intercept to ||w||^2 and may square the losses; D changes accordingly.
+By weak duality, D(a) <= P(w, b) for all feasible dual variables a. The difference bounds the
+distance of both objectives from the optimal value (Boyd and Vandenberghe, Convex Optimization,
+section 5.5.1). LinearSVC adds b^2 to ||w||^2 and may square the losses, with a different dual.
 
-The distance of a model from the optimum can be measured by its objective, its decisions or its
-labels, and these measures may disagree. For example, libsvm stops at a tolerance of the optimality
-conditions. The relative gap of a solution of libsvm may be 0.9 even if all predicted labels are the
-labels at the optimum.
+The distance of a model from the optimum can be measured by its objective, its decision values or
+its predicted labels. These three measures may disagree. For example, libsvm stops if the violation
+of the optimality conditions is below a tolerance. Then the relative gap may be 0.9, although all
+predicted labels agree with the labels at the optimum.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ if TYPE_CHECKING:
 
     from mmbench.datasets import Dataset
 
-#: Maximum number of rows of a kernel machine; the kernel matrix is stored in float64.
+#: Maximum number of training rows of a model with a kernel, whose kernel matrix is stored.
 MAX_KERNEL_ROWS = 20_000
 
-#: The dual value is used as a lower bound if the largest violation of a dual constraint, relative
-#: to the largest penalty, is at most this value.
+#: Maximum violation of a dual constraint, relative to the largest penalty C_i. If the violation is
+#: larger, the dual objective of a model is not used as a lower bound.
 DUAL_TOLERANCE = 1e-9
 
-#: Names of classes with a known objective, in mmbench, scikit-learn and compatible packages.
+#: Names of classifiers with a known objective, in mmbench, scikit-learn and compatible packages.
 KNOWN = {"SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace", "PairwiseClassifier"}
 
-#: Tolerance of the relative difference between the objective of a machine of mmbench in its
-#: certificate and the objective recomputed from the training data.
+#: Maximum relative difference between the objective that a machine of mmbench has stored and the
+#: objective that is recomputed from the training data.
 OBJECTIVE_TOLERANCE = 1e-3
 
 #: Suffixes of files that joblib reads.
@@ -56,24 +57,25 @@ PICKLES = (".joblib", ".pkl", ".pickle")
 
 
 class Binary(NamedTuple):
-    """A binary problem and the solution of a fitted model."""
+    """A binary problem, and the solution of the problem in a fitted model."""
 
     #: Labels of the negative and of the positive class.
     pair: tuple[Any, Any]
-    #: Training rows, or their kernel matrix. Shape (n, d) or (n, n).
+    #: Training rows of shape (n, d), or their kernel matrix of shape (n, n).
     X: Any
-    #: Kernel of `X`: "linear" or "precomputed".
+    #: Kernel of the problem, "linear" if `X` contains rows and "precomputed" if it is a matrix.
     kernel: str
-    #: Signs and penalties C_i of the rows. Shape (n,).
+    #: Labels y_i of the training rows, -1 or 1. Shape (n,).
     y: NDArray
+    #: Penalties C_i of the training rows. Shape (n,).
     C: NDArray
-    #: Decisions of the model at the rows. Shape (n,).
+    #: Decision values of the model at the training rows. Shape (n,).
     f: NDArray
-    #: ``||w||^2``, including the square of a penalised intercept.
+    #: Squared norm ``||w||^2``, plus the square of a penalised intercept.
     square: float
-    #: ``a_i y_i`` of each row, if the model has dual variables. Shape (n,).
+    #: Products a_i y_i of dual variables and labels, or None without dual variables. Shape (n,).
     u: NDArray | None = None
-    #: Whether the intercept is free: neither zero nor part of `square`.
+    #: Whether the intercept is neither zero nor penalised.
     free_intercept: bool = True
     squared_loss: bool = False
 
@@ -91,41 +93,45 @@ def certify(
     Parameters
     ----------
     model : estimator or path
-        A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn, an object with
-        the same attributes (scikit-learn-intelex, cuML, ThunderSVM), a machine of mmbench, a
-        pipeline that ends in one of these, a grid search for one of these, or a model file of
-        libsvm or liblinear.
+        A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn, or an object
+        with the same attributes (scikit-learn-intelex, cuML, ThunderSVM). The model may also be a
+        machine of mmbench, a pipeline or a grid search with one of these estimators, or a model
+        file of libsvm or liblinear.
     X : array-like of shape (n_samples, n_features)
         Training rows; the kernel matrix if the model's kernel is precomputed.
     y : array-like of shape (n_samples,)
         Class labels.
     C : float, optional
         Penalty on slack, if the model does not store it. The default for a NuSVC and for a model
-        file of libsvm is the largest dual variable, which equals C if some row violates its margin.
+        file of libsvm is the largest dual variable. If a training row violates the margin, the
+        largest dual variable is equal to C.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows in training.
 
     Returns
     -------
     DataFrame
-        One row per binary problem: ``objective``, P at the model's w and b; ``dual``, D at the
-        model's dual variables (missing if the model has none); ``violation``, largest violation of
-        a dual constraint; ``optimum`` and ``bound``, objective and lower bound of the solution of
-        mmbench; ``gap``, relative difference between ``objective`` and the larger lower bound;
-        ``decision_change``, largest absolute difference between the decision values of the model
-        and of the optimum at the training rows; ``labels_changed``, number of rows whose decision
-        values have different signs; ``n_support``; ``status`` of the solution of mmbench.
+        One row per binary problem. The column ``objective`` is the primal objective of the model,
+        and ``dual`` is the objective of its dual variables (missing if the model has none). The
+        column ``violation`` is the largest violation of a dual constraint. The columns ``optimum``
+        and ``bound`` are the objective and a lower bound of the solution of mmbench, and ``status``
+        is the status of this solution. The column ``gap`` is the relative difference between
+        ``objective`` and the larger of the two lower bounds. The column ``decision_change`` is the
+        largest absolute difference between the decision values of the model and of the solution of
+        mmbench at the training rows. The column ``labels_changed`` is the number of training rows
+        at which the signs of these decision values differ. The column ``n_support`` is the number
+        of support vectors of the model.
 
     Raises
     ------
     UserError
-        If the model is not fitted or of an unknown kind, if its problem is not convex, or if `X`
-        and `y` are not its training data.
+        If the model is not fitted, if its objective is unknown or not convex, or if `X` and `y` are
+        not the training data.
 
     Notes
     -----
-    For the other machines of mmbench, ``optimum`` and ``bound`` are computed by training with
-    ``solver="reference"``.
+    If the model is a machine of mmbench other than the SVM, a training with ``solver="reference"``
+    computes the columns ``optimum`` and ``bound``.
 
     Examples
     --------
@@ -177,7 +183,7 @@ def certify(
 def _validated(
     model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Any, Any, NDArray, NDArray]:
-    """Return the fitted machine within a model, its rows, their labels and their weights."""
+    """Return the fitted classifier in a model, and the training rows, labels and row weights."""
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import (
         _check_sample_weight,
@@ -211,14 +217,14 @@ def _validated(
     if len(labels) != rows.shape[0]:
         raise UserError(f"X has {rows.shape[0]} rows, but y has {len(labels)} labels")
     if is_file:
-        with suppress(ValueError):  # labels of model files are numbers
+        with suppress(ValueError):  # in model files, labels are numbers
             labels = labels.astype(float)
         model = read_model(Path(model), rows, labels)
     return model, rows, labels, weights
 
 
 def _check_objectives(fits: Sequence[Any], objectives: Iterable[float]) -> None:
-    """Raise UserError if a machine of mmbench does not have the objectives of its training."""
+    """Raise UserError if recomputed objectives differ from the objectives of stored fits."""
     for fit, objective in zip(fits, objectives, strict=True):
         if not np.isclose(objective, fit.objective, rtol=OBJECTIVE_TOLERANCE, atol=1e-12):
             raise UserError(
@@ -236,10 +242,10 @@ def certify_file(
     trusted: bool,
     overrides: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """Return the certificate of a stored model: `certify` for files.
+    """Return the certificates of a model that is stored in a file, by the function `certify`.
 
-    `overrides` are settings of the table, as in `mmbench easy`. Files of joblib and pickle run code
-    when they are read; they are read only if `trusted` is true.
+    The strings `overrides` are settings for reading the training data, as in ``mmbench easy``. A
+    file of joblib or pickle is read only if `trusted` is true, since reading it runs code.
     """
     from mmbench.commands.easy import experiment_of
     from mmbench.config.read import config_of
@@ -254,14 +260,15 @@ def certify_file(
             raise UserError(f"{path}: reading it runs code stored in it; if trusted, add --trusted")
         import joblib
 
-        with converted(f"{path}: cannot be read", Exception):  # a damaged pickle may raise anything
+        # a damaged file may raise any exception
+        with converted(f"{path}: cannot be read", Exception):
             model = joblib.load(path)
     X = _with_categories(training) if training.n_categorical else training.X
     return certify(model, X, training.y, C=C)
 
 
 def _with_categories(data: Dataset) -> pd.DataFrame:
-    """Return the feature columns of a user's table, with the names of categories."""
+    """Return the feature columns of a user's table, with names of categories instead of codes."""
     import pandas as pd
 
     ordered = sorted(data.columns, key=lambda name: data.columns[name] is not None)
@@ -272,12 +279,12 @@ def _with_categories(data: Dataset) -> pd.DataFrame:
     return frame[list(data.columns)]
 
 
-#: Decisions at the rows, objective, bound and status of the solution of mmbench.
+#: Decision values, objective, lower bound and status of the solution of mmbench.
 Optimum = tuple[NDArray, float, float, str]
 
 
 def _certificate(problem: Binary) -> dict[str, Any]:
-    """Return a row of the result of `certify`."""
+    """Return the certificate of a binary problem, as a row of the result of `certify`."""
     y, C, u = problem.y, problem.C, problem.u
     slack = np.maximum(0.0, 1.0 - y * problem.f)
     losses = slack**2 if problem.squared_loss else slack
@@ -301,7 +308,7 @@ def _optimum(problem: Binary) -> Optimum:
 
     X, y, C = problem.X, problem.y, problem.C
     if not problem.free_intercept:
-        # if each row is also mirrored at the origin, and penalties are halved, b = 0 is optimal
+        # each row is added again with opposite sign and label, so that b = 0 is optimal
         X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
         y, C = np.append(y, -y), np.append(C, C) / 2
     machine = SVM(kernel=problem.kernel, C=float(C.max()), tol=1e-6)
@@ -314,9 +321,10 @@ def _optimum(problem: Binary) -> Optimum:
 def _row(
     pair: tuple[Any, Any], model: dict[str, Any], own: float, f: NDArray, optimum: Optimum
 ) -> dict[str, Any]:
-    """Return a row of the result, which compares a model with the solution of mmbench.
+    """Return a row of the result of `certify`, which compares a model with the optimum.
 
-    `own` is the lower bound of the model, and `f` contains its decisions.
+    The argument `own` is the lower bound from the dual variables of the model, and `f` contains the
+    decision values of the model.
     """
     from mmbench.solvers.result import relative_gap
 
@@ -337,9 +345,9 @@ def _row(
 def _squared(problem: Binary) -> Optimum:
     """Minimise ``1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by Newton's method of liblinear.
 
-    The dual variables ``a_i = 2 C_i max(0, 1 - y_i w'x_i)`` give the lower bound
-    ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``, whose last term is the sum
-    of the losses.
+    The dual variables are ``a_i = 2 C_i max(0, 1 - y_i w'x_i)``. The lower bound is the dual
+    objective ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``, in which the last
+    sum is equal to the sum of the losses.
     """
     from sklearn.svm import LinearSVC
 
@@ -356,7 +364,7 @@ def _squared(problem: Binary) -> Optimum:
 
 
 def _signs(labels: NDArray, classes: Any, positive: Any) -> tuple[NDArray, NDArray]:
-    """Return the indices of the rows of some classes, and their signs: 1 for one class, else -1."""
+    """Return the row numbers of some classes, and signs, which are 1 for the positive class."""
     rows = np.flatnonzero(np.isin(labels, classes))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
 
@@ -364,15 +372,15 @@ def _signs(labels: NDArray, classes: Any, positive: Any) -> tuple[NDArray, NDArr
 def _kernel_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
-    """Yield the problems of a model with dual variables, one per pair of classes."""
+    """Yield the binary problem of each pair of classes of a model with dual variables."""
     from mmbench.kernels.matrix import is_given, is_semidefinite
 
     classes, ours = np.asarray(model.classes_), hasattr(model, "fits_")
     kernel = getattr(model, "kernel", "rbf")
-    is_nu = hasattr(model, "nu") and not getattr(model, "C", 0)  # SVC has nu=0, and NuSVC C=0
+    is_nu = hasattr(model, "nu") and not getattr(model, "C", 0)  # nu is 0 in SVC, C in NuSVC
     if kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise UserError(f"X has shape {X.shape}, and the kernel matrix of the rows is square")
-    if not ours:  # support_ of scikit-learn indexes the rows with positive weight
+    if not ours:  # in scikit-learn, `support_` counts only rows with positive weight
         counted = np.flatnonzero(weights)
         X = X[np.ix_(counted, counted)] if kernel == "precomputed" else X[counted]
         labels, weights = labels[counted], weights[counted]
@@ -388,7 +396,7 @@ def _kernel_problems(
         )
     if X.shape[0] > MAX_KERNEL_ROWS:
         raise UserError(f"X has {X.shape[0]} rows; at most {MAX_KERNEL_ROWS} can be certified")
-    factors = () if is_nu else getattr(model, "class_weight_", ())  # no effect in a NuSVC
+    factors = () if is_nu else getattr(model, "class_weight_", ())  # not used by NuSVC
     per_class = dict(zip(classes.tolist(), factors, strict=False))
     class_weight = model.class_weight if ours else per_class
     largest = 0.0 if is_nu else float((np.abs(dual_coef) / weights[support]).max(initial=0.0))
@@ -405,7 +413,7 @@ def _kernel_problems(
                 f"the kernel matrix of {pair[0]} / {pair[1]} is not positive semidefinite; the "
                 "problem is not convex, and has no certificate"
             )
-        # C of a nu-SVM is 1 / rho of each pair
+        # the penalty C of a nu-SVM is 1 / rho, which differs between the pairs of classes
         own_C = C or largest or float((np.abs(u) / weights[rows]).max())
         penalties = own_C * _relative_penalties(pair, y, weights[rows], class_weight)
         values = gram @ u
@@ -423,7 +431,7 @@ def _dense(values: Any) -> Any:
 def _linear_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
-    """Yield the problems of a linear model, one per class against the rest or per pair."""
+    """Yield the binary problems of a linear model, by pairs of classes or one against the rest."""
     from sklearn.utils.class_weight import compute_class_weight
 
     classes, kind = np.asarray(model.classes_), type(model).__name__
@@ -457,14 +465,14 @@ def _linear_problems(
     pairs = [("rest", c) for c in classes] if one_vs_rest else list(combinations(classes, 2))
     class_weight: Any = getattr(model, "class_weight", None)
     if not ours:
-        # "balanced" class weights: LinearSVC sums row weights per class, SGDClassifier counts rows
+        # for class_weight="balanced", LinearSVC adds row weights, and SGDClassifier counts rows
         balanced = {} if hasattr(model, "alpha") else {"sample_weight": weights}
         factors = compute_class_weight(class_weight, classes=classes, y=labels, **balanced)
         class_weight = dict(zip(classes.tolist(), factors, strict=True))
     for pair, w, b in zip(pairs, coef, intercepts, strict=True):
         rows, y = _signs(labels, classes if one_vs_rest else pair, pair[1])
         part = X[rows]
-        # against the rest, only the positive class has a class weight
+        # if one class is separated from the rest, only this class has a class weight
         weighted = (None, pair[1]) if one_vs_rest else pair
         penalties = C * _relative_penalties(weighted, y, weights[rows], class_weight)
         f, square = part @ w + b, float(w @ w)
@@ -484,7 +492,7 @@ def _relative_penalties(pair: tuple, y: NDArray, weights: NDArray, class_weight:
 def _by_reference(
     model: Any, X: Any, labels: NDArray, sample_weight: ArrayLike | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the certificates of a machine of mmbench and of its reference solver."""
+    """Yield rows of the result of `certify`, from a training by the machine's reference solver."""
     from sklearn.base import clone
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -503,11 +511,12 @@ def _by_reference(
 def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
     """Read a model file of libsvm or liblinear as an object with the attributes of scikit-learn.
 
-    The support vectors in a file of libsvm are found among the rows of X. Eight significant digits
-    are compared, since older versions of libsvm write eight.
+    For a file of libsvm, each support vector is searched among the rows of `X`. Only eight
+    significant digits are compared, since older versions of libsvm write only eight.
     """
     problem = f"{path}: no model file of libsvm or liblinear"
-    with converted(problem, OSError, ValueError):  # no text, or a null character in the path
+    # ValueError means that the file contains no text, or that the path contains a null character
+    with converted(problem, OSError, ValueError):
         lines = path.read_text().splitlines()
     start = next((k for k, line in enumerate(lines) if line.strip() in ("SV", "w")), None)
     pairs = [line.split() for line in lines[:start]]
@@ -524,7 +533,7 @@ def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleName
     losses = {"L2R_L2LOSS_SVC": "squared_hinge", "L2R_L1LOSS_SVC": "hinge"}
     kind, bias = head["solver_type"][0], float(head["bias"][0])
     w = np.array([line.split() for line in lines if line.strip()], dtype=float).T
-    if len(head["label"]) == 2:  # a positive decision is a vote for the first label
+    if len(head["label"]) == 2:  # positive decisions vote for the first label
         w = -w
     has_intercept = bias > 0
     return SimpleNamespace(
@@ -568,7 +577,7 @@ def _libsvm_model(
         if not (found := free.get((label, _digits(vector)))):
             raise UserError(f"a support vector is not a row of X with the label {label:g}")
         support.append(found.pop())
-    sign = -1.0 if binary else 1.0  # the sign that scikit-learn uses for two classes
+    sign = -1.0 if binary else 1.0  # for two classes, scikit-learn uses the opposite sign
     option = {key: float(head[key][0]) for key in ("gamma", "coef0", "degree") if key in head}
     nu = {"nu": None} if head["svm_type"][0] == "nu_svc" else {}
     return SimpleNamespace(

@@ -1,7 +1,8 @@
 """``mmbench check``: checks that every machine must pass, including machines of other packages.
 
-The checks of scikit-learn's `check_estimator` test the interface of a classifier. The checks in
-this module test whether certificates are valid, and the interface that selection and records use.
+The function `check_estimator` of scikit-learn checks the interface of a classifier. The checks in
+this module test whether the certificates of a machine are valid. They also test the interface that
+the grid search and the records of mmbench need.
 """
 
 import warnings
@@ -20,7 +21,7 @@ from mmbench.machines import machine_class
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.problem import BinaryProblem, Fit
 
-#: Maximum relative difference of two objectives that count as equal.
+#: Two objectives count as equal if their relative difference is at most this value.
 SAME = 1e-6
 NO_CERTIFICATES = "; no certificates, since its optimisation problem is unknown"
 
@@ -99,16 +100,17 @@ def _compare(some: list[Fit], others: list[Fit], machine: PairwiseClassifier) ->
             _require(away <= allowed, f"objectives {one.objective!r} and {other.objective!r}")
 
 
-#: The checks of certificates; the docstring of a check is its name.
+#: Checks of certificates; the command prints the docstring of a check as its name.
 CERTIFICATE_CHECKS = (_declared, _certified, _same_in_any_order, _same_by_path, _same_by_reference)
 
 
 def check_machine(path: str) -> tuple[list[str], bool]:
-    """Return a line per failed check and a line with counts, and whether all checks passed.
+    """Return the result of all checks of a machine as text lines, and whether all checks passed.
 
+    There is a line per failed check, and a last line with the number of passed checks. The argument
     `path` is the name of a machine or ``module:Class``. If the class is not a `PairwiseClassifier`,
-    there are no certificates, and only the checks of scikit-learn are run. Raises UserError if
-    there is no such machine, or if its class cannot be instantiated without arguments.
+    it has no certificates, and only the checks of scikit-learn are run. Raises UserError if the
+    machine is unknown, or if its class cannot be instantiated without arguments.
     """
     cls = machine_class(path)
     certified = issubclass(cls, PairwiseClassifier)
@@ -128,9 +130,9 @@ def check_machine(path: str) -> tuple[list[str], bool]:
                 warnings.simplefilter("ignore")
                 check(machine)
             n_passed += 1
-        except SkipTest:  # a library that the check needs is not installed
+        except SkipTest:  # the check needs a library that is not installed
             pass
-        except Exception as error:  # any error of a machine is reported as a failed check
+        except Exception as error:  # the check has failed, whatever the error of the machine is
             text = str(error) if isinstance(error, AssertionError) else repr(error)
             failed.append(f"FAILED {name}: {readable(text)}")
     counts = f"{path}: {n_passed} of {n_passed + len(failed)} checks passed"

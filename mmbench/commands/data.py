@@ -19,10 +19,11 @@ class Outcome(NamedTuple):
 
 
 def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple]:
-    """Return the headings, and a row per card: name, sizes, split rules, location.
+    """Return table headings, and one row per data set card: name, sizes, split rules, location.
 
-    The location of the files is ``store``, ``mirror`` or ``built in``. If the files are damaged, it
-    is ``damaged``; if there are no files on this computer, it is ``-``. Nothing is downloaded.
+    The location of the data files is ``store``, ``mirror`` or ``built in``. The location is
+    ``damaged`` if the files are damaged, and ``-`` if there are no files on this computer. No file
+    is downloaded.
     """
     places = Places(Path(store), mirror, allow_network=False)
     rows: list[tuple] = [("name", "rows", "columns", "classes", "splits", "where")]
@@ -34,7 +35,7 @@ def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple
 
 
 def licences() -> list[tuple]:
-    """Return the headings, and the name and the licence of each data set with a card."""
+    """Return table headings, and the name and the licence of each data set with a card."""
     return [("name", "licence"), *((name, load_card(name).licence) for name in card_names())]
 
 
@@ -49,7 +50,7 @@ def _where(card: Card, places: Places) -> str:
 
 
 def info(name: str, store: str | Path, mirror: str | Path | None = None) -> str:
-    """Return a description of a card as text, with the source whose files are on this computer."""
+    """Return the contents of a data set card as text, with the location of the data files."""
     card, places = load_card(name), Places(Path(store), mirror)
     expect, official, plan = card.expect, card.expect.official, card.expect.predefined
     here = "no (or damaged; see 'mmbench data verify')"
@@ -94,18 +95,19 @@ def fetch(
     progress: bool = False,
     allow_network: bool = True,
 ) -> Iterator[Outcome]:
-    """Download data sets into the store and verify them; a failure does not end the download.
+    """Download data sets into the local store and verify them.
 
-    Outcomes are yielded one by one.
+    The outcome of each data set is yielded before the next download. If a download fails, the other
+    data sets are downloaded nevertheless.
 
     Parameters
     ----------
     names : sequence of str or None
-        Names of cards; None for all cards.
+        Names of data set cards; None for all cards.
     store, mirror : path
         Local store of data files, and a folder or URL that holds data files.
     progress : bool
-        Whether to show a progress bar for the data sets and a bar per download.
+        Whether to show a progress bar over all data sets, and a progress bar per download.
     allow_network : bool
         Whether files may be downloaded.
 
@@ -126,7 +128,7 @@ def fetch(
 
 
 def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[Card]:
-    """Return the cards with some names, by default all cards; optionally with a progress bar."""
+    """Return the data set cards with the given names, or all cards, under a progress bar."""
     from tqdm import tqdm
 
     cards = [load_card(name) for name in (card_names() if names is None else names)]
@@ -134,7 +136,7 @@ def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[C
 
 
 def _outcomes(cards: Iterable[Card], message: Callable[[Card], str]) -> Iterator[Outcome]:
-    """Yield an outcome per card: its message, or the text of an error; empty texts are left out."""
+    """Yield an outcome per card, with its message or an error; empty messages are left out."""
     for card in cards:
         try:
             outcome = Outcome(card.name, True, message(card))
@@ -159,7 +161,7 @@ def verify(
     Parameters
     ----------
     names : sequence of str or None
-        Names of cards; None for all cards with files on this computer.
+        Names of data set cards; None for all data sets with files on this computer.
     store, mirror : path
         Local store of data files, and a folder or URL that holds data files.
     progress : bool

@@ -45,7 +45,7 @@ def dry_run(
 ) -> str:
     """Return a description of the jobs that `run` would run with the same arguments.
 
-    Files of the user are read, data of cards are not read, and no file is written.
+    Data files of the user are read, but data sets that have a card are not. No file is written.
     """
     given = Options(results, **options)
     planned = plan_experiments(experiments, given)
@@ -53,7 +53,7 @@ def dry_run(
 
 
 def _describe(experiment: PlannedExperiment, options: Options) -> str:
-    """Return one line per data set, kernel and machine, and lines with the totals."""
+    """Return a table with a row per data set, kernel and machine, and lines with the totals."""
     slots = options.slots
     groups = grouped((key_of(job)[:4], job) for job in experiment.jobs)
     stored, here = _stored(experiment, options.rerun)
@@ -84,8 +84,8 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 def _power(experiment: PlannedExperiment) -> list[str]:
     """Return the detectable differences in accuracy from the first machine, one line per data set.
 
-    The variances are estimated from earlier records; if there are none, from the splits of the
-    reference table; if there is no reference table, no lines are returned.
+    The variances of the accuracy are estimated from earlier records or, if there are none, from the
+    splits of the reference table. If neither exists, the list of lines is empty.
     """
     jobs = [job for job in experiment.jobs if job.split.rule != "official"]
     planned = {key.dataset: n for key, n in Counter(map(key_of, jobs)).items() if n > 1}
@@ -119,7 +119,11 @@ def _power(experiment: PlannedExperiment) -> list[str]:
 def _time_text(
     jobs: list[Job], here: Mapping[Key, float], reference: Mapping[Key, float], slots: int
 ) -> str:
-    """Return an estimate of the run time, from earlier runs of the same table cells."""
+    """Return an estimate of the run time, from earlier jobs of the same data set and machine.
+
+    The arguments `here` and `reference` contain mean seconds per job and table cell, from earlier
+    records and from the reference table.
+    """
     if not jobs:
         return "time: none"
     keys, known = [key_of(job) for job in jobs], {**reference, **here}
@@ -136,9 +140,9 @@ def _time_text(
 
 
 def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:
-    """Return the keys of the finished jobs, and the mean wall-clock seconds per table cell.
+    """Return the keys of finished jobs, and the mean wall-clock seconds per job and table cell.
 
-    Jobs that `rerun` repeats are not included in the keys.
+    The keys of jobs that the option `rerun` repeats are not included.
     """
     try:
         store = RecordStore(experiment.folder)
@@ -152,7 +156,7 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 
 
 def reference_seconds(folder: Path) -> dict[Key, float]:
-    """Return the seconds per job, by table cell, from a reference table."""
+    """Return the seconds per job of each table cell of a reference table."""
     frame = read_reference(folder, replan(folder)).frame if (folder / CSV).is_file() else None
     if frame is None:
         return {}
@@ -165,10 +169,10 @@ def reference_seconds(folder: Path) -> dict[Key, float]:
 
 
 def sizes_of(job: Job) -> Sizes:
-    """Return the numbers of rows and columns of a job's data; the data of cards are not read.
+    """Return the numbers of rows and columns of a job's data.
 
-    If a card does not state the sizes of a split, all rows that are not test rows are training
-    rows.
+    Data sets that have a card are not read. If the card does not state the sizes of the split, all
+    rows that are not test rows count as training rows.
     """
     counts, n_features, n_stored = _class_counts(job.dataset)
     split, card, total = job.split, job.dataset.card, sum(counts)
@@ -179,7 +183,7 @@ def sizes_of(job: Job) -> Sizes:
     if card is not None:
         parts = {"official": card.expect.official, "predefined": card.expect.predefined}
         if part := parts.get(split.rule):
-            # if classes are left out, the sizes of the card's split are reduced in proportion
+            # if classes are left out, the numbers of rows on the card are reduced in proportion
             kept = total / card.expect.shape[0] if job.dataset.classes else 1.0
             n_test, n_train = (n and ceil(kept * n) for n in (part.test, part.train))
     n_test = round(total * share) if n_test is None else n_test
@@ -197,9 +201,9 @@ def sizes_of(job: Job) -> Sizes:
 
 @cache
 def _class_counts(ref: DatasetRef) -> tuple[list[int], int, int | None]:
-    """Return the number of rows per class, of columns, and of stored values per sparse row.
+    """Return the number of rows per class, the number of columns, and the size of a sparse row.
 
-    The numbers are read from the card, or computed from the user's file.
+    The numbers are read from the card, or computed from the data file of the user.
     """
     if ref.card is None:
         data = load_dataset(ref, store=Path())

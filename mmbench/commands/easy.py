@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from mmbench.commands.outputs import TableText
     from mmbench.config.model import Config
 
-#: Experiment without the data; its entry ``more`` has the additional machines of `all_machines`.
+#: YAML file of the experiment, without a data set. The key ``more`` contains machines that run only
+#: if `all_machines` is true.
 EXPERIMENT = Path(__file__).with_name("easy.yaml")
 #: Maximum number of classes; each pair of classes is one training.
 MAX_CLASSES = 100
@@ -56,9 +57,9 @@ def easy(
     Parameters
     ----------
     data : path or DataFrame
-        A file in any format that a configuration may name, or a data frame.
+        A data file in a format that configurations support, or a data frame.
     target : str or int, optional
-        Column of the class labels; not needed for file formats that specify it.
+        Column of the class labels; not needed if the file format determines the column.
     results : path
         Folder in which a results folder for this comparison is created.
     all_machines : bool
@@ -71,7 +72,8 @@ def easy(
     Returns
     -------
     Comparison
-        ``mmbench.load(comparison.folder)`` returns the records.
+        Table as text, results folder and exit code. The records can be read by
+        ``mmbench.load(comparison.folder)``.
 
     Raises
     ------
@@ -85,7 +87,7 @@ def easy(
             kind = type(data).__name__
             remedy = "use pandas.DataFrame(X).assign(label=y), with target='label'"
             raise UserError(f"a path or a data frame is needed, got {kind}; {remedy}")
-        frame, data = data, Path(results) / "frame.csv"  # a file that workers can read
+        frame, data = data, Path(results) / "frame.csv"  # workers read files
         data.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(data, lambda file: frame.to_csv(file, index=False))
     config = config_for(Path(data), target, options.pop("set", ()), all_machines, say)
@@ -96,7 +98,7 @@ def easy(
     text = table(folder, say=say)
     try:
         figure(FIGURE, folder, say=say)
-    except UserError as error:  # records of other settings; the table has a remark about them too
+    except UserError as error:  # the folder has records of other settings, as the table states
         say(f"no figure: {error}")
     say(f"another metric: mmbench table {folder} --metric mcc; the experiment: {folder / CONFIG}")
     return Comparison(text, folder, finished.exit_code)
@@ -114,10 +116,10 @@ def config_for(
 
 
 def _for_classes(config: Config, say: Say) -> Iterator[str]:
-    """Yield settings that leave out classes with too few rows for the folds.
+    """Yield settings that adapt a configuration to the class sizes of the data.
 
-    If a training subset with the class proportions of the data would have too few rows of a class,
-    another setting replaces the limit on the total number of rows by a limit per class.
+    Classes with too few rows for the folds are left out. If a stratified training subset would
+    contain too few rows of a class, a limit on the rows per class replaces the limit on all rows.
     """
     from mmbench.datasets import load_dataset
 
@@ -127,7 +129,7 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
     y = load_dataset(entry.ref(config.steps_of(entry)), store=Path()).y
     counts = Counter(map(str, y.tolist()))
     folds, inner = int(protocol.test.arg or 0), config.select.ref.folds or 2
-    # a training part has all rows of a class except the rows of one fold
+    # the training part of a split contains all rows of a class except the rows of one fold
     kept = {c: n for c, n in counts.items() if n >= folds and n - -(-n // folds) >= inner}
     if len(kept) < 2:
         _, n = [*counts.most_common(2), ("", 0)][1]

@@ -1,8 +1,8 @@
 """Plan and run experiments.
 
 Configurations, options and data are checked before the first job starts and before any file is
-written to the results folder. If the server of a data set cannot be reached, the jobs of this data
-set fail, and the other jobs run.
+written to the results folder. If the server of a data set cannot be reached, all jobs with this
+data set fail, and the other jobs run.
 """
 
 from __future__ import annotations
@@ -32,22 +32,21 @@ if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
     from mmbench.running.runner import Executor
 
-FIELDS = ("dataset", "machine")
-
 
 @dataclass(frozen=True)
 class PlannedExperiment:
-    """A configuration with the jobs to run, the plan of all jobs, and the results folder.
-
-    `source` is the results folder of the experiment whose selected parameters the jobs inherit.
-    `absent` contains the data sets that cannot be downloaded, with the reasons.
-    """
+    """A configuration with its jobs and its results folder."""
 
     config: Config
+    #: Jobs that the options of a run select.
     jobs: list[Job] = field(repr=False)
+    #: Plan of all jobs of the configuration.
     plan: Plan = field(repr=False)
+    #: Results folder of the experiment.
     folder: Path
+    #: Results folder of another experiment, whose selected parameters the jobs inherit.
     source: Path | None = None
+    #: Names of data sets that cannot be downloaded, and the reasons.
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -88,15 +87,15 @@ def plan_experiments(
 ) -> list[PlannedExperiment]:
     """Return the experiments with the jobs that `options` select.
 
-    If `say` is given, data are downloaded and checked first, and `say` is called with warnings
-    about the data; the experiments list the data sets whose servers cannot be reached. Otherwise
-    the data of cards are neither downloaded nor read.
+    If `say` is given, the data sets are downloaded and checked, and `say` is called with warnings
+    about the data. If the server of a data set cannot be reached, the field `absent` of the
+    experiment contains the data set. Without `say`, data sets that have a card are not read.
     """
     configs = load_configs(as_list(experiments), options.set)
     if options.smoke:
         configs = [smoke(config) for config in configs]
     asked = {config.name for config in configs}
-    # the source of parameters of an experiment runs before the experiment
+    # an experiment that inherits parameters runs after the experiment that selects the parameters
     by_name: dict[str, Config] = {}
     for config in configs:
         for one in filter(None, (config.source, config)):
@@ -127,7 +126,7 @@ def plan_experiments(
 
 
 def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, set[str]]:
-    """Return the names of data sets and machines in ``--only`` options.
+    """Return the names in ``--only`` options; the keys are "dataset" and "machine".
 
     Raises UserError if a name does not occur in any experiment.
     """
@@ -138,7 +137,7 @@ def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, s
     wanted: dict[str, set[str]] = {}
     for option in options:
         name_of, equals, name = option.partition("=")
-        if name_of not in FIELDS or not equals:
+        if name_of not in known or not equals:
             raise UserError(f"--only {option}: must be dataset=NAME or machine=NAME")
         if name not in known[name_of]:
             hint = did_you_mean(name, known[name_of])
@@ -150,17 +149,17 @@ def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, s
 def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) -> None:
     """Load a data set, make its first split, and check the number of rows per class.
 
-    Raises UserError before any job runs; otherwise every job with invalid data would fail.
+    Raises UserError if the check fails, so that an error in the data is reported before a job runs.
     """
     protocol, rule = config.protocol, config.protocol.test.spec
     ref, store = entry.ref(config.steps_of(entry)), Path(options.store)
     data = load_dataset(ref, store=store, mirror=options.mirror, progress=has_terminal())
     repeat, fold = split_slots(rule, data, protocol.repeats)[0]
     at: dict[str, Any] = {"repeat": repeat, "fold": fold, "seed": protocol.seed[0]}
-    # smallest and largest training size
+    # the smallest and the largest training size
     subsets = dict.fromkeys((protocol.subsets[0], protocol.subsets[-1]))
     splits = [split_at(rule, data, max_train=subset, **at) for subset in subsets]
-    # one split is enough, since all stratified splits of a size have the same class counts
+    # the first split is enough, since all stratified splits of one size have equal class counts
     given: dict[str, Any] = {"dataset": ref, "dataset_hash": data.content_hash}
     for column in config.machines:
         job = job_of_column(config, entry, column, config.kernels_of(column)[0], **given)
@@ -171,14 +170,14 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
 
 
 def _needed(source: PlannedExperiment, planned: Iterable[PlannedExperiment]) -> PlannedExperiment:
-    """Return a source experiment with only the jobs whose parameters other experiments inherit."""
+    """Return an experiment with only the jobs whose parameters other experiments inherit."""
     children = (other for other in planned if other.source == source.folder)
     parents = {key for other in children for job in other.jobs for key in job.parents}
     return replace(source, jobs=keep_keys(source.jobs, parents))
 
 
 def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
-    """Return the jobs of the wanted data sets and machines, and all jobs that they depend on."""
+    """Return the jobs of selected data sets and machines, and the jobs that these depend on."""
     keys = (
         job.key
         for job in jobs
@@ -189,9 +188,9 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
 
 
 def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:
-    """Return the jobs with the given keys, and the jobs whose selected parameters they inherit."""
+    """Return the jobs with the given keys, and the jobs whose parameters these jobs inherit."""
     kept = set(keys)
-    for job in reversed(jobs):  # in reverse order, children come before their parents
+    for job in reversed(jobs):  # a job comes after the jobs whose parameters it inherits
         if job.key in kept:
             kept.update(job.parents)
     return [job for job in jobs if job.key in kept]
@@ -253,7 +252,7 @@ def run_planned(
 
 
 def _line(jobs: Sequence[Job], store: RecordStore, plan: Plan) -> str:
-    """Return a line with the mean accuracy of a machine, or with the statuses of its jobs."""
+    """Return the mean accuracy of a machine as text, or the statuses of its jobs without result."""
     records = [record for job in jobs if (record := store.find(job.key)) is not None]
     label = plan.label(jobs[0].column)
     values = [r["metrics"]["accuracy_pct"] for r in records if is_done(r)]

@@ -1,6 +1,7 @@
-"""``mmbench list`` and ``mmbench config``: names and descriptions of machines and data sets.
+"""``mmbench list``: names and descriptions of machines, data sets, layouts, figures, experiments.
 
-Descriptions of modules are read from source files, since importing the modules takes seconds.
+The descriptions of machines, layouts and figures are the first lines of docstrings. The docstrings
+are read from the source files, since an import of all modules would take seconds.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Rows = list[tuple]
 
 
 def machine_rows(aliases: bool = False) -> Rows:
-    """Return the machines with the first line of their docstrings, and the aliases if requested."""
+    """Return the names and descriptions of the machines, and of the aliases if requested."""
     from mmbench.machines import ALIASES, MACHINES
 
     rows: Rows = [(name, _first_line(path)) for name, path in MACHINES.items()]
@@ -34,7 +35,7 @@ def machine_rows(aliases: bool = False) -> Rows:
 
 
 def dataset_rows() -> Rows:
-    """Return the data sets with a card, and their titles."""
+    """Return the names and the titles of all data sets with a card."""
     from mmbench.datasets import card_names
     from mmbench.datasets.card_files import read_card
 
@@ -42,21 +43,21 @@ def dataset_rows() -> Rows:
 
 
 def layout_rows() -> Rows:
-    """Return the table layouts and their descriptions."""
+    """Return the names and the descriptions of all table layouts."""
     from mmbench.tables.layouts import LAYOUTS
 
     return [(name, _first_line(path)) for name, path in LAYOUTS.items()]
 
 
 def figure_rows() -> Rows:
-    """Return the figures and their descriptions."""
+    """Return the names and the descriptions of all figures."""
     from mmbench.tables.figures import FIGURES
 
     return [(name, _first_line(path)) for name, path in FIGURES.items()]
 
 
 def config_rows() -> Rows:
-    """Return the names of all experiments, with the comment in the first line of each file."""
+    """Return the names of all experiments, and the comments in the first lines of their files."""
     return [(name, _first_comment(path)) for name, path in config_files().items()]
 
 
@@ -81,9 +82,10 @@ def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> lis
 
 
 def _first_line(entry: Entry) -> str:
-    """Return the description of an entry: its text, or the first line of a docstring.
+    """Return the description of a machine, a layout or a figure.
 
-    An entry that is a string names a module or, as ``module:class``, a class.
+    The entry is a dict with the description "about", or a string ``module`` or ``module:class``. A
+    module or a class is described by the first line of its docstring.
     """
     if not isinstance(entry, str):
         return entry["about"]
@@ -95,7 +97,7 @@ def _first_line(entry: Entry) -> str:
 
 
 def _source(name: str) -> bytes:
-    """Return the source of a module; the parent packages of a foreign module are imported."""
+    """Return the source code of a module; packages that contain a foreign module are imported."""
     if name.startswith("mmbench."):
         root = Path(mmbench.__file__).parents[1]
         return root.joinpath(*name.split(".")).with_suffix(".py").read_bytes()
@@ -107,7 +109,7 @@ def _source(name: str) -> bytes:
 
 
 def _first_comment(path: Path) -> str:
-    """Return the text of a comment in the first line of a file; empty if there is no comment."""
+    """Return the comment in the first line of a file, or an empty text."""
     with path.open(encoding="utf-8", errors="replace") as file:
         line = file.readline().strip()
     return line.lstrip("# ") if line.startswith("#") else ""

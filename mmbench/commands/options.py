@@ -1,4 +1,4 @@
-"""The options of a run, and the type `Experiment` of its argument."""
+"""The options of a run, and the type `Experiment` of experiments that a run takes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mmbench.jobs.limits import Limits, parse_limits
 if TYPE_CHECKING:
     from mmbench.config.model import Config
 
-    #: A YAML file, the name of an experiment, the content of a file, or a checked experiment.
+    #: A YAML file, the name of an experiment, the content of a YAML file, or a checked experiment.
     Experiment = str | Path | Mapping[str, Any] | Config
 
 Say = Callable[[str], object]
@@ -38,11 +38,11 @@ class Options:
     only : sequence of str
         Data sets and machines to run, as ``dataset=NAME`` and ``machine=NAME``; by default all.
     smoke : bool
-        Whether to run the smoke version of the experiment.
+        Whether to run a quick version of the experiment, with few splits and grid points.
     set : sequence of str
-        Replacements of values of the configurations, as ``KEY=VALUE``.
+        Values that replace values of the configurations, as ``KEY=VALUE``.
     strict : bool
-        Whether fits that are not optimal make the exit code 1.
+        Whether the exit code is 1 if a fit is not optimal.
     time_limit, memory_limit : str, optional
         Limits of a job, such as ``"1h"`` and ``"8 GB"``; by default the configuration's limits.
     by_machine : bool
@@ -51,7 +51,7 @@ class Options:
         Address of a Dask scheduler, "local" for a Dask cluster on this computer, or "slurm",
         "pbs", "sge" or "lsf" for jobs of a batch system; by default the configuration's cluster.
     rerun : {"changed"}, optional
-        "changed": run finished jobs again if the source code of their machine has changed.
+        With "changed", finished jobs run again if the source code of their machine has changed.
 
     Raises
     ------
@@ -80,35 +80,36 @@ class Options:
 
     @property
     def limits(self) -> Limits:
-        """Limits of a job, in seconds and bytes."""
+        """Time limit of a job in seconds, and memory limit in bytes."""
         return parse_limits(self.time_limit, self.memory_limit)
 
     @property
     def slots(self) -> int:
-        """Number of processes, by default one per physical core that this process may use.
+        """Number of worker processes, by default one per physical core that this process may use.
 
-        A second process on a core would not make solvers faster, since both would share the
+        Two processes on one physical core would not be faster, since they would share the
         arithmetic units of the core.
         """
         import joblib
         import psutil
 
-        usable = joblib.cpu_count()  # number of cores that affinity and container allow
+        usable = joblib.cpu_count()  # limited by CPU affinity and by the container
         return self.jobs or min(psutil.cpu_count(logical=False) or usable, usable)
 
 
 def as_list(experiments: Experiment | Iterable[Experiment]) -> list[Experiment]:
-    """Return one or several experiments as a list; a `Config`, which is iterable, is one."""
+    """Return one experiment or several experiments as a list; a `Config` is one experiment."""
     single = isinstance(experiments, str | Path | Mapping) or hasattr(experiments, "cluster")
     return [experiments] if single else list(experiments)  # type: ignore[list-item, arg-type]
 
 
 def has_terminal() -> bool:
-    """Whether the standard error stream is a terminal; `sys.stderr` is None if it is closed."""
+    """Whether the standard error stream is a terminal."""
+    # the stream is None if it was closed before Python started
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def to_stderr(line: str) -> None:
-    """Print a line to the standard error stream; write errors are ignored."""
+    """Print a line to the standard error stream, and ignore errors of writing."""
     with suppress(OSError):
         print(visible(line), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``mmbench table``, ``figure``, ``report``, ``export`` and ``clean``, made from stored records."""
+"""The commands ``table``, ``figure``, ``report``, ``export`` and ``clean`` for stored records."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from mmbench.tables.results import (
 if TYPE_CHECKING:
     import pandas as pd
 
-#: One or several results folders, or folders of single experiments in a results folder.
+#: Paths of results folders, or of folders of single experiments in results folders.
 Folders = str | Path | Iterable[str | Path]
 
-#: Formats by the suffix of the output file; the first format is the default.
+#: Format of each suffix of an output file; the first format is the default.
 TABLE_FORMATS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 EXPORT_FORMATS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet"}
 
@@ -73,8 +73,9 @@ def table(
     results : path or iterable of path
         Results folders, or folders of experiments in them.
     fmt : {"markdown", "latex", "csv"}, optional
-        Format of the text; ``csv`` is a table with one value per row, for every layout. By default
-        the suffix of `output` determines the format; without `output`, the format is Markdown.
+        Format of the text. In the format ``csv``, each row contains one value, whatever the layout.
+        By default the suffix of `output` determines the format; without `output`, the format is
+        Markdown.
     layout : str, optional
         Layout; by default the layout of the experiment.
     output : path, optional
@@ -88,8 +89,8 @@ def table(
     include_failed : bool, default=False
         Whether means and statistical tests include splits with a failed fit.
     bold : bool, default=True
-        Whether the best machine and all machines that a paired test does not distinguish from it
-        are printed in bold.
+        Whether the best machine is printed in bold, together with all machines that do not differ
+        significantly from the best machine in a paired test.
 
     Returns
     -------
@@ -99,8 +100,8 @@ def table(
     Raises
     ------
     UserError
-        If no folder can be read, the layout, format or a metric is unknown, or `output` cannot be
-        written.
+        If no folder can be read, if the layout, the format or a metric is unknown, or if `output`
+        cannot be written.
     """
     output = None if output is None else Path(output)
     fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
@@ -119,7 +120,7 @@ def table(
 
 
 def figure(name: str, results: Folders, output: str | Path | None = None, say: Say = silent) -> str:
-    """Draw a figure of results folders and return its numbers as text.
+    """Draw a figure from stored records, and return the numbers in the figure as text.
 
     Parameters
     ----------
@@ -128,15 +129,15 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     results : path or iterable of path
         Results folders, or folders of experiments in them.
     output : path, optional
-        Image file; its suffix determines the format: png, pdf or svg. By default ``NAME.png`` in
-        the results folder, or in the current folder for a reference table.
+        Image file, with the suffix .png, .pdf or .svg. By default ``NAME.png`` in the results
+        folder, or in the current folder for a reference table.
     say : callable, optional
-        Called with a line for each folder that cannot be read, and with the name of the file.
+        Called with a line for each folder that cannot be read, and with the name of the image file.
 
     Raises
     ------
     UserError
-        If there is no such figure or no suitable record, or if the output cannot be written.
+        If the figure is unknown, if there is no suitable record, or if `output` cannot be written.
     """
     output = None if output is None else Path(output)
     check_figure(name, output)
@@ -151,14 +152,14 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
 def report(
     results: Folders, output: str | Path = "report", mix: bool = False, say: Say = silent
 ) -> Path:
-    """Write a report of results folders as a static web site; return the path of its first page.
+    """Write a report of results folders as a static web site; return the path of the first page.
 
     Parameters
     ----------
     results : path or iterable of path
         Results folders, folders of experiments in them, or reference tables.
     output : path
-        Folder of the report; must be new, empty or an earlier report.
+        Folder of the report. The folder must be new or empty, or contain an earlier report.
     mix : bool
         Whether one table may contain records of different settings.
     say : callable, optional
@@ -175,7 +176,10 @@ def report(
 
 
 def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.DataFrame:
-    """Return a data frame of records with one row per split, or per test row with `predictions`."""
+    """Return stored records as a data frame with one row per split.
+
+    If `predictions` is true, the data frame contains one row per test row of each split.
+    """
     import pandas as pd
 
     paths = _paths(results)
@@ -210,7 +214,7 @@ def export(
 ) -> str:
     """Write the records of results folders to a file; without a file, return CSV text.
 
-    For a reference table, the file ``splits.csv.gz`` is read.
+    For a reference table, which has no records, the rows of its file ``splits.csv.gz`` are written.
 
     Parameters
     ----------
@@ -240,7 +244,8 @@ def export(
         return csv_text(rows)
     if fmt == "parquet":
         with extra("parquet", "a Parquet file"):
-            import pyarrow  # noqa: F401  the error message of pandas names no extra of mmbench
+            # pandas would raise an error that does not name the extra of mmbench to install
+            import pyarrow  # noqa: F401
         _write(output, lambda file: rows.to_parquet(file, index=False), "cannot be written")
     else:
         text = csv_text(rows).encode()
@@ -252,7 +257,7 @@ def export(
 def clean(results: Folders, remove: bool = False) -> list[str]:
     """Report or remove the files of records that the current settings do not use.
 
-    Returns one line per folder.
+    Return one line of text per results folder of an experiment.
 
     Parameters
     ----------
@@ -264,7 +269,7 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
     Raises
     ------
     UserError
-        If a path is no results folder, or if a folder is in use.
+        If a path is no results folder, or if a run uses the results folder.
     """
     folders = [folder for path in _paths(results) for folder in folders_in(path)]
     lines = []
@@ -290,7 +295,10 @@ def _paths(results: Folders) -> list[Path]:
 
 
 def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -> str:
-    """Return the requested format; by default the format of the suffix, else the first format."""
+    """Return the format `fmt`, or by default the format of the suffix of `output`.
+
+    Without `fmt` and without a suffix, the first format is returned.
+    """
     name = output.name.lower() if output else ""
     suffix = next(filter(name.endswith, suffixes), Path(name).suffix)
     if fmt is None and suffix not in ("", *suffixes):

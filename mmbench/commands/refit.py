@@ -1,4 +1,4 @@
-"""`mmbench.refit`: the chosen machine of an experiment as a fitted estimator."""
+"""`mmbench.refit`: train a machine of an experiment on all rows, with selected parameters."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ def refit(
     machine : str, optional
         Column of the table; by default the column with the best mean accuracy, with its kernel.
     dataset, kernel : str, optional
-        Data set, and kernel of `machine`; needed if the experiment has several.
+        Data set, and kernel of `machine`; needed if the experiment has several of them.
     store, mirror : path
         Local store and mirror of data files, as for `mmbench.run`.
 
     Returns
     -------
     Pipeline
-        Fitted preprocessing steps and the fitted machine. For a user's table, `predict` takes a
-        DataFrame with the columns of the table, or an array with its feature columns in the same
-        order; categories are written as in the table. Each parameter is the median of the values
-        that were selected on the splits. The attribute ``provenance_`` contains the experiment, the
-        hash of the data, the parameters, the certificates, and the expected accuracy (mean,
-        standard deviation and number of splits).
+        Fitted preprocessing steps and the fitted machine. Each parameter is the median of the
+        values that were selected on the splits. If the data are a table of the user, `predict`
+        takes a DataFrame with the columns of the table, or an array of the feature columns in the
+        order of the table. Categories are written as in the table. The attribute ``provenance_``
+        contains the experiment, the hash of the data, the parameters, the certificates, and the
+        expected accuracy (mean, standard deviation and number of splits).
 
     Raises
     ------
     UserError
-        If there is no finished record of the machine, or the data have changed since the run.
+        If the machine has no finished record, or if the data have changed since the run.
 
     Notes
     -----
-    The expected accuracy was measured on splits whose training parts had fewer rows and separately
-    selected parameters. The expected accuracy of the best column is slightly too high, since the
-    column was selected by its accuracy.
+    The expected accuracy was measured on splits. The training part of a split has fewer rows, and
+    parameters were selected on each split separately. If the column was selected by its accuracy,
+    the expected accuracy is slightly too high.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def refit(
     fitted = make_machine(job, 1, job_seeds(job)["machine"])
     own = fit_selected(fitted, job, choice, X, data.y)
     table = [("table", TableColumns(data.columns))] if data.columns else []
-    # an adapter is not a scikit-learn estimator, so the classifier inside the adapter is used
+    # `ForeignClassifier` is no scikit-learn estimator, so the classifier in its attribute is used
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)
@@ -97,7 +97,7 @@ def refit(
 
 
 def check_file(path: Path) -> None:
-    """Raise UserError if a model cannot be written to a file."""
+    """Raise UserError if the name or the folder of a model's file is not valid."""
     if path.suffix != ".joblib":
         raise UserError(f"{path}: a model is written to a .joblib file")
     if not path.parent.is_dir():
@@ -116,7 +116,7 @@ def write(model: Pipeline, path: Path) -> None:
 def _records(
     folder: Path, machine: str | None, dataset: str | None, kernel: str | None
 ) -> list[Record]:
-    """Return the finished records of one column on one data set with one kernel."""
+    """Return the finished records of one table column (machine), one data set and one kernel."""
     found = read_results([folder], replan)
     if len(found) != 1:
         names = listed([str(one.folder) for one in found])
@@ -151,7 +151,7 @@ def _value(record: Record, what: str) -> str:
 
 
 def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, Any]:
-    """Return the origin of a refitted model, in JSON types."""
+    """Return the origin of a refitted model as a dict of JSON types."""
     import numpy as np
 
     from mmbench import __version__

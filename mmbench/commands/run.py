@@ -1,7 +1,7 @@
-"""``mmbench run``: start workers, then read, plan and run experiments.
+"""``mmbench run``: start worker processes, then read, plan and run experiments.
 
-Most imports are inside the function `run`, after the start of the workers, so that this process and
-the workers import libraries at the same time.
+Most imports are inside the function `run`, after the start of the worker processes, so that this
+process and the worker processes import libraries at the same time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
     from mmbench.running.runner import Executor
 
-#: Modules that workers import at their start.
+#: Modules that worker processes import when they start.
 WORKER_IMPORTS = ("mmbench.running.worker", "mmbench.selection")
 
 
@@ -47,12 +47,12 @@ def run(
     Returns
     -------
     list of Finished
-        Numbers of jobs and results folder of each experiment.
+        Numbers of jobs, exit code and results folder of each experiment.
 
     Raises
     ------
     UserError
-        If a configuration, an option or the data are not valid; no job has run in this case.
+        If a configuration, an option or data are not valid; no job has run in this case.
     """
     given = Options(results, **options)
     asked = as_list(experiments)
@@ -74,9 +74,10 @@ def run(
 
 
 def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
-    """Return whether the jobs may run on a batch system, whose settings are known after planning.
+    """Return whether the jobs may run on a batch system, as options or YAML files may state.
 
-    Only the YAML files are read, since workers should start before libraries are imported.
+    The YAML files are not checked here, since the check imports libraries, and worker processes
+    should start before.
     """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES
@@ -91,7 +92,10 @@ def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
 
 
 def cluster_of(planned: Iterable[PlannedExperiment]) -> dict[str, Any]:
-    """Return the cluster of all configurations; raise UserError if their clusters differ."""
+    """Return the settings of the cluster, which must be equal in all configurations.
+
+    Raises UserError if the settings differ.
+    """
     clusters: list[Any] = [experiment.config.cluster or {} for experiment in planned]
     if any(cluster != clusters[0] for cluster in clusters):
         raise UserError("cluster: differs between the configurations; run them one after the other")
@@ -99,9 +103,10 @@ def cluster_of(planned: Iterable[PlannedExperiment]) -> dict[str, Any]:
 
 
 def executor_for(options: Options, cluster: Mapping[str, Any], say: Say) -> Executor:
-    """Return an executor on this computer, a Dask cluster or a batch system.
+    """Return an executor on this computer, on a Dask cluster or on a batch system.
 
-    ``--scheduler`` takes precedence over the `cluster` of the configurations.
+    The option ``--scheduler`` takes precedence over the argument `cluster`, which contains the
+    settings of the configurations.
     """
     name = options.scheduler or next(iter(cluster), None)
     if name is None:

@@ -1,15 +1,15 @@
-"""Run jobs on a Dask cluster, and distribute the pairs of classes of a large job over the cluster.
+"""Run jobs on a Dask cluster, and train the pairs of classes of a large job on several workers.
 
-A Dask worker runs each job in a child process (`mmbench.running.local`), one per thread. Therefore
-time and memory limits are the same as on one computer, a solver that crashes or hangs fails one job
-but not the Dask worker, and heartbeats are never late. Several runs may share a cluster, since a
-run ends only the child processes of its own tasks.
+Each thread of a Dask worker runs one job at a time, in a child process (`mmbench.running.local`).
+The child process has the same time and memory limits as a worker process on one computer. If a
+solver crashes or hangs, only one job fails; the Dask worker goes on sending heartbeats to the
+scheduler. Several runs may share a cluster, since a run ends only the child processes of its tasks.
 
-The process of a large job trains one pair of classes at a time and sends the other pairs with their
-rows to the cluster. If the result of a pair does not arrive, because all workers are busy or a
-worker was lost, the job's process trains this pair itself as soon as it is idle. Therefore two jobs
-that wait for workers cannot block each other. Results do not depend on the worker that trains a
-pair.
+The process of a large job trains one pair of classes at a time, and sends the rows of the other
+pairs to Dask workers. All workers may be busy, or a worker may be lost. If the result of a pair is
+late for this reason, the job's process trains the pair itself as soon as it is idle. Therefore two
+jobs that wait for busy workers cannot block each other. The trained model of a pair does not depend
+on the worker that trains the pair.
 """
 
 import gc
@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -47,40 +47,44 @@ from mmbench.running.parcel import MissingData, Parcel, pack, unpack
 
 #: Minimum interval between two updates of the list of workers, in seconds.
 POLL_SECONDS = 1.0
-#: Timeout for an answer of the scheduler, in seconds.
+#: Maximum waiting time for an answer of the Dask scheduler, in seconds.
 ANSWER_SECONDS = 5
-#: Maximum plausible length in bytes of a scheduler's first message, which is stated by the first 8
-#: bytes of the message.
+#: Maximum length in bytes of the first message of a Dask scheduler. The first 8 bytes of a message
+#: contain its length.
 MOST_GREETING_BYTES = 2**24
 
 
 @dataclass
 class _Task:
-    """A task on a cluster; `remote` is Dask's future, and `supplied` is true if data were sent."""
+    """A task on a Dask cluster."""
 
     function: Callable[..., Any]
     args: tuple
     limits: Limits
+    #: Future that `DaskExecutor.submit` has returned.
     future: Future
+    #: Future of Dask for the same task.
     remote: Any = None
+    #: Whether the data files of the job were sent with the task.
     supplied: bool = False
 
 
 class DaskExecutor:
-    """An executor on a Dask cluster; its number of workers may change during a run.
+    """An executor on a Dask cluster; the number of Dask workers may change during a run.
 
-    `address` is the address of a scheduler; "local" starts a scheduler and `slots` workers on this
-    computer. If `batch` is given, `address` is the name of a batch system, and `batch` contains
-    arguments of dask-jobqueue. A scheduler then starts on this computer, and workers start in at
-    most `slots` jobs of the batch system. `say` is called with a message if versions of code or
-    libraries differ between a worker and this process. Raises UserError if a package is not
-    installed, if no scheduler answers, or if the batch system refuses a job.
+    The argument `address` is the address of a Dask scheduler, "local", or the name of a batch
+    system. With "local", a scheduler and `slots` workers start on this computer. With a batch
+    system, a scheduler starts on this computer, and workers start in at most `slots` batch jobs.
+    The argument `batch` contains arguments of dask-jobqueue, and is None without a batch system.
+    The function `say` is called with a message if a worker has other versions of the code or the
+    libraries than this process. Raises UserError if a package is not installed, if no scheduler
+    answers, or if the batch system refuses a job.
     """
 
     remote = True
     task_threads = 1
 
-    #: Number of threads per job of a batch system, and of all jobs that may be submitted.
+    #: Number of threads of one batch job, and of all batch jobs that may be submitted.
     capacity = (1, 0)
 
     def __init__(
@@ -109,11 +113,11 @@ class DaskExecutor:
             self.client = distributed.Client(self.cluster or address, timeout=ANSWER_SECONDS)
             self._own_address = self.client.scheduler_info()["address"]
         except Exception as error:
-            # the type of the exception depends on the fault: wrong address, certificate or protocol
+            # a wrong address, certificate or protocol raise exceptions of different types
             words = " ".join(str(error).split()) or type(error).__name__
         if words:
-            # The finalizer of a client that failed to start waits for a lock. Without this call,
-            # the garbage collector may run the finalizer while the next client starts: a deadlock.
+            # The client that failed to start is deleted now. If it were deleted while the next
+            # client starts, both clients might wait for the same lock for ever.
             gc.collect()
             raise UserError(f"scheduler {address}: no answer ({words})")
         self._tasks: dict[Future, _Task] = {}
@@ -121,19 +125,20 @@ class DaskExecutor:
         self._parcels: dict[str, Any] = {}
         self._threads: dict[str, int] = {}
         self._looked = -POLL_SECONDS
-        self.batch = uuid4().hex  # identifier of the batch of tasks that the next `cancel` ends
+        self.batch = uuid4().hex  # identifier of the tasks that the next call of `cancel` ends
 
     @property
     def scheduler(self) -> tuple[str, str] | None:
-        """Address of the scheduler and identifier of the batch, for jobs that train pairs on it."""
+        """Address of the Dask scheduler, and identifier of the tasks of this run (batch)."""
         return self._own_address, self.batch
 
     @property
     def slots(self) -> int:
-        """Number of threads of all workers that exist or that the batch system may start.
+        """Number of threads of all workers that run or that the batch system may start.
 
-        The number is updated every `POLL_SECONDS`, since workers may start and stop at any time.
-        `say` is called with the differences in versions of new workers.
+        The scheduler is asked for its workers at most once per `POLL_SECONDS`, since workers may
+        start and stop at any time. If a new worker has other versions of the code or the libraries
+        than this process, `say` is called with a message.
         """
         if time.monotonic() - self._looked >= POLL_SECONDS and self.client.status == "running":
             with self._reached():
@@ -147,7 +152,7 @@ class DaskExecutor:
 
     @property
     def computer_slots(self) -> int:
-        """Maximum number of worker threads on one computer, identified by its host address."""
+        """Maximum number of worker threads on one computer; computers differ in host address."""
         hosts = Counter[str]()
         for worker, threads in self._threads.items():
             hosts[worker.rpartition(":")[0]] += threads
@@ -161,35 +166,32 @@ class DaskExecutor:
         return task.future
 
     def _send(self, task: _Task, parcel: Any = None) -> None:
-        # pickled here, so that Dask does not search the arguments for Dask tasks
+        # the arguments are pickled, so that Dask does not search them for Dask tasks
         payload = pickle.dumps((task.function, task.args, task.limits, self._modules))
         with self._reached():
             task.remote = self.client.submit(run_here, payload, parcel, self.batch, pure=False)
             task.remote.add_done_callback(lambda _: self._ended.put(task))
 
     def wait(self, timeout: float | None = None) -> list[Future]:
-        """Wait until a task ends, or for `timeout` seconds; return the tasks that ended.
+        """Wait until a task ends, at most `timeout` seconds; return the futures of ended tasks.
 
-        Raises UserError if the connection to the scheduler is lost.
+        Raises UserError if the connection to the Dask scheduler is lost.
         """
         ended: list[Future] = []
         end = time.monotonic() + (ANSWER_SECONDS if timeout is None else timeout)
-        while not ended or not self._ended.empty():
-            try:
+        with self._reached(), suppress(queue.Empty):
+            while not ended or not self._ended.empty():
                 task = self._ended.get(timeout=max(0.0, end - time.monotonic()))
-            except queue.Empty:
-                break
-            with self._reached():
                 if task.future in self._tasks and self._has_ended(task):
                     del self._tasks[task.future]
                     ended.append(task.future)
-        with self._reached():
-            return ended
+        return ended
 
     def _has_ended(self, task: _Task) -> bool:
-        """Set the result or exception of a task, or send the task again if its data were missing.
+        """Return whether a task has ended; if so, store its result or exception in its future.
 
-        Returns whether the task has ended.
+        If the worker did not find the data files of the task, the task is sent again with the data
+        files.
         """
         from distributed import KilledWorker
 
@@ -198,7 +200,7 @@ class DaskExecutor:
             return True
         if task.remote.status == "cancelled":
             raise ConnectionError
-        if task.remote.status != "error":  # the worker was lost; Dask runs the task again
+        if task.remote.status != "error":  # the worker was lost, and Dask runs the task again
             task.remote.add_done_callback(lambda _: self._ended.put(task))
             return False
         error = task.remote.exception()
@@ -216,7 +218,7 @@ class DaskExecutor:
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """Raise UserError if the scheduler is lost while the block runs or when the block ends."""
+        """Raise UserError if the connection to the scheduler is lost before the block ends."""
         try:
             yield
             lost = self.client.status != "running"
@@ -232,7 +234,7 @@ class DaskExecutor:
         """Cancel all running tasks of this run, and end their processes on the workers."""
         tasks, self._tasks = self._tasks, {}
         if self.client.status == "running":
-            with suppress(OSError, RuntimeError):  # without a scheduler, workers end their tasks
+            with suppress(OSError, RuntimeError):  # workers without scheduler end their tasks
                 self.client.cancel([task.remote for task in tasks.values()], force=True)
                 self.client.run(stop_here, self.batch, on_error="ignore")
         self.batch = uuid4().hex
@@ -246,18 +248,17 @@ class DaskExecutor:
 
 
 def _silence() -> None:
-    """Turn off the loggers of Dask and of its libraries; each logger has its own level."""
+    """Turn off the loggers of Dask, tornado and asyncio; each logger has its own level."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _check_greeting(address: str) -> None:
-    """Read the first message of the server at a TCP address; raise UserError if it is not a
-    scheduler.
+    """Raise UserError if the server at a TCP address does not begin like a Dask scheduler.
 
-    A scheduler sends its first message without a request. If another server sends a part of a
-    message, Dask waits for the rest without a time limit.
+    A Dask scheduler sends the first message of a connection. This check has a time limit. Dask
+    itself would wait without a time limit for the rest of an incomplete message.
     """
     place = urlsplit(address if "://" in address else f"tcp://{address}")
     try:
@@ -278,17 +279,18 @@ def _check_greeting(address: str) -> None:
 
 
 def _local_cluster(slots: int) -> Any:
-    """Start a scheduler and workers on this computer; Ctrl-C is handled by this process only."""
+    """Start a scheduler and workers on this computer; the workers do not receive Ctrl-C."""
     check_platform()
     from multiprocessing import resource_tracker
 
     import dask
     from distributed import LocalCluster
 
-    # by default, a worker that is lost twice within 15 s is not started again
+    # by default, Dask does not restart a worker that is lost twice within 15 s
     dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
 
-    resource_tracker.ensure_running()  # a later start would unblock SIGINT, which is blocked below
+    # the resource tracker unblocks SIGINT when it starts, so it starts before SIGINT is blocked
+    resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         return LocalCluster(
@@ -303,10 +305,10 @@ def _local_cluster(slots: int) -> Any:
 
 
 def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[Any, int]:
-    """Submit the first job of a cluster that grows to `jobs` jobs.
+    """Start a Dask cluster on a batch system; return it and its number of cores per batch job.
 
-    Returns the cluster and its number of cores per job. Arguments that are not given are read from
-    Dask's configuration.
+    One batch job is submitted at once, and more batch jobs, up to `jobs`, if tasks wait. Arguments
+    of dask-jobqueue that are not in `arguments` are read from the configuration of Dask.
     """
     with extra("dask", f"cluster {name}"):
         import dask_jobqueue
@@ -326,14 +328,14 @@ def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[
 
 
 async def _submit(cluster: Any) -> None:
-    """Submit the first job of a cluster; raise errors, which `scale` would only log."""
+    """Submit the first batch job of a cluster, and raise errors that Dask would only log."""
     cluster.scale(jobs=1)
     await cluster._correct_state()
 
 
 @cache
 def facts() -> dict[str, str]:
-    """Return the versions on which results depend: hash of the code, Python and libraries."""
+    """Return the versions on which results depend: a hash of the code, Python and libraries."""
     root = Path(mmbench.__file__).parent
     code = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -343,7 +345,11 @@ def facts() -> dict[str, str]:
 
 
 def differences(theirs: dict[str, str] | Exception) -> list[str]:
-    """Return a message if versions differ between a worker and this process, else no message."""
+    """Return a message about versions that differ between a Dask worker and this process.
+
+    The message is the only element of a list, which is empty if all versions agree. The argument
+    `theirs` is the result of `facts` on the worker, or the exception that `facts` raised there.
+    """
     if isinstance(theirs, Exception):
         return [f"a worker cannot run mmbench: {type(theirs).__name__}: {theirs}"]
     ours = facts()
@@ -354,7 +360,7 @@ def differences(theirs: dict[str, str] | Exception) -> list[str]:
 
 # -- inside a Dask worker -------------------------------------------------------------------------
 
-#: Executors of this Dask worker, each with the batch of its last task.
+#: Local executors in this Dask worker. Each value is the batch identifier of the last task.
 executors: dict[LocalExecutor, str] = {}
 idle_executors: list[LocalExecutor] = []
 _stopped: set[str] = set()
@@ -362,7 +368,11 @@ _lock = Lock()
 
 
 def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
-    """Run a task in a child process of this Dask worker; return its result or raise its error."""
+    """Run a task in a child process of this Dask worker; return the task's result.
+
+    The argument `batch` is the identifier with which `stop_here` ends the task. If the task raises
+    an error, this function raises the same error.
+    """
     function, args, limits, modules = pickle.loads(payload)
     if parcel is not None:
         unpack(parcel, args[1].data)
@@ -372,7 +382,7 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
     try:
         future = executor.submit(function, *args, limits=limits)
         while not executor.wait(POLL_SECONDS):
-            # `stop_here` was called for the batch before this task began
+            # `stop_here` may have been called with this identifier before the task began
             if batch in _stopped:
                 executor.kill()
     finally:
@@ -382,7 +392,7 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
 
 
 def stop_here(batch: str) -> None:
-    """End the processes of a batch on this Dask worker, and tasks of the batch that begin later."""
+    """End all tasks with an identifier on this Dask worker, including tasks that begin later."""
     with _lock:
         _stopped.add(batch)
         for executor, last in executors.items():
@@ -391,23 +401,24 @@ def stop_here(batch: str) -> None:
 
 
 #: Pairs of classes are sent to workers if the largest pair has at least this number of rows.
-#: Sending a smaller pair takes longer than its training.
+#: Sending the rows of a smaller pair takes longer than training the pair.
 LEAST_PAIR_ROWS = 500
 
-#: Waiting time for the result of a pair before the job's process may train the pair itself:
-#: PATIENCE_FACTOR times the longest training so far, but at least LEAST_PATIENCE seconds.
+#: The process of a job waits for the result of a pair of classes before it trains the pair itself.
+#: The waiting time is PATIENCE_FACTOR times the longest training time so far, or LEAST_PATIENCE
+#: seconds if this is longer.
 PATIENCE_FACTOR, LEAST_PATIENCE = 2.0, 1.0
 
-#: Dask priority of pairs of classes; whole jobs have priority 0.
+#: Dask priority of trainings of pairs of classes; the priority of whole jobs is 0.
 PRIORITY = 10
 
 
 class PairBackend(ThreadingBackend):
-    """A joblib backend that trains in this process or on a Dask cluster; its threads only wait.
+    """A joblib backend that trains one pair of classes in this process and others on Dask workers.
 
-    `limits` are the limits of the job, applied to each training on a worker. `batch` is the
-    identifier of the run's batch. `cpu_seconds` is the total CPU time of the trainings on workers,
-    and `n_sent` is the number of these trainings.
+    Each thread of the backend waits for the training of one pair. The time and memory limits of the
+    job, `limits`, apply to each training on a worker. The attribute `cpu_seconds` is the total CPU
+    time of the trainings on Dask workers. The attribute `n_sent` is the number of these trainings.
     """
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):
@@ -418,19 +429,15 @@ class PairBackend(ThreadingBackend):
         self.cpu_seconds, self.n_sent = 0.0, 0
 
     def effective_n_jobs(self, n_jobs: int) -> int:
-        """Return the number of simultaneous trainings; the machine's `n_jobs` is ignored."""
+        """Return the number of simultaneous trainings, one per worker thread of the cluster."""
         return sum(self.client.nthreads().values())
 
     def submit(self, func: Callable[[], Any], callback: Any = None) -> Any:
-        """Start a training, in this process or on a worker; overrides a method of joblib."""
-        return super().submit(partial(self._train, func), callback)
-
-    def _train(self, func: Callable[[], Any]) -> Any:
-        free = self.busy.acquire(blocking=False)
-        return self.train_here(func) if free else self.train_there(func)
+        """Start a training in this process if it is idle, otherwise on a Dask worker."""
+        return super().submit(partial(self.train, func), callback)
 
     def train_here(self, func: Callable[[], Any]) -> Any:
-        """Train in this process; the caller has acquired the lock `busy`."""
+        """Train in this process, and release the lock `busy` that the caller has acquired."""
         start = time.monotonic()
         try:
             return func()
@@ -438,11 +445,16 @@ class PairBackend(ThreadingBackend):
             self._longest = max(self._longest, time.monotonic() - start)
             self.busy.release()
 
-    def train_there(self, func: Any) -> Any:
-        """Train on a worker; if the result is late and this process is idle, train here."""
+    def train(self, func: Any) -> Any:
+        """Train in this process if it is idle, otherwise on a Dask worker.
+
+        If the result of the worker is late, train in this process as soon as it is idle.
+        """
         from distributed import CancelledError, KilledWorker
         from distributed import TimeoutError as NotYet
 
+        if self.busy.acquire(blocking=False):
+            return self.train_here(func)
         payload = pickle.dumps((train_items, (func.items,), self._limits, ()))
         future = self.client.submit(
             run_here, payload, None, self.batch, pure=False, priority=PRIORITY
@@ -461,42 +473,38 @@ class PairBackend(ThreadingBackend):
 
 
 def train_items(items: Sequence[tuple[Callable[..., Any], tuple, dict]]) -> tuple[list, float]:
-    """Return the results of function calls, and the total CPU seconds of the calls."""
+    """Return the results of function calls, and the total CPU time of the calls in seconds."""
     start = time.process_time()
     with threadpool_limits(1):
         results = [function(*args, **kwargs) for function, args, kwargs in items]
     return results, time.process_time() - start
 
 
-class Spread:
-    """A context manager in which pairs of classes are trained on all workers of a cluster.
+class Spread(ExitStack):
+    """A context manager in which pairs of classes are trained on all workers of a Dask cluster.
 
-    The context manager has no effect without a cluster, for a single pair, or if the largest pair
-    has fewer than `LEAST_PAIR_ROWS` rows. `cpu_seconds` is the CPU time of the trainings on
-    workers; `at_a_time` is the number of simultaneous trainings.
+    The context manager has no effect without a cluster, for a single pair of classes, or if the
+    largest pair has fewer than `LEAST_PAIR_ROWS` rows. The attribute `at_a_time` is the number of
+    simultaneous trainings. The attribute `backend` is None if the context manager has no effect.
     """
 
-    cpu_seconds, at_a_time = 0.0, 1
+    backend: PairBackend | None = None
+    at_a_time = 1
 
     def __init__(self, scheduler: tuple[str, str] | None, counts: Sequence[int], limits: Limits):
+        super().__init__()
         pays = len(counts) > 2 and sum(sorted(counts)[-2:]) >= LEAST_PAIR_ROWS
         self._scheduler, self._limits = scheduler if pays else None, limits
-        self._open = ExitStack()
 
-    def __enter__(self) -> None:
-        if self._scheduler is None:
-            return
-        from distributed import Client
-
-        _silence()
-        address, batch = self._scheduler
-        client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
-        self._backend = PairBackend(self._open.enter_context(client), self._limits, batch)
-        self.at_a_time = self._backend.effective_n_jobs(1)
-        if self.at_a_time > 1:
-            self._open.enter_context(parallel_config(backend=self._backend))
-
-    def __exit__(self, *error: object) -> None:
+    def __enter__(self) -> Self:
         if self._scheduler is not None:
-            self.cpu_seconds = self._backend.cpu_seconds
-        self._open.close()
+            from distributed import Client
+
+            _silence()
+            address, batch = self._scheduler
+            client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+            self.backend = PairBackend(self.enter_context(client), self._limits, batch)
+            self.at_a_time = self.backend.effective_n_jobs(1)
+            if self.at_a_time > 1:
+                self.enter_context(parallel_config(backend=self.backend))
+        return self

@@ -10,16 +10,17 @@ from typing import Any
 
 import mmbench
 
-#: Packages of solvers, and all packages whose version may change a result or its CPU time.
+#: Packages that contain solvers.
 SOLVERS = ("highspy", "libsvm-official", "clarabel", "ecos")
+#: Packages whose versions may change results or CPU times.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib", *SOLVERS)
 
 
 @cache  # cached in each process, since reading the thread pools takes milliseconds
 def environment(threads: int) -> dict[str, Any]:
-    """Return the versions, processor and thread settings for a record.
+    """Return the library versions, the processor and the numbers of threads for a record.
 
-    `threads` is the number of pairs of classes that the job trains at the same time.
+    The argument `threads` is the number of pairs of classes that a job trains at the same time.
     """
     pools = {
         f"{pool['internal_api']} {pool.get('version') or ''}".strip(): pool["num_threads"]
@@ -59,6 +60,7 @@ def thread_pools() -> Any:
     """Return the controller of the thread pools of BLAS and OpenMP libraries in this process."""
     from threadpoolctl import ThreadpoolController
 
-    import mmbench.selection  # noqa: F401  loads the libraries, which the controller must find
+    # this import loads the BLAS and OpenMP libraries, which the controller must find
+    import mmbench.selection  # noqa: F401
 
     return ThreadpoolController()

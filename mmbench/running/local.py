@@ -1,16 +1,17 @@
 """Worker processes on this computer, with limits on time, memory and output.
 
-A task is a picklable function with picklable arguments; its result is returned as a `Future`. A
-worker shares no other state with this process, so that `mmbench.running.cluster.DaskExecutor` can
-have the same interface. A worker is a subprocess that runs `serve`: it receives messages (function,
-arguments) and sends messages (kind, value), with the kinds defined below. Each worker is the leader
-of a process group, so that processes started by a job are killed with the worker.
+A task is a picklable function with picklable arguments. The result of a task is returned as a
+`Future`. A worker process shares no memory with this process; therefore the class
+`mmbench.running.cluster.DaskExecutor` can have the same interface as `LocalExecutor`. A worker
+process runs the function `serve`, which receives messages (function, arguments) and sends messages
+(kind, value). Each worker process is the leader of a process group, so that processes that a job
+has started are killed with the worker process.
 
-Existing process pools have disadvantages. Loky 3.7 ends all tasks if one worker dies. Pebble 5.2
-ends only the task of the dead worker, but a busy worker survives if its parent is killed, and
-Ctrl-C interrupts a worker during its imports. A LocalCluster of dask.distributed takes 4 s to start
-and 27 ms per task; this pool takes 0.4 s and 0.6 ms. The LocalCluster takes 7 s to report that a
-task has ended its worker.
+Process pools of other packages have disadvantages. Loky 3.7 ends all tasks if one worker dies.
+Pebble 5.2 ends only the task of the dead worker, but a busy worker of Pebble survives if its parent
+process is killed. In addition, Ctrl-C interrupts the imports in a worker of Pebble. A LocalCluster
+of dask.distributed takes 4 s to start and 27 ms per task; the pool of this module takes 0.4 s and
+0.6 ms. A LocalCluster reports the death of a worker after 7 s.
 """
 
 import importlib
@@ -46,7 +47,8 @@ class LimitReached(WorkerDied):
     status : {Status.TIME_LIMIT, Status.MEMORY_LIMIT}
         The limit that was exceeded.
     reached : dict
-        "stage" that the task reported last, "seconds", and "bytes" if memory was measured.
+        Seconds of the task ("seconds"), last stage that the task reported ("stage"), and memory of
+        the task ("bytes"), if it was measured.
     """
 
     def __init__(self, status: Status, reached: dict[str, Any]):
@@ -54,7 +56,7 @@ class LimitReached(WorkerDied):
         self.status, self.reached = status, reached
 
 
-#: Kinds of messages from a worker: a task began, reports its stage, returned, or raised an error.
+#: Kinds of messages from a worker: start, stage, result and error of a task.
 STARTED, NOTE, RESULT, ERROR = "started", "note", "result", "error"
 
 _connection: Connection | None = None
@@ -67,13 +69,13 @@ def tell(note: Any) -> None:
 
 
 def serve(descriptor: int, modules: Sequence[str]) -> None:
-    """Run the tasks received on a socket, until the other end of the socket pair is closed.
+    """Run tasks that are received on a socket, until the parent process closes the connection.
 
-    `modules` are imported before the first task is received.
+    The modules in `modules` are imported before the first task is received.
     """
     global _connection
     if sys.platform == "linux":
-        # kills this process if its parent dies, even while compiled code holds the GIL
+        # Linux kills this process if its parent dies, even while compiled code holds the GIL
         import ctypes
 
         PR_SET_PDEATHSIG = 1
@@ -101,17 +103,17 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
 
 
 def _die_with_parent(descriptor: int) -> None:
-    """End this process when its parent has died, even if the parent was killed by SIGKILL."""
+    """End this process when its parent process has died, even by the signal SIGKILL."""
     poll = select.poll()
-    poll.register(descriptor, 0)  # polls only for hang-up and error events
+    poll.register(descriptor, 0)  # waits only for the events hang-up and error
     poll.poll()
     os._exit(1)
 
 
 #: POSIX functions that are needed to start, watch and end worker processes.
 POSIX = ((signal, "pthread_sigmask"), (select, "poll"), (os, "killpg"), (os, "set_blocking"))
-#: Environment variables that limit libraries to one thread each; mmbench runs pairs of classes and
-#: jobs in parallel instead.
+#: Environment variables that contain the number of threads of a library. The number is 1 in
+#: workers, since mmbench runs jobs and pairs of classes in parallel.
 THREAD_VARIABLES = [
     *(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")),
     "VECLIB_MAXIMUM_THREADS",
@@ -121,7 +123,7 @@ POLL_SECONDS = 0.05
 #: A task that does not end by itself is killed after the time limit plus a grace period. The grace
 #: period is GRACE_SECONDS, or GRACE_SHARE times the time limit if this is longer.
 GRACE_SECONDS, GRACE_SHARE = 5.0, 0.05
-#: Maximum fraction of one core that is used to measure the memory of a task.
+#: Maximum fraction of the time of one core that is spent on measuring the memory of a task.
 MEMORY_LOOK_SHARE = 0.05
 #: Maximum number of bytes of a worker's output that are printed per task.
 OUTPUT_BYTES = 2**20
@@ -142,14 +144,14 @@ class LocalExecutor:
 
     A worker process is started when its slot is first used, runs one task after the other, and is
     replaced if it dies. If a worker dies, only the running task of this worker ends. A worker is
-    killed by `cancel` or at a limit, and ends by itself if this process dies. Raises UserError on
-    systems without the POSIX functions.
+    killed by `cancel` or if its task exceeds a limit. If this process dies, all workers end.
+    Raises UserError on operating systems that lack a function in `POSIX`.
 
-    `slots` is the maximum number of simultaneous tasks. `task_threads` is the maximum number of
-    threads of one task, which takes one slot per thread. `computer_slots` is the maximum number of
-    slots that share the memory of one computer. `remote` is true if tasks may run on a computer
-    with another file system. `scheduler` contains the address of the Dask scheduler and the
-    identifier of the batch; it is None without a cluster.
+    The attribute `slots` is the maximum number of simultaneous tasks with one thread each. The
+    attribute `task_threads` is the maximum number of threads of one task. The attribute
+    `computer_slots` is the maximum number of slots that share the memory of one computer. The
+    attribute `remote` is false, since all tasks run on a computer with the same file system. The
+    attribute `scheduler` is None, since there is no Dask scheduler.
     """
 
     remote = False
@@ -175,9 +177,9 @@ class LocalExecutor:
         raise RuntimeError(f"all {self.slots} slots are busy")
 
     def wait(self, timeout: float | None = None) -> list[Future]:
-        """Wait until a task ends, or for `timeout` seconds; return the tasks that ended.
+        """Wait until a task ends, at most `timeout` seconds; return the futures of ended tasks.
 
-        A task has the exception `WorkerDied` if its worker died or exceeded a limit.
+        If a worker died or a task exceeded a limit, the future has the exception `WorkerDied`.
         """
         busy = [worker for worker in self.workers if worker.future is not None]
         end = time.monotonic() + (float("inf") if timeout is None else timeout)
@@ -192,7 +194,7 @@ class LocalExecutor:
         return []
 
     def cancel(self) -> None:
-        """Kill the workers that run a task; idle workers are kept for further tasks."""
+        """Kill all workers that run a task; idle workers wait for further tasks."""
         for worker in self.workers:
             if worker.future is not None:
                 worker.kill()
@@ -205,7 +207,7 @@ class LocalExecutor:
     def kill(self) -> None:
         """Kill all worker processes; may be called from any thread.
 
-        The running tasks end with `WorkerDied`.
+        The futures of running tasks get the exception `WorkerDied`.
         """
         for worker in self.workers:
             worker.cancelled = True
@@ -213,12 +215,13 @@ class LocalExecutor:
 
 
 def _search_path() -> tuple[list[str], list[str]]:
-    """Return PYTHONPATH of a worker, and the folders that it appends to its search path.
+    """Return the variable PYTHONPATH of a worker, and folders to append to ``sys.path``.
 
-    The current folder is appended, since a file ``random.py`` in a folder that comes first would
-    replace the module of the standard library. The current folder is not added to PYTHONPATH, since
-    a file ``sitecustomize.py`` in this folder would run at the start of the worker. The current
-    folder keeps its position if it is in PYTHONPATH or contains the package mmbench.
+    The current folder is the last folder of ``sys.path`` in a worker. Otherwise, a file
+    ``random.py`` in the current folder would replace the module of the standard library. The
+    current folder is not added to PYTHONPATH, since Python runs a file ``sitecustomize.py`` in a
+    folder of PYTHONPATH. If the current folder is already in PYTHONPATH, or contains the package
+    mmbench, the position of the current folder in ``sys.path`` is not changed.
     """
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]
@@ -246,7 +249,7 @@ class _Worker:
         if self.process is None:
             self.spawn()
         self.since, self.note, self.printed, self.begun = time.monotonic(), None, 0, False
-        with suppress(BrokenPipeError, ConnectionResetError):  # `_receive` handles a dead process
+        with suppress(BrokenPipeError, ConnectionResetError):  # `_receive` detects dead processes
             self.connection.send(self.task)
 
     def spawn(self) -> None:
@@ -285,7 +288,7 @@ class _Worker:
         self.tail, self.begun = b"", False
 
     def look(self, ready: set) -> Future | None:
-        """Handle messages and output of the process; return the future of its task if it ended."""
+        """Read the messages and the output of the process; return the future of an ended task."""
         if self.output in ready:
             self._show()
         return self._receive() if self.connection in ready else self._check_limits()
@@ -308,7 +311,7 @@ class _Worker:
         return future
 
     def _check_limits(self) -> Future | None:
-        """Kill the process if its task exceeds a limit; return the task's future in this case."""
+        """Kill the process and return the future of its task if the task exceeds a limit."""
         limits, now, status = self.limits, time.monotonic(), None
         reached: dict[str, Any] = {"stage": self.note, "seconds": now - self.since}
         if limits.memory is not None and now >= self.next_look:
@@ -344,10 +347,10 @@ class _Worker:
             sys.stderr.write(f"\na worker printed more than {OUTPUT_BYTES} bytes: rest not shown\n")
 
     def _died(self) -> Future | None:
-        """End the task of a dead process, or send a task that had not begun to a new process once.
+        """End the task of a dead process, and return its future.
 
-        Raises UserError if the process ended before its first task, for example because an import
-        failed.
+        If an idle process was killed, the next task is sent to a new process instead. Raises
+        UserError if a process ended before its first task, for example because an import failed.
         """
         assert self.process is not None
         code = self.process.wait(timeout=10)

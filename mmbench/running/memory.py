@@ -1,9 +1,10 @@
-"""Estimates of the peak memory of a job, made before its first Gram matrix is computed.
+"""Estimates of the peak memory of a job, computed before the job computes a Gram matrix.
 
-If memory runs out, the operating system kills a process without a message, and not always the
-process that needs the memory. Estimates are therefore upper bounds, and a job that does not fit
-into memory ends with a message in its record. Machines declare the memory of a training; the memory
-of a search follows from the matrices that `selection.views` stores.
+If memory runs out, the operating system kills a process without a message. The killed process is
+not always the process that needs the memory. Therefore the estimates are upper bounds. If the
+estimate of a job exceeds the free memory, the job is not run, and its record states the reason.
+Each machine class declares the memory of a training. The memory of a grid search is computed from
+the sizes of the kernel matrices that `mmbench.selection.views` stores.
 """
 
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ from mmbench.selection.views import can_share, precision, stores_pairs
 
 #: Memory of a worker that has imported NumPy, scikit-learn, Numba and a solver, in bytes.
 PROCESS_BYTES = 300 * 2**20
-#: Number of simultaneous copies of all data: loaded, preprocessed, and validated by a machine.
+#: Number of copies of the data in memory: loaded, preprocessed, and converted by a machine.
 DATA_COPIES = 3
-#: Fraction of the free memory that jobs may use; the rest is a margin for errors of estimates.
+#: Fraction of the free memory that all jobs may use, which leaves a margin for wrong estimates.
 USABLE_SHARE = 0.9
 
 Machine = type[PairwiseClassifier]
@@ -31,7 +32,7 @@ Machine = type[PairwiseClassifier]
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of a job's data, on which its memory depends."""
+    """The sizes of a job's data, which determine the memory of the job."""
 
     #: Number of training rows per class.
     class_counts: tuple[int, ...]
@@ -40,9 +41,9 @@ class Sizes:
     n_features: int
     #: Number of columns before preprocessing.
     n_raw: int
-    #: Number of rows that are used for validation in selection only.
+    #: Number of rows that are used only for validation in the grid search.
     n_rest: int = 0
-    #: Memory of a sparse row (values and column indices), in 8-byte numbers; None for dense rows.
+    #: Mean memory of a sparse row, with column indices, in 8-byte numbers; None for dense rows.
     n_stored: int | None = None
 
     @property
@@ -64,13 +65,13 @@ class Sizes:
 def stored_numbers(X: Any) -> int | None:
     """Return the mean memory of a sparse row, in 8-byte numbers; None for dense rows.
 
-    A column index counts as half a number.
+    Each stored value of a sparse row takes one number, and its column index half a number.
     """
     return None if isinstance(X, np.ndarray) else 1 + int(1.5 * X.nnz / X.shape[0])
 
 
 def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
-    """Return an upper estimate of the peak memory of a job, with one pair of classes per thread."""
+    """Return an upper bound on the peak memory of a job; each thread trains a pair of classes."""
     threads = min(threads, sizes.n_pairs)
     n_rows = sizes.n_train + sizes.n_test + sizes.n_rest
     data = DATA_COPIES * 8 * n_rows * (sizes.n_stored or sizes.n_features)
@@ -87,7 +88,7 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
 def _training_bytes(
     job: Job, machine: Machine, n_rows: int, n_columns: int, itemsize: int = 8
 ) -> int:
-    """Return the memory of a binary training without its data; mainly Gram matrices or blocks."""
+    """Return the memory of the arrays in a binary training, mainly parts of a Gram matrix."""
     params = dict(job.params)
     largest = {name: values[-1] for name, values in job.grid if len(values)}
     needs, shape = machine.needs_at({**params, **largest}), (n_rows, n_columns)
@@ -97,22 +98,23 @@ def _training_bytes(
 
 
 def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int:
-    """Return the memory of the matrices stored in selection.
+    """Return the memory of the kernel matrices that a grid search stores.
 
-    Either one matrix of all rows or one matrix per pair is stored, and in addition one matrix per
-    fold.
+    A grid search stores a kernel matrix of all rows, or of the rows of each pair of classes. In
+    addition, it stores a kernel matrix of the training rows of one fold per thread.
     """
     single = machine.search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     n_rows = int(share * sizes.largest_pair)
     fold = _training_bytes(job, machine, n_rows, sizes.n_features, itemsize)
-    # no matrix of a pair is stored if the kernel is linear, if there is a single fold (validation
-    # on left-out rows), or if the matrix is too large
+    # no kernel matrix of a pair of classes is stored if the kernel is linear, if there is a single
+    # fold (validation on left-out rows), or if the matrix is too large
     stored = stores_pairs(sizes.largest_pair, job.kernel, single)
     if job.kernel == "linear" or job.validates_on_rest or not stored:
         return threads * fold
-    # with several kernel parameters, the base matrix is stored in addition to the kernel matrix
+    # if the grid has several values of a kernel parameter, the matrix of inner products or squared
+    # distances is stored in addition to the kernel matrix
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
     if job.select.scope == "global" and can_share(sizes.n_train, job.kernel, single):
         return widths * itemsize * sizes.n_train**2 + threads * fold
@@ -120,9 +122,9 @@ def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int
 
 
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:
-    """Return the largest number of threads up to `threads` that need at most `budget` bytes.
+    """Return the largest number of threads with which a job needs at most `budget` bytes.
 
-    Return 0 if one thread needs more.
+    Return at most `threads`, and 0 if the job needs more memory even with one thread.
     """
     fits = (n for n in range(threads, 0, -1) if estimate_bytes(job, sizes, n) <= budget)
     return next(fits, 0)
@@ -131,7 +133,7 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
 def budget_bytes(share: float = 1.0) -> float:
     """Return the memory that this process may use, in bytes.
 
-    The memory is the sum of the memory in use by the process and a fraction `share` of the usable
-    free memory.
+    The process may use the memory that it uses now, and in addition the fraction `share` of the
+    free memory that is available to all jobs.
     """
     return private_bytes() + USABLE_SHARE * share * available_bytes()

@@ -1,8 +1,8 @@
 """Send the data files of a job to a computer that has no other access to the data.
 
-The computer on which a job runs looks for the data in its store, in the mirror and at the sources
-of the card. If the computer does not find the data, the process that started the run sends the
-files, and the computer adds the files to its store.
+A computer that runs a job searches for the data in its local store, in the mirror and at the
+sources of the data set card. If the data are not found, the process that started the run sends the
+data files. The computer then adds the data files to its local store.
 """
 
 import hashlib
@@ -20,16 +20,16 @@ Parcel = list[tuple[str, str, bytes]]
 
 
 class MissingData(Exception):
-    """The computer that runs a job cannot find its data; the sender of the job must send them."""
+    """A computer cannot find the data of a job; the data files must be sent with the job."""
 
 
 def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
-    """Return the data files of a job, read on this computer.
+    """Return the names, hashes and contents of the data files of a job, read on this computer.
 
     Raises
     ------
     UserError
-        If the files are not on this computer.
+        If the data files are not on this computer.
     """
     ref = job.dataset
     files = {name: Path(path) for path, name in _user_files(job).values()}
@@ -63,7 +63,7 @@ def unpack(parcel: Parcel, data: Path) -> None:
 
 
 def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | None]:
-    """Return a job, the store and the mirror, with paths that are valid on this computer.
+    """Return a job, the local store and the mirror, with paths that exist on this computer.
 
     Raises
     ------
@@ -86,14 +86,14 @@ def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | 
 
 
 def _store(data: Path) -> Path:
-    """Return the store of this computer: `data` if this folder exists here, else the default."""
+    """Return the folder `data` if it exists on this computer, else the default local store."""
     return data if data.is_dir() else Path(os.environ.get("MMBENCH_DATA", "datasets")).absolute()
 
 
 def _user_files(job: Job) -> dict[str, tuple[str, str]]:
-    """Return the user's files of a job: path and name in the store, by field of the data set.
+    """Return the path and the store name of each data file of a user, by field of `job.dataset`.
 
-    The name of a table keeps its suffix, which is the format.
+    The store name of a table has the suffix of the file, which determines the file format.
     """
     ref, files = job.dataset, dict[str, tuple[str, str]]()
     if ref.path is not None and not ref.path.startswith(("openml:", "sklearn:")):

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from statistics import fmean
 from typing import Any, TextIO
 
 from mmbench.errors import FINISHED, visible
@@ -20,13 +21,13 @@ class Lines:
         self._total, self._stream, self._count = total, stream, 0
 
     def finished(self, job: Job, record: Content, left: float | None) -> None:
-        """Print the result of a job; `left` is the estimated remaining time in seconds."""
+        """Print the result of a job, and the estimated remaining seconds `left` of the run."""
         self._count += 1
         rest = "" if left is None or self._count == self._total else f", {duration(left)} left"
         self.say(f"[{self._count}/{self._total}] {describe(job)}: {outcome(record)}{rest}")
 
     def tick(self, left: float | None) -> None:
-        """Update the estimated remaining time; a log file does not show it."""
+        """Do nothing; only a progress bar shows the remaining time between the ends of jobs."""
 
     def say(self, line: str) -> None:
         """Print a line; if it cannot be written, for example to a full disk, the run continues."""
@@ -83,8 +84,8 @@ def progress_for(total: int, stream: TextIO | None = None) -> Lines:
 def describe(job: Job) -> str:
     """Return a short description of a job, such as ``usps mmrm rbf``.
 
-    The split is included except for the rule "official"; the kernel is included except for
-    classifiers of other packages.
+    Jobs with an official split have no split number in the description. Classifiers of other
+    packages have no kernel in the description.
     """
     split = job.split
     numbers = "" if split.rule == "official" else f" {split.repeat + 1}.{split.fold + 1}"
@@ -103,7 +104,7 @@ def outcome(record: Content) -> str:
 
 
 def seconds_of(stages: Mapping[str, float]) -> float:
-    """Return the seconds of a job without its warm-up, which takes seconds once per process."""
+    """Return the total time of a job in seconds, without the stage ``warm_up`` of a new process."""
     return sum(stages.values()) - stages.get("warm_up", 0.0)
 
 
@@ -135,8 +136,9 @@ def readable(n_bytes: float) -> str:
     return f"{gib:.1f} GiB" if gib >= 1 else f"{n_bytes / 2**20:.0f} MiB"
 
 
-#: CPU time of a split relative to the SVM, by column; columns with a ratio of about 1 are omitted.
-#: Each value is the larger of two values, measured in `easy` with 270 and with 1000 training rows.
+#: CPU time of a machine on a split, divided by the CPU time of the SVM on the split. Each ratio is
+#: the larger of two ratios, measured in `mmbench easy` with 270 and with 1000 training rows.
+#: Machines with a ratio of about 1 are omitted.
 COSTS = {
     "logistic_regression": 0.1,
     "lssvm": 7.0,
@@ -152,9 +154,10 @@ COSTS = {
 class TimeLeft:
     """An estimate of the remaining time of a run, from the times of finished jobs.
 
-    The expected time of a job is the mean time of the finished jobs of its table cell (data set,
-    size, kernel and machine). If the cell has no finished job, the expected time is the mean time
-    of all finished jobs, weighted by `COSTS`. With `falling`, the estimate never rises.
+    A table cell contains all jobs with the same data set, training size, kernel and machine. The
+    expected time of a job is the mean time of the finished jobs of its table cell. If the table
+    cell has no finished job, the mean time of all finished jobs is used, scaled by `COSTS`. If
+    `falling` is true, the estimate of the remaining time never rises.
     """
 
     def __init__(self, jobs: Iterable[Job], falling: bool = False):
@@ -163,7 +166,7 @@ class TimeLeft:
         self._times: dict[Key, list[float]] = {}
 
     def learn(self, record: Mapping[str, Any]) -> None:
-        """Add the time of a finished job to the means."""
+        """Add the time of a finished job to the mean time of its table cell."""
         times = self._times.setdefault(key_of(Job.from_dict(record["job"])), [])
         times.append(seconds_of(record["wall_seconds"]))
 
@@ -172,12 +175,12 @@ class TimeLeft:
         self._open[key_of(job)] -= 1
 
     def expected(self, job: Job) -> float | None:
-        """Return the mean seconds of the finished jobs of a job's table cell.
+        """Return the mean seconds of the finished jobs in the table cell of a job.
 
-        Returns None if the cell has no finished job.
+        Returns None if no job of the table cell has finished.
         """
         times = self._times.get(key_of(job))
-        return sum(times) / len(times) if times else None
+        return fmean(times) if times else None
 
     def seconds(self, slots: int) -> float | None:
         """Return the estimated remaining seconds of the run, if `slots` jobs run at the same time.
@@ -189,10 +192,8 @@ class TimeLeft:
         costs = {key: COSTS.get(key.machine, 1.0) for key in {*self._open, *self._times}}
         total = sum(len(times) * costs[key] for key, times in self._times.items())
         unit = sum(map(sum, self._times.values())) / total
-        left = 0.0
-        for key, n in self._open.items():
-            times = self._times.get(key) or [unit * costs[key]]
-            left += n * sum(times) / len(times) / max(1, slots)
+        means = ((n, fmean(self._times.get(k) or [unit * costs[k]])) for k, n in self._open.items())
+        left = sum(n * mean for n, mean in means) / max(1, slots)
         if self._least is not None:
             left = self._least = min(left, self._least)
         return left

@@ -1,14 +1,14 @@
 """Run the jobs of an experiment and store their records.
 
-Only the process that calls `run` writes records; workers only compute. Jobs without a result are
-run again, and jobs with a result are not. Ctrl-C stops the workers and keeps all records. If a run
-is killed in any other way, only the running jobs are lost.
+Only the process that calls `run` writes records; worker processes only compute. If an experiment
+is run again, only jobs without a result are run. Ctrl-C stops the worker processes and keeps all
+records. If a run is killed in any other way, only the results of running jobs are lost.
 
-A job is ready if its parents (the jobs whose selected parameters it inherits) have their records.
-The ready job with the longest expected time starts first. The expected time includes the jobs that
-depend on the job; an unknown time counts as infinite. The free slots are divided among the ready
-jobs as threads: many ready jobs run on one thread each, and a single ready job runs on all free
-slots.
+The parents of a job are the jobs whose selected parameters the job inherits. A job is ready if all
+its parents have a record. Among the ready jobs, the job with the longest expected time starts
+first. The expected time of a job includes the times of jobs that depend on it. A job of unknown
+time starts before all jobs of known time. The free slots are distributed evenly among the ready
+jobs: many ready jobs run with one thread each, and a single ready job runs with a thread per slot.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ class Start(NamedTuple):
 class Schedule:
     """The waiting and running jobs of a run, and the order in which jobs start.
 
-    `records` contains the records of jobs that are not run again, by key. `expected` returns the
-    expected seconds of a job, or None if they are unknown. `most_threads` is the maximum number of
-    threads of one job. `absent` contains reasons why the jobs of a data set cannot run.
+    The argument `records` maps the keys of jobs that are not run again to their records. The
+    function `expected` returns the expected seconds of a job, or None if they are unknown. The
+    argument `most_threads` is the maximum number of threads of one job. The argument `absent` maps
+    the names of data sets that cannot be downloaded to the reasons.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Schedule:
         return any((self._ready, self._alone, self._blocked, self._impossible, self._running))
 
     def starts(self) -> Iterator[Start]:
-        """Yield the jobs to start now; yielded jobs count as running."""
+        """Yield the jobs that can start in the free slots, and count them as running."""
         while self._ready and (free := self.slots - sum(self._running.values())) > 0:
             threads = -(-free // sum(map(len, self._ready.values())))
             yield self._start(self._longest(), min(threads, self._most_threads or threads))
@@ -103,9 +104,9 @@ class Schedule:
     def _longest(self) -> Job:
         """Remove and return the ready job with the longest expected time.
 
-        Among jobs with equal expected times, jobs whose parent has just finished come first, then
-        the job that became ready first. Jobs of one table cell have the same expected time, so only
-        the first job of each cell is compared.
+        Among jobs with equal expected times, a job whose parent has just finished starts first; the
+        other jobs start in the order in which they became ready. Only the first job of each table
+        cell is compared, since all jobs of a table cell have the same expected time.
         """
         first = {cell: jobs[0] for cell, jobs in self._ready.items()}
         cell = max(first, key=lambda cell: (self._seconds(first[cell][1]), -first[cell][0]))
@@ -115,15 +116,15 @@ class Schedule:
         return job
 
     def impossible(self) -> Iterator[tuple[Job, str]]:
-        """Yield and remove the jobs that cannot run, with the reason."""
+        """Remove and yield the jobs that cannot run, each with the reason."""
         while self._impossible:
             yield self._impossible.popleft()
 
     def finish(self, record: Content) -> None:
-        """Mark a job as finished; jobs that depend on it become ready, or fail without a result."""
+        """Mark a job as finished; if it has no result, all jobs that depend on it fail."""
         self._running.pop(record["key"], None)
         for job in self._blocked.pop(record["key"], []):
-            if job.key not in self._waits:  # the job failed before, because of another parent
+            if job.key not in self._waits:  # another parent of the job has failed before
                 continue
             self._waits[job.key].discard(record["key"])
             if not is_done(record):
@@ -133,21 +134,21 @@ class Schedule:
                 self._make_ready(job, first=True)
 
     def again_alone(self, job: Job) -> None:
-        """Put a running job back into the schedule; it starts again when no other job runs."""
+        """Let a running job wait again, until it can run without other jobs."""
         del self._running[job.key]
         self._alone.append(job)
 
     def _make_ready(self, job: Job, first: bool = False) -> None:
-        """Add a job to the ready jobs; with `first`, before all jobs of its table cell.
+        """Add a job to the ready jobs of its table cell, at the end or at the beginning.
 
-        Jobs whose parent has just finished are added first, since their data set is still in
-        memory.
+        The argument `first` is true if a parent of the job has just finished. The job then starts
+        before the other jobs of its table cell, since its data set is still in memory.
         """
         number, jobs = next(self._number), self._ready[key_of(job)]
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
-        """Return the expected seconds of a job and of the longest chain of dependent jobs."""
+        """Return the expected seconds of a job plus the longest chain of jobs that depend on it."""
         seconds = self._expected(job)
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
         return float("inf") if seconds is None else seconds + after
@@ -164,7 +165,7 @@ class Schedule:
 #: Maximum interval between two updates of the progress display, in seconds.
 TICK_SECONDS = 1.0
 
-#: Statuses of jobs that count as optimal in `Summary.doubtful`.
+#: Statuses of jobs that `Summary.doubtful` does not count.
 HARMLESS = (*FINISHED, Status.UNCERTIFIED, Status.ONE_CLASS, Status.TRIVIAL)
 
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
@@ -174,22 +175,23 @@ EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 class Summary:
     """The outcome of a run."""
 
-    #: Number of jobs with a result of this run, and number of jobs with a result of an earlier run.
+    #: Number of jobs with a result of this run.
     done: int = 0
+    #: Number of jobs with a result of an earlier run.
     reused: int = 0
     #: Records of jobs without a result.
     failed: list[Content] = field(default_factory=list)
-    #: Numbers of jobs that have a result but also a fit that is not optimal, by the worst status of
-    #: the job; trivial solutions and problems with a single class count as optimal.
+    #: Number of jobs with a result and a fit that is not optimal, by the worst status of a job's
+    #: fits. Trivial solutions and problems with a single class count as optimal.
     doubtful: Counter[Status] = field(default_factory=Counter)
-    #: Number of jobs without a record because of an interruption.
+    #: Number of jobs without a record because the run was interrupted.
     left: int = 0
     #: Number of finished jobs whose records were deleted during the run.
     lost: int = 0
     interrupted: bool = False
 
     def add(self, record: Content, reused: bool = False) -> None:
-        """Count the record of a job."""
+        """Add the record of a job to the numbers of jobs."""
         if not is_done(record):
             self.failed.append(record)
             return
@@ -212,9 +214,10 @@ class Summary:
 
 
 def run(jobs: Collection[Job], store: RecordStore, executor: Executor, **options: Any) -> Summary:
-    """Run the jobs that have no result yet, and store their records; `options` are passed to `Run`.
+    """Run the jobs that have no result yet, and store their records.
 
-    Raises UserError if another run uses the results folder.
+    The `options` are arguments of the class `Run`. Raises UserError if another run uses the results
+    folder.
     """
     with store.locked():
         return Run(jobs, store, executor, **options).go()
@@ -223,13 +226,14 @@ def run(jobs: Collection[Job], store: RecordStore, executor: Executor, **options
 class Run:
     """The state of a run: schedule, running tasks and records.
 
-    The parents of all jobs must be among `jobs`, or have records in `store` or in `source`, the
-    records of another experiment. `data` is the local store of data files, and `mirror` is a folder
-    or URL with data files. If a limit stopped a job in an earlier run and `limits` would stop it
-    again, the job is not run again. With ``rerun="changed"``, finished jobs run again if the source
-    code of their machine has changed. The outcome is added to `summary`. `planned` contains keys of
-    jobs. `planned` and `time_left` may include the jobs of other runs. `absent` contains the data
-    sets that cannot be downloaded, with the reasons; their jobs fail.
+    The parents of each job must be in `jobs`, or have records in `store` or in `source`, the record
+    store of another experiment. The argument `data` is the local store of data files, and `mirror`
+    is a folder or URL with data files. A job that a limit stopped in an earlier run is run only if
+    `limits` has a higher limit. With ``rerun="changed"``, a finished job is run again if the source
+    code of its machine has changed. The numbers of jobs are added to `summary`. The set `planned`
+    contains the keys of all jobs of the experiment. The estimate `time_left` may include jobs of
+    later runs. The argument `absent` maps the names of data sets that cannot be downloaded to the
+    reasons; the jobs of these data sets fail.
     """
 
     def __init__(
@@ -320,7 +324,7 @@ class Run:
         return self.summary
 
     def _advance(self) -> None:
-        """Start jobs in the free slots, then wait until a job ends or a tick has passed."""
+        """Start jobs in the free slots, then wait until a job ends, at most `TICK_SECONDS`."""
         for job, reason in self.schedule.impossible():
             self._keep(job, new_record(job, Status.FAILED, reason), {})
         slots = self.executor.slots
@@ -330,39 +334,34 @@ class Run:
             self.progress.say(f"{left}; waiting for a worker")
         self.schedule.slots = slots
         for start in self.schedule.starts():
-            self._start(start)
+            context = replace(
+                self.context,
+                threads=start.threads,
+                memory_share=min(1.0, start.threads / max(1, self.executor.computer_slots)),
+                inherited=tuple(self.results[k]["selection"]["params"] for k in start.job.parents),
+            )
+            task = self.executor.submit(execute, start.job, context, limits=context.limits)
+            self.tasks[task] = start
         if self.tasks or not self.executor.slots:
             for future in self.executor.wait(TICK_SECONDS):
-                self._end(self.tasks.pop(future), future)
+                start = self.tasks.pop(future)
+                record, arrays = self._outcome(start.job, future)
+                full = record["status"] == Status.MEMORY_LIMIT and not record["reached"]
+                if full and not start.alone:
+                    self.schedule.again_alone(start.job)
+                else:
+                    self._keep(start.job, record, arrays)
         self.progress.tick(self.time_left.seconds(self.executor.slots))
 
-    def _start(self, start: Start) -> None:
-        context = replace(
-            self.context,
-            threads=start.threads,
-            memory_share=min(1.0, start.threads / max(1, self.executor.computer_slots)),
-            inherited=tuple(self.results[k]["selection"]["params"] for k in start.job.parents),
-        )
-        task = self.executor.submit(execute, start.job, context, limits=context.limits)
-        self.tasks[task] = start
-
-    def _end(self, start: Start, future: Future) -> None:
-        record, arrays = self._outcome(start.job, future)
-        full = record["status"] == Status.MEMORY_LIMIT and not record["reached"]
-        if full and not start.alone:
-            self.schedule.again_alone(start.job)
-        else:
-            self._keep(start.job, record, arrays)
-
     def _outcome(self, job: Job, future: Future) -> tuple[Content, Arrays]:
-        """Return the record and arrays of a task; without a result, the record has a reason."""
+        """Return the record and the arrays of a job; the record of a failed job has a reason."""
         error = future.exception()
         if error is None:
             return future.result()
         if isinstance(error, LimitReached):
             facts = stopped(error.status, self.context.limits, error.reached)
             return new_record(job, error.status, **facts), {}
-        if isinstance(error, UserError):  # workers cannot run any task
+        if isinstance(error, UserError):  # no worker process can start
             raise error
         reason = str(error) if isinstance(error, WorkerDied) else f"{type(error).__name__}: {error}"
         return new_record(job, Status.FAILED, reason), {}
@@ -372,7 +371,7 @@ class Run:
         try:
             self.store.write(record, arrays)
         except FileExistsError as error:
-            # the record was written by another run, which did not see the lock
+            # another run has written the record, although this run has locked the folder
             self.progress.say(f"{error}; the record of the other run is kept")
             record = self.store.read(job.key)
         self.schedule.finish(record)
@@ -387,15 +386,18 @@ class Run:
 
 
 def has_other_sources(job: Job, code: Mapping[str, Any]) -> bool:
-    """Whether the source code of a job's machine differs from the `code` entry of its record."""
+    """Whether the source code of a job's machine has changed since the job's record was made.
+
+    The argument `code` is the entry "code" of the record.
+    """
     return code.get("fingerprint") not in (None, "", fingerprint(job.machine))
 
 
 def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list[str]:
     """Return messages about records made with another machine version or other default values.
 
-    The jobs of these records run again; the records are kept. `planned` contains keys of jobs,
-    whose records are not outdated.
+    The jobs of these records run again, and the records are kept. The records of the keys in
+    `planned` are not outdated.
     """
     waiting = {_place(job): job for job in jobs}
     known, counts = {job.key for job in waiting.values()} | planned, Counter[str]()
@@ -411,14 +413,14 @@ def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list
 
 
 def _place(job: Job) -> Hashable:
-    """Return data set, kernel, degree, column and split of a job, but not its parameters."""
+    """Return the properties of a job that do not depend on parameters and defaults."""
     return job.dataset_hash, job.kernel, job.degree, job.column, job.split
 
 
 def _difference(then: Job, now: Job) -> str:
-    """Return a description of the difference between two jobs in machine version or defaults.
+    """Return how two jobs differ in machine version or default values, as text.
 
-    The description is empty if other fields of the jobs differ too.
+    The text is empty if the jobs differ in any other field.
     """
     if replace(then, defaults=now.defaults, machine_version=now.machine_version).key != now.key:
         return ""

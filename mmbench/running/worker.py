@@ -1,8 +1,9 @@
-"""Execute one job in any process: the input is in the arguments, the output is the record.
+"""Execute one job in any process, with all input in the arguments and all output in the record.
 
 CPU seconds are summed over all threads of the process. Before its first job with a machine, a
 process trains the machine on a tiny problem, so that Numba code is compiled and solvers are
-imported. The time of this training is the stage ``warm_up``, which no table includes.
+imported. The training on the tiny problem is the stage ``warm_up`` of the job; tables of CPU times
+do not include this stage.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str = "") -> dict:
     """Return the reason, the limits and the progress of a job that a limit has stopped.
 
-    `reached` has at least the entries "stage", which may be None, and "seconds". The text `more` is
-    appended to the reason.
+    The dict `reached` has at least the entries "stage", which may be None, and "seconds". The text
+    `more` is appended to the reason.
     """
     if status == Status.TIME_LIMIT:
         limit = f"time limit of {duration(limits.time or 0)}"
@@ -50,7 +51,7 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
 def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, Any], str]:
     """Return the certificate of the training with the largest gap, as a dict and as text.
 
-    `fits` are the fits of all pairs of classes; at least one has the status TIME_LIMIT.
+    The list `fits` contains a fit per pair of classes; at least one has the status TIME_LIMIT.
     """
     ended = [fit for fit in fits if fit.status is Status.TIME_LIMIT]
     begun = [fit for fit in ended if math.isfinite(fit.objective)]
@@ -89,28 +90,27 @@ class Context:
     mirror: str | None = None
     #: Number of pairs of classes that are trained at the same time.
     threads: int = 1
-    #: Fraction of the free memory that the job may use besides the other running jobs.
+    #: Fraction of the free memory that this job may use; other jobs that run may use the rest.
     memory_share: float = 1.0
-    #: Selected parameters of the parent jobs; each element is one dict, or a list with one dict per
-    #: pair of classes.
+    #: Selected parameters of each parent job, as one dict or as one dict per pair of classes.
     inherited: tuple[Choice, ...] = ()
     limits: Limits = NO_LIMITS
     #: Whether the job may run on a computer with another file system.
     remote: bool = False
-    #: Address of the Dask scheduler of a cluster on which a large job may train pairs of classes,
-    #: and the identifier of the run's tasks (batch); None without a cluster.
+    #: Address of the Dask scheduler, and identifier of the run's tasks (batch). A large job trains
+    #: pairs of classes on the workers of this scheduler. None without a cluster.
     scheduler: tuple[str, str] | None = None
 
 
 class _Stopped(Exception):
-    """Raised at a job's time limit; the arguments are the return values of `best_reached`."""
+    """A job has reached its time limit; the arguments are the return values of `best_reached`."""
 
 
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
-    """Run a job and return its record and its arrays; without a result there are no arrays.
+    """Run a job and return its record and its arrays; a job without a result has no arrays.
 
-    A failure is also returned as a record. Raises MissingData if the job runs on another computer
-    that cannot find the job's data.
+    If the job fails, its record states the reason. Raises MissingData if the data of the job must
+    be sent to this computer.
     """
     started, clock = timestamp(), Clock(*STAGES, tell=tell)
     content: dict[str, Any]
@@ -162,7 +162,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
     threads = _threads(job, data, context)
     spread = Spread(context.scheduler, data.class_counts, context.limits)
     machine, selection = train(job, data, context.inherited, threads, seeds, clock, spread)
-    clock.cpu["training"] += spread.cpu_seconds
+    clock.cpu["training"] += spread.backend.cpu_seconds if spread.backend else 0.0
     if time_is_up() and any(fit.status is Status.TIME_LIMIT for fit in machine.fits_):
         raise _Stopped(*best_reached(machine.fits_, machine.gap_tolerance))
     with clock.stage("test"):
@@ -190,9 +190,9 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
 
 def _threads(job: Job, data: Prepared, context: Context) -> int:
-    """Return a number of threads with which the memory estimate of a job fits into the free memory.
+    """Return a number of threads with which the free memory suffices for a job.
 
-    Raises NotEnoughMemory if the free memory does not suffice for one thread.
+    Raises NotEnoughMemory if the job needs more than the free memory even with one thread.
     """
     from mmbench.machines.base.search_space import ADVICE
     from mmbench.running import memory  # as in `_run`
@@ -204,5 +204,6 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     if (need := memory.estimate_bytes(job, sizes)) > free:
         amounts = f"{readable(need)} of memory, {readable(free)} may be used"
         raise NotEnoughMemory(f"needs about {amounts}; {ADVICE}")
-    # estimates are upper bounds; a job whose estimate exceeds its limit is tried on one thread
+    # a job whose estimated memory exceeds its memory limit runs with one thread, since the estimate
+    # is an upper bound
     return memory.threads_that_fit(job, sizes, context.threads, min(free, limit or free)) or 1

@@ -74,7 +74,7 @@ def test_an_error_of_a_pair_is_that_of_the_job(executor):
     backend = PairBackend(executor.client, NO_LIMITS)
     backend.busy = Turn(free=False)
     with pytest.raises(ValueError, match="invalid literal"):
-        backend.train_there(Calls())
+        backend.train(Calls())
 
 
 class Calls:
