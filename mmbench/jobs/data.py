@@ -32,15 +32,16 @@ class Prepared:
     #: Rows for model selection: the training rows, followed by rows used for validation only.
     X_pool: NDArray = field(repr=False)
     y_pool: NDArray = field(repr=False)
-    #: Row numbers of the test rows in the data set with all classes, shape (n_test,).
+    #: Indices of the test rows in the data set before a subset of its classes is selected. Shape
+    #: (n_test,).
     test_index: NDArray = field(repr=False)
-    #: Sizes and hash of the split; stored in the record.
+    #: Sizes and hash of the split, as stored in the record.
     split: dict[str, Any]
     #: Number of columns before preprocessing.
     n_raw: int
-    #: Differences between the data and the full data set.
+    #: Differences from the full data set, such as a subset of the classes.
     deviations: tuple[str, ...]
-    #: Warnings about a user's file.
+    #: Warnings about possible faults in a user's data file.
     warnings: tuple[str, ...]
     #: Group labels of the rows of `X_pool`; rows of one group belong to one fold. Shape (n_pool,).
     groups_pool: NDArray | None = field(default=None, repr=False)
@@ -57,7 +58,7 @@ def counts_of(y: NDArray) -> NDArray:
 
 
 def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
-    """Return the arrays of a job, from a local store and a mirror of data files.
+    """Return the arrays of a job; data files are in the local folder `store` or in a mirror.
 
     Raises UserError if the data cannot be loaded or have too few rows for the job's folds.
     """
@@ -105,7 +106,8 @@ def _fitted(
 ) -> tuple[Split, Any]:
     """Return a split, and the preprocessing steps fitted on its training rows.
 
-    `content_hash` distinguishes the contents of a file that changes while the process runs.
+    If a data file changes while the process runs, the cache distinguishes the two contents by
+    `content_hash`.
     """
     dataset, values = _cached(ref, store, mirror), asdict(split)
     found = split_at(spec=values.pop("rule"), **values, dataset=dataset)

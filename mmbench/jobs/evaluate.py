@@ -1,9 +1,10 @@
 """Evaluation of a fitted machine: test errors, certificates and calibrated probabilities.
 
 Probabilities are computed by scikit-learn's `CalibratedClassifierCV` with the selected parameters.
-The machine is trained again on folds of the training part, and its decision values on the held-out
-rows are mapped to probabilities, one class against the rest. Calibration does not change the
-predictions, which are computed by the machine that was fitted on all training rows.
+For calibration, the machine is trained again on folds of the training rows. The map from decision
+values to probabilities is fitted on the held-out rows of the folds, for each class against the
+rest. Calibration does not change the predictions, which are computed by the machine that was fitted
+on all training rows.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ def evaluate(
     """Return the metrics of a fitted machine on the test rows, and the arrays to store.
 
     The arrays are ``test_index``, ``predicted``, ``decisions`` (float32 if possible) and
-    ``y_test``; for classifiers of other packages also ``classes`` with ``scores`` or
-    ``probabilities``, if the classifier computes them. Raises ValueError if a decision value is
-    NaN.
+    ``y_test``. If a classifier of another package computes scores or probabilities, the arrays
+    ``classes`` and ``scores`` or ``probabilities`` are added. Raises ValueError if a decision value
+    is NaN.
     """
     decisions = machine.pairwise_decision_function(data.X_test)
     if np.isnan(decisions).any():
@@ -65,7 +66,7 @@ def evaluate(
 
 
 def rounded(decisions: NDArray) -> NDArray:
-    """Return decision values as float32 if rounding changes no sign and makes no values equal.
+    """Return decision values as float32, if rounding keeps all signs and makes no values equal.
 
     Examples
     --------
@@ -86,9 +87,9 @@ def count_errors(
 ) -> tuple[dict[str, Any], NDArray]:
     """Return the metrics and predictions of one-vs-one decision values, shape (n_test, n_pairs).
 
-    `ties` is the tie-breaking rule of errors and accuracy; with "expected", the predictions use the
-    rule "lowest". Test rows of a class without training rows always
-    count as errors.
+    `ties` is the rule for tied votes by which errors and accuracy are computed. If the rule is
+    "expected", the predictions are made by the rule "lowest". Test rows of a class without training
+    rows always count as errors.
     """
     counts = votes(decisions, len(classes))
     lowest = classes[resolve_votes(counts)]
@@ -113,7 +114,8 @@ def count_errors(
 def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
     """Return the certificates of all binary problems, and a summary.
 
-    `gap_tolerance` is the largest relative gap of an optimal fit, infinite without a tolerance.
+    `gap_tolerance` is the largest relative gap of a fit with the status ``optimal``; if there is no
+    tolerance, it is infinite.
     """
     summary = {
         "n": len(fits),
@@ -129,7 +131,7 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 
 
 def doubts(fits: Sequence[Fit]) -> str:
-    """Return a text with the number of fits and the first fit of each status that casts doubt.
+    """Return a text with the number and the first of the fits per status that is not optimal.
 
     Examples
     --------
@@ -162,8 +164,8 @@ def calibrated_probabilities(
 ) -> tuple[NDArray | None, list[str]]:
     """Return the class probabilities of the test rows, and warnings.
 
-    `machine` is fitted with the selected parameters. If calibration is impossible on the folds, the
-    probabilities are None and a warning gives the reason; the job keeps its predictions.
+    `machine` is fitted with the selected parameters. If the folds make calibration impossible, the
+    probabilities are None, and a warning gives the reason.
     """
     try:
         labels = np.searchsorted(machine.classes_, data.y_train)

@@ -1,8 +1,9 @@
 """The identity of the code that made a record: version, commit, fingerprint and parameters.
 
-The fingerprint of a machine is a hash of the syntax trees, without docstrings, of the machine's
-module and of all modules that this module imports, directly or indirectly, from mmbench or from its
-own package. Comments, docstrings and formatting do not change the fingerprint.
+The fingerprint of a machine is a hash of the code of the machine's module and of all modules that
+this module imports, directly or indirectly. Only imports from mmbench and from the package of the
+machine are included. The hash is computed from syntax trees without docstrings, so comments,
+docstrings and formatting do not change the fingerprint.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from typing import Any
 import mmbench
 from mmbench import machines
 
-#: Parameters of the execution of a fit; the runner or the job's seed sets them.
+#: Parameters of an estimator that the runner sets, or that are computed from the seed of the job.
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
-#: Parameters of `predict` and `decision_function`. Records do not depend on these parameters, since
-#: a record contains the decision values of all pairs.
+#: Parameters that only change `predict` and `decision_function`, but not the decision values of
+#: pairs of classes, which a record contains.
 PREDICTION = {"break_ties", "decision_function_shape"}
 
-#: Parameters that were added after the first records, with the values that do not change a fit.
-#: Parameters with these values are omitted, so that older records are reused.
+#: Parameters that were added after the first records were made, each with the value that does not
+#: change a fit. A parameter with this value is omitted, so that older records are reused.
 ADDED = {"max_iter": -1}
 
 
@@ -42,7 +43,7 @@ def fingerprint(machine: str) -> str:
     """Return the fingerprint of a machine's code.
 
     The fingerprint is empty for a class of another installed package, since records contain the
-    versions of libraries.
+    versions of installed packages.
     """
     cls = machines.machine_class(machine)
     module = getattr(cls, "make", cls).__module__

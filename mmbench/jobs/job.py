@@ -1,7 +1,8 @@
-"""The job: one machine on one split of one data set. The record of a job is named by the job's key.
+"""A job trains and tests one machine on one split of one data set.
 
-Planning creates jobs, running executes them, and tables read them from records. Therefore this
-module imports no other module about experiments, and all values of a job can be written as JSON.
+The file name of a job's record is the key of the job. Jobs are created by planning, executed by
+running, and read from records by tables. This module imports no other module about experiments, and
+all values of a job can be written as JSON.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Any
 
 from mmbench.datasets.dataset import ADDED, DatasetRef
 
-#: Version of the job's fields. The version is increased if the meaning of a field changes; old
-#: records are then not used as results of new jobs.
+#: Version of the job's fields. The version is increased if the meaning of a field changes, so that
+#: old records are not used as results of new jobs.
 JOB_SCHEMA = 1
 KEY_LENGTH = 20
 #: Degree of a polynomial kernel if the configuration gives no degree.
 DEFAULT_DEGREE = 3
-#: Number of folds for calibration if parameters are not selected by folds.
+#: Number of folds for calibration if parameters are not selected by cross-validation.
 CALIBRATION_FOLDS = 5
 
 Pairs = tuple[tuple[str, Any], ...]
@@ -35,18 +36,19 @@ class SplitRef:
 
     #: Rule: "official", "predefined", "kfold", "holdout", "leave_one_out" or "time_series".
     rule: str
-    #: Argument of the rule: the number of folds for kfold and time_series, as ``(10,)``; the test
-    #: fraction for holdout, as ``(0.1,)``; else empty.
+    #: Argument of the rule; ``(10,)`` means 10 folds for the rules kfold and time_series, and
+    #: ``(0.1,)`` means the test fraction 0.1 for the rule holdout. Empty for all other rules.
     args: tuple[float, ...] = ()
-    #: Index of the partition, from 0; for ``predefined`` the index of the split in the card's list.
+    #: Index of the repetition, from 0. For the rule predefined, index of the split in the data
+    #: set's list of splits.
     repeat: int = 0
-    #: Index of the fold in its partition; 0 for rules without folds.
+    #: Index of the fold in its repetition; 0 for rules without folds.
     fold: int = 0
     #: Master seed of the experiment.
     seed: int = 0
-    #: Maximum size of the training subset: n for a seeded stratified subset of n rows,
-    #: ("per_class", n) for n rows per class, or ("nested", n) for the first n rows in a seeded
-    #: order. A larger nested subset contains all smaller nested subsets.
+    #: Maximum size of the training subset; None for all training rows. The value n means a random
+    #: stratified subset of n rows, ("per_class", n) means n rows per class, and ("nested", n) means
+    #: the first n rows of a random order. Larger nested subsets contain all smaller nested subsets.
     max_train: int | tuple[str, int] | None = None
 
     @property
@@ -67,16 +69,17 @@ class SelectRef:
 
     #: Number of cross-validation folds.
     folds: int | None = 5
-    #: Validation fraction of repeated random splits. If `folds` and `split` are None, the training
-    #: rows that ``max_train`` leaves out are the validation rows.
+    #: Validation fraction of repeated random splits. If `folds` and `split` are None, parameters
+    #: are validated on the training rows that ``max_train`` leaves out.
     split: float | None = None
     #: Number of repeats of the folds or of the random split.
     repeats: int = 1
-    #: "global": one parameter set for all pairs of classes; "pair": one set per pair; "test": one
-    #: set for all pairs, selected on the test rows (leaks test data).
+    #: With "global", one parameter set is selected for all pairs of classes; with "pair", one set
+    #: for each pair. With "test", one set for all pairs is selected on the test rows (leaks test
+    #: data).
     scope: str = "global"
-    #: Tie rule for equally good grid points, as (parameter, "small" or "large"); for other
-    #: parameters the tie rule of the machine is used.
+    #: Tie rules for equally good grid points, each as a parameter and "small" or "large". The
+    #: machine's tie rules are used for parameters that are not in this list.
     prefer: tuple[tuple[str, str], ...] = ()
     #: Metric that selection maximizes; see `mmbench.selection.metrics`.
     metric: str = field(default="accuracy", metadata=ADDED)
@@ -98,16 +101,16 @@ class Job:
     machine: str
     kernel: str
     #: Fixed parameters of the machine as (name, value), sorted by name, including ``degree`` if the
-    #: kernel is ``poly``. Fixed parameters take precedence over inherited parameters, and the grid
-    #: takes precedence over both.
+    #: kernel is ``poly``. Selected parameters take precedence over fixed parameters, and fixed
+    #: parameters over inherited parameters.
     params: Pairs = ()
-    #: Grid axes of the parameters to select as (name, values), sorted by name; ``auto`` has been
-    #: replaced by values. Empty if no parameter is selected.
+    #: Grid axes of the parameters to select as (name, values), sorted by name; empty if none are
+    #: selected. The value ``auto`` of a configuration has been replaced by a list of values.
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     #: Column of the machine whose selected parameters this job inherits.
     use: str | None = None
     #: Key of the job whose selected parameters this job inherits. If this job uses the medians of
-    #: the parameters of several jobs (one per split), the keys of these jobs.
+    #: the parameters selected by several jobs (one per split), a tuple of the keys of these jobs.
     parent: str | tuple[str, ...] | None = None
     select: SelectRef = SelectRef()
     #: Rule for equal numbers of votes: "lowest", "random" or "expected".
@@ -118,8 +121,7 @@ class Job:
     variant: str = field(default="", metadata=ADDED)
     #: Default values of the estimator's parameters that are neither fixed nor selected.
     defaults: Pairs = field(default=(), metadata=ADDED)
-    #: Method that maps decision values to probabilities: "sigmoid" or "isotonic"; None if no
-    #: probabilities are computed.
+    #: Method of calibration, "sigmoid" or "isotonic", or None if no probabilities are computed.
     calibrate: str | None = field(default=None, metadata=ADDED)
 
     @cached_property
@@ -144,15 +146,15 @@ class Job:
 
     @property
     def has_kernel(self) -> bool:
-        """Whether the machine uses the kernel; classifiers of other packages do not.
+        """Whether the machine uses the kernel, unlike classifiers of other packages.
 
-        All machines of mmbench and of its plug-ins have the parameter `ties`.
+        Machines of mmbench and of its plug-ins are recognised by their parameter `ties`.
         """
         return ":" not in self.machine or "ties" in dict(self.defaults)
 
     @property
     def calibration_folds(self) -> int | None:
-        """Number of folds for calibration: the folds of the selection, else CALIBRATION_FOLDS."""
+        """Number of folds for calibration, by default the number of folds of the selection."""
         return (self.select.folds or CALIBRATION_FOLDS) if self.calibrate else None
 
     @property
@@ -163,15 +165,15 @@ class Job:
 
     @property
     def validates_on_test(self) -> bool:
-        """Whether selection validates on the test rows, to measure the bias of this data leak."""
+        """Whether parameters are selected on the test rows, to measure the bias of this leak."""
         return bool(self.grid) and self.select.scope == "test"
 
     @property
     def cell_digest(self) -> str:
-        """Hash of all fields except the repeat and fold of the split, and the parent.
+        """Hash of all fields except the parent and the split's repeat and fold.
 
-        Records with equal hashes may be averaged. The key of the parent is omitted, since it
-        depends on the split; the settings of the parent are in the parent's record.
+        Results of jobs with equal hashes may be averaged. The parent's key is omitted, since the
+        key depends on the split. The settings of the parent are in the parent's record.
         """
         one = replace(self, parent=None, split=replace(self.split, repeat=0, fold=0))
         return _digest(one._content())
@@ -208,7 +210,7 @@ class Job:
 def _filled(part: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, except later added fields with their default values.
 
-    Therefore the keys of older jobs do not change if a field is added.
+    The exception keeps the keys of older jobs unchanged if a field is added.
     """
     return {
         f.name: getattr(part, f.name)
@@ -220,7 +222,7 @@ def _filled(part: Any) -> dict[str, Any]:
 def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
     """Return a dataclass from JSON types; raise KeyError if a field is missing.
 
-    Only fields that were added later may be missing.
+    Only fields that were added after the first version may be missing.
     """
     missing = {f.name for f in fields(cls) if not f.metadata.get("added")} - set(values)
     if missing:
@@ -239,7 +241,7 @@ def _digest(content: Any) -> str:
 
 def _canonical(value: Any) -> Any:
     """Return a value in JSON types; integers become floats, so 10 and 10.0 have the same hash."""
-    # these types are the most frequent ones and need no slower test
+    # the most frequent types are tested first, since their test is the fastest
     if value is None or type(value) in (str, float, bool):
         return value
     if isinstance(value, int):

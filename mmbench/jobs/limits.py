@@ -23,14 +23,14 @@ class Limits:
     memory: float | None = None
 
     def over(self, other: Limits) -> Limits:
-        """Return these limits, with a limit of `other` in place of None."""
+        """Return these limits; a limit that is None is replaced by the limit of `other`."""
         return Limits(self.time or other.time, self.memory or other.memory)
 
     def reached_before(self, record: Mapping[str, Any]) -> bool:
-        """Whether a job that was stopped by a limit would also be stopped by these limits.
+        """Whether a job that reached a limit in an earlier run would also reach these limits.
 
         Returns False if the job ended because too little memory was free, since more memory may be
-        free now.
+        free in the next run.
         """
         limits = record.get("limits") or {}
         if not record.get("reached"):
@@ -44,7 +44,7 @@ NO_LIMITS = Limits()
 
 
 def parse_limits(time: object = None, memory: object = None) -> Limits:
-    """Return limits from the texts or numbers of a configuration or an option.
+    """Return the limits that a configuration or a command-line option states.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def parse_limits(time: object = None, memory: object = None) -> Limits:
 
 
 def _amount(name: str, value: object, units: Mapping[str, int]) -> float | None:
-    """Return an amount in seconds or bytes; only seconds may be given without a unit."""
+    """Return a time in seconds or a memory size in bytes; only a time may have no unit."""
     if value is None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d*)?(?:e\d+)?)\s*([A-Za-z]*)", str(value).strip())

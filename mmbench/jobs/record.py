@@ -1,8 +1,8 @@
 """The record of a job: sealed JSON on disk, and a `Record` in memory.
 
 The seal is a hash of the content and detects damaged or edited files. The types of the content are
-checked against a schema as well, because a seal can be recomputed after an edit. This module also
-contains the clock that measures the stages of a job, and the functions that combine the selected
+also checked against a schema, since a seal can be recomputed after an edit. This module also
+contains the clock that measures the stages of a job, and functions that combine the selected
 parameters of several jobs.
 """
 
@@ -28,17 +28,17 @@ from mmbench.jobs.job import Job
 
 
 class BadRecord(UserError):
-    """A file is damaged, was edited, or has the content of another job or schema."""
+    """A file is damaged, was edited, or contains the record of another job or format version."""
 
 
 def sealed(content: Mapping[str, Any], indent: int | None = None) -> bytes:
-    """Return the JSON text of a mapping to which its seal, a hash of its content, is added."""
+    """Return a mapping as JSON text, with a hash of its content as the additional entry "seal"."""
     sealed = {**content, "seal": _seal(content)}
     return json.dumps(sealed, indent=indent, allow_nan=False).encode()
 
 
 def unseal(text: bytes, schema: int) -> dict[str, Any]:
-    """Return the mapping in a sealed JSON text.
+    """Return the mapping in a sealed JSON text, without the seal.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Clock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Add the time inside the block to a stage, also if the block raises an exception."""
+        """Add the time of a ``with`` block to a stage, even if the block raises an exception."""
         self.now = name
         if self._tell:
             self._tell(name)
@@ -123,7 +123,7 @@ Choice = dict[str, Any] | list[dict[str, Any]]
 
 
 def merged(old: Choice, new: Choice) -> Choice:
-    """Return the union of two choices; values of `new` replace values of `old`."""
+    """Return the union of two choices of parameters; values of `new` replace values of `old`."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {**old, **new}
     n_pairs = len(old if isinstance(old, list) else new)
@@ -133,11 +133,11 @@ def merged(old: Choice, new: Choice) -> Choice:
 
 
 def middle(choices: Sequence[Choice]) -> Choice:
-    """Return the median of each parameter over several splits, per pair of classes for lists.
+    """Return the median of each parameter over several splits; for lists, per pair of classes.
 
-    If the number of values is even, the lower of the two middle values is the median, so that the
-    median is always one of the selected values. For values that are not numbers, the most frequent
-    value is returned; among equally frequent values, the first value.
+    If the number of values is even, the lower of the two middle values is returned, so that the
+    median is always one of the selected values. If the values are not numbers, the most frequent
+    value is returned, or the first of several equally frequent values.
 
     Raises
     ------
@@ -169,14 +169,15 @@ def _median(values: Sequence[Any]) -> Any:
 #: Version of the record format. The version is increased if older code would misread newer records.
 RECORD_SCHEMA = 1
 
-#: Entries that these mappings must have in a record with a result.
+#: Required entries of some of the mappings in a record with a result.
 NEEDED = {
     "metrics": {"accuracy_pct"},
     "fits": {"statuses"},
     "environment": {"mmbench", "python", "cpu", "threads"},
 }
 
-#: A record in JSON types: the attributes of `Record`, with the job as a mapping, and ``schema``.
+#: A record in JSON types: the attributes of `Record` (the job as a mapping), and the version of the
+#: record format as the entry ``schema``.
 Content = dict[str, Any]
 
 
@@ -192,7 +193,7 @@ class Record:
     #: Key of the job; also the file name of the record.
     key: str
     job: Job
-    #: Worst status of the binary problems, or status of a job without result.
+    #: Worst status of the binary problems, or status of a job without a result.
     status: Status
     #: Reason for a missing result, or summary of the fits that are not optimal.
     reason: str = ""
@@ -214,9 +215,9 @@ class Record:
     fits: Mapping[str, Any] = field(default_factory=dict)
     #: The certificate of each pair of classes.
     per_pair: list[Mapping[str, Any]] = field(default_factory=list)
-    #: Differences between the data and the full data set.
+    #: Differences of the data from the full data set, such as a subset of the classes.
     deviations: list[str] = field(default_factory=list)
-    #: Warnings about a user's file and about calibration.
+    #: Warnings about a user's data file and about calibration.
     warnings: list[str] = field(default_factory=list)
     #: All parameters of the fitted estimator, including the selected parameters.
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -226,11 +227,12 @@ class Record:
     environment: Mapping[str, Any] = field(default_factory=dict)
     #: The limits of the job: "time" in seconds, "memory" in bytes.
     limits: dict[str, Number] = field(default_factory=dict)
-    #: Progress of a job that a limit stopped: "stage", "seconds" and "bytes". A job that stopped by
-    #: itself at the time limit has more entries. After the stage selection: the numbers of
-    #: "trainings" done and "planned". After the stage training: the numbers of "pairs",
-    #: "pairs_begun" and "pairs_solved", and the "pair" with the largest gap, with its "iterations",
-    #: "objective", "bound", "gap" and "violation".
+    #: The "stage" of the job, the "seconds" since its start, and its "bytes" of memory when a limit
+    #: was reached. If the time limit was reached in the stage selection, the entry "trainings" is
+    #: the number of completed trainings, and "planned" is the number of planned trainings. If the
+    #: time limit was reached in the stage training, "pairs", "pairs_begun" and "pairs_solved" are
+    #: numbers of pairs of classes. In this case, "pair" is the pair with the largest gap, and
+    #: "iterations", "objective", "bound", "gap" and "violation" describe the solution of the pair.
     reached: Mapping[str, Any] = field(default_factory=dict)
     #: Start and end of the job, as ISO 8601 times in UTC.
     started: str = ""
@@ -240,12 +242,12 @@ class Record:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Record:
-        """Construct a record from a mapping of JSON types.
+        """Return the record that is given as a mapping in JSON types.
 
         Raises
         ------
         BadRecord
-            If the content has no valid job, or a result without a required entry.
+            If the mapping contains no valid job, or a result without a required entry.
         """
         names = {f.name for f in fields(cls)}
         if None in content.get("metrics", {}).values():  # NaN is stored as null
@@ -273,7 +275,7 @@ class Record:
 
 @cache
 def _schema() -> Any:
-    """Return the pydantic model of a record; entries that are not `needed` are optional."""
+    """Return the pydantic model of a record; only the entries named in `needed` are required."""
 
     def part(types: Mapping[str, Any], needed: str = "") -> Any:
         entries = {n: (kind, ... if n in needed.split() else None) for n, kind in types.items()}
@@ -311,9 +313,9 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Co
     ----------
     job : Job
     status : Status
-        Worst status of the binary problems, or status of a job without result.
+        Worst status of the binary problems, or status of a job without a result.
     reason : str
-        One line about a missing result or about fits that are not optimal.
+        Reason for a missing result, or summary of the fits that are not optimal; one line.
     **content
         Other attributes of a `Record`.
     """
@@ -338,14 +340,14 @@ def parse(text: bytes, key: str) -> Content:
     Raises
     ------
     BadRecord
-        If the text is damaged, was edited, or is the record of another job or format version, or
-        if an entry has a wrong type; the message names the entry.
+        If the text is damaged or was edited, or if it is the record of another job or format
+        version. If an entry has a wrong type; the message then names the entry.
     """
     record = unseal(text, RECORD_SCHEMA)
     if record.get("key") != key:
         raise BadRecord(f"holds the record {record.get('key')}")
     try:
-        # file names may contain bytes that are no Unicode; pydantic refuses such JSON
+        # pydantic refuses JSON with bytes that are not Unicode; file names may contain such bytes
         text = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
         _schema().model_validate_json(text, strict=True)
     except ValidationError as error:

@@ -1,8 +1,8 @@
 """The results folder of an experiment: its configuration, its plan, and a sealed record per job.
 
 ``plan.json`` contains the table cells in order, each with the keys of its jobs, and the text of the
-configuration, so that tables need no other file besides the records. A table cell is the result of
-one machine with one data set, kernel, degree and training size, averaged over splits. A record
+configuration. Tables are made from ``plan.json`` and the records alone. A table cell is the result
+of one machine with one data set, kernel, degree and training size, averaged over splits. A record
 whose key is not in the plan belongs to other settings or to an earlier version of a machine.
 
 A record consists of two files named by the job's key, ``.npz`` (arrays) and ``.json``. The JSON
@@ -10,8 +10,8 @@ file is written last and contains the hash of the arrays, so that a record with 
 complete. Files are written under a temporary name and renamed; the record of a finished job is
 never overwritten.
 
-A results folder may come from an untrusted source. Therefore links are not followed, and only
-regular files of a bounded size are read.
+Since a results folder may come from an untrusted source, links are not followed, and only regular
+files of a bounded size are read.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TEMPORARY = ".tmp"
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 #: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
 TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
-#: Flags of `os.open`, or 0 on Windows, which has no such flags.
+#: Flags of `os.open`; 0 on Windows, which does not have the flags.
 NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 
 
@@ -113,7 +113,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock file; the operating system releases the lock if the process dies.
+    """Lock a file during a ``with`` block; if the process dies, the system releases the lock.
 
     Parameters
     ----------
@@ -194,16 +194,17 @@ class Plan:
     layout: str = "generic"
     #: Table cells, in the order of the tables.
     cells: tuple[PlannedCell, ...] = ()
-    #: Headings of columns in tables, by column; a column without an entry has its machine's label.
+    #: Headings of table columns, by column; a column without an entry has the label of its machine.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Names of data sets in published tables, by the name in this package, if the names differ. The
-    #: published name is empty if only some classes are used: these results are not compared.
+    #: Names of data sets in published tables, by the name in this package, if the two names differ.
+    #: The published name is empty if only some classes are used, so that results are not compared
+    #: with published results.
     published_as: Mapping[str, str] = field(default_factory=dict)
     #: Whether this is a smoke version; its results are not compared with published values.
     smoke: bool = False
-    #: Metrics in the tables; if empty, the layout decides.
+    #: Metrics in the tables; if empty, the layout determines the metrics.
     metrics: tuple[str, ...] = ()
-    #: For a column, the column from which it inherits selected parameters.
+    #: For each inheriting column, the column from which its parameters are inherited.
     uses: Mapping[str, str] = field(default_factory=dict)
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
@@ -221,8 +222,8 @@ class Plan:
     def filled(self, jobs: Iterable[Job]) -> Plan:
         """Return a plan with the given jobs in place of the planned jobs.
 
-        Cells are added for jobs without a cell. The number of splits of an added cell is the number
-        of different splits of its data set among the jobs.
+        Table cells are added for jobs that belong to no planned cell. The number of splits of an
+        added cell is the number of different splits of its data set among the jobs.
         """
         jobs = sorted(jobs, key=lambda job: job.split.at)
         groups = group_by_cell(jobs)
@@ -255,7 +256,7 @@ class Plan:
 
 
 def group_by_cell(jobs: Iterable[Job]) -> dict[Key, list[Job]]:
-    """Return jobs by their table cell."""
+    """Return the jobs of each table cell."""
     groups = defaultdict(list)
     for job in jobs:
         groups[key_of(job)].append(job)
@@ -336,7 +337,7 @@ class RecordStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder against other runs; files are changed only inside this block.
+        """Lock the results folder against other runs; files are changed only in a locked folder.
 
         Raises
         ------
@@ -353,7 +354,7 @@ class RecordStore:
         return self._records / (key + suffix)
 
     def write(self, record: Content, arrays: Arrays | None = None) -> None:
-        """Store a record, arrays first.
+        """Write the arrays of a record, and then the record, to files.
 
         Raises
         ------
@@ -469,7 +470,7 @@ class RecordStore:
         return sorted([*unplanned, *aside])
 
     def recover(self, keys: Iterable[str], say: Callable[[str], Any]) -> dict[str, Content]:
-        """Return the intact records with some keys, and move damaged records to `QUARANTINE`.
+        """Return the intact records with the given keys; move damaged records to `QUARANTINE`.
 
         Parameters
         ----------
@@ -490,7 +491,7 @@ class RecordStore:
         return found
 
     def set_aside(self, key: str, folder: str = SUPERSEDED) -> Path:
-        """Move a record to a folder in which it is no longer read; return the folder."""
+        """Move a record to a subfolder whose records are not read; return the subfolder."""
         target = self._records / folder
         target.mkdir(exist_ok=True)
         for suffix in (".json", ".npz"):
@@ -506,7 +507,7 @@ def _sha256(data: bytes) -> str:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raise UserError if a path is a file, or a folder with files of other programs."""
+    """Raise UserError if a path is a file, or a folder that contains files of other programs."""
     for part in (folder, folder.parent):
         if part.exists() and not part.is_dir():
             raise UserError(f"{part}: is a file, not a results folder")

@@ -1,4 +1,4 @@
-"""Train the machine of a job: inherit parameters, select parameters, fit."""
+"""Train the machine of a job: inherit or select its parameters, and fit the machine."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -40,12 +40,12 @@ def train(
     clock: Clock,
     spread: AbstractContextManager[Any] | None = None,
 ) -> tuple[PairwiseClassifier, dict[str, Any]]:
-    """Return the fitted machine of a job, and the `selection` of its record.
+    """Return the fitted machine of a job, and the entry `selection` of the job's record.
 
     `inherited` contains the selected parameters of the parent jobs; `seeds` has the entries
     "selection" and "machine". The clock measures the stages "warm_up", "selection" and "training".
     The machine is fitted inside the context manager `spread`, which distributes the pairs of
-    classes.
+    classes to the workers of a cluster.
     """
     choice: Choice = middle(inherited) if inherited else {}
     machine = make_machine(job, threads, seeds["machine"])
@@ -53,7 +53,7 @@ def train(
         rehearse(job.machine, job.kernel, dict(job.params).get("solver"))
     search: dict[str, Any] = {"scores": [], "n_points": min(1, len(job.grid))}
     selected: Choice = {name: values[0] for name, values in job.grid}
-    if any(len(values) > 1 for _, values in job.grid):  # a single point is not evaluated
+    if any(len(values) > 1 for _, values in job.grid):  # a single grid point is selected untested
         given = own_part(machine, job, choice)
         if isinstance(given, dict):
             machine.set_params(**given)
@@ -76,7 +76,7 @@ def train(
         search, selected = {**vars(found), "n_points": found.n_points}, found.params
     choice = merged(choice, selected)
     with clock.stage("training"), spread or nullcontext(), warnings.catch_warnings():
-        # the record contains the status of each pair
+        # warnings are not needed, since the record contains the status of each pair of classes
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit_selected(machine, job, choice, data.X_train, data.y_train)
     return machine, {**search, "params": choice}
@@ -91,7 +91,7 @@ def make_machine(job: Job, threads: int, seed: int) -> PairwiseClassifier:
 
 
 def own_part(machine: PairwiseClassifier, job: Job, choice: Choice) -> Choice:
-    """Return the selected parameters that the machine has and that are not fixed."""
+    """Return the selected parameters that the machine has and that the job does not fix."""
     fixed = {**machines.alias_of(job.machine).params, **dict(job.params)}
 
     def part(params: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     """Train the machine on 24 rows, so that its code is imported and compiled."""
     from mmbench.solvers.svm_dual.smo import compile_steps
 
-    compile_steps()  # the data type of the kernel values depends on the data
+    compile_steps()  # for both data types of kernel values, since the type depends on the data
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     known = machines.machine_class(name).parameters

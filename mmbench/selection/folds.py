@@ -1,4 +1,4 @@
-"""Training rows and validation rows of a grid search, and its inner splits."""
+"""The rows of a grid search, and its inner splits into training and validation rows."""
 
 from typing import NamedTuple
 
@@ -16,12 +16,12 @@ from sklearn.model_selection import (
 from mmbench.allowance import OutOfTime, time_is_up
 from mmbench.machines.base.voting import class_pairs
 
-#: Training rows and validation rows (arrays of indices) of each inner split.
+#: Indices of the training rows and of the validation rows, as two arrays per inner split.
 Splits = list[tuple[NDArray, NDArray]]
 
 
 class Fold(NamedTuple):
-    """Training rows of a pair with their signs (-1.0, +1.0), and held-out rows to be predicted."""
+    """An inner split of a pair of classes: training rows with signs -1.0 or +1.0, held-out rows."""
 
     train: NDArray
     signs: NDArray
@@ -36,12 +36,14 @@ class Fold(NamedTuple):
 class SearchRows:
     """The rows of a grid search: first the training rows, then rows used for validation only.
 
-    `labels` contains the class index of each row, and -1 if the class has no training rows.
+    The attribute `labels` contains the class index of each row, or -1 if its class has no training
+    rows.
 
     Parameters
     ----------
     X, y, n_train
-        Rows, classes and the number of training rows; None if all rows are training rows.
+        Features, classes and number of training rows; `n_train` is None if all rows are training
+        rows.
     n_points : int
         Number of grid points.
     folds : int or None
@@ -86,13 +88,13 @@ class SearchRows:
         self._done: list[int] = []  # shared by all threads
 
     def count(self, n_trainings: int) -> None:
-        """Add to the number of completed binary trainings; raise OutOfTime if no time is left."""
+        """Count completed binary trainings; raise OutOfTime if the time limit is reached."""
         self._done.append(n_trainings)
         if time_is_up():
             raise OutOfTime(sum(self._done), self._planned)
 
     def splits(self, rows: NDArray) -> Splits:
-        """Return the inner splits of some rows, as indices into `rows`."""
+        """Return the inner splits of a subset of the rows, as indices into `rows`."""
         if self._on_rest:
             return [(np.flatnonzero(rows < self.n_train), np.flatnonzero(rows >= self.n_train))]
         if self._ordered:
@@ -109,10 +111,11 @@ def inner_splits(
     seed: int,
     groups: NDArray | None = None,
 ) -> Splits:
-    """Return (training rows, validation rows) of each stratified split; see `SearchRows`.
+    """Return the training rows and the validation rows of each stratified split.
 
-    Raises ValueError if none or both of `folds` and `split` are given, or if the smallest class has
-    fewer rows than there are folds.
+    The parameters are described in `SearchRows`. Raises ValueError unless exactly one of `folds`
+    and `split` is given. Raises ValueError if there are fewer rows of a class, or fewer groups,
+    than folds.
     """
     if (folds is None) == (split is None):
         raise ValueError("selection needs either folds or split")

@@ -1,4 +1,4 @@
-"""Grid points, their groups with a common kernel, and the tie rule among equally good points."""
+"""The points of a grid search: enumeration, grouping by kernel, and resolution of ties."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Parameters that change the Gram matrix; grid points that differ in other parameters share it.
+#: Parameters that change the Gram matrix; grid points that differ only in other parameters share
+#: the Gram matrix.
 KERNEL_AXES = ("kernel", "gamma", "gamma_scaling", "degree")
 
 GridPoint = dict[str, Any]
 
-#: Sort keys that put preferred parameter values first; the names are used in `SearchSpace.prefer`.
+#: Sort key of each tie rule in `SearchSpace.prefer`; the preferred value has the smallest key.
 RANKS: dict[str, Callable[[float], float]] = {
     "small": lambda value: value,
     "large": lambda value: -value,
@@ -36,7 +37,7 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
 
 
 def group_by_kernel(points: Sequence[GridPoint]) -> list[tuple[GridPoint, list[int]]]:
-    """Return (kernel parameters, indices of the points with these parameters) for each kernel.
+    """Return the kernel parameters, and the indices of the grid points, for each kernel.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def without_kernel(point: GridPoint) -> GridPoint:
 def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str, str]) -> int:
     """Return the index of the largest score; scores that differ by at most 1e-12 are ties.
 
-    Ties are resolved by `prefer`, whose first key has priority, then by the order of the points.
+    Ties are resolved by the rules in `prefer`, in their order, then by the order of the points.
 
     Examples
     --------
@@ -84,7 +85,8 @@ def staged(
 ) -> list[dict[str, Sequence[Any]]]:
     """Return the subgrids that are searched one after the other, one per stage.
 
-    Axes that no stage contains belong to the first subgrid. Stages without grid axes are omitted.
+    Axes that are in no stage belong to the first subgrid. Stages without axes of the grid are
+    omitted.
 
     Examples
     --------

@@ -1,10 +1,12 @@
 """Classification metrics of predictions, class scores or probabilities, mostly by scikit-learn.
 
-Parameters are selected by one of these metrics, and tables show metrics of stored predictions. The
-class scores of one-vs-one machines are their `decision_function`: for two classes the decision
-value; for more classes the votes plus a term below half a vote, which increases with the summed
-decision values. Some metrics are defined for a single class. With two classes, they are computed
-for the second class; with more classes, they are averaged over all classes, each against the rest.
+A grid search maximises one of these metrics, and tables show metrics of stored predictions. The
+class scores of a one-vs-one machine are the values of its `decision_function`. For two classes, the
+class score is the decision value. For more classes, the score of a class is its number of votes
+plus a term below 1/2, which increases with the sum of the decision values for the class. Some
+metrics, such as the area under the ROC curve, are defined for one class against the rest. For two
+classes, such a metric is computed for the second class. For more classes, a metric of one class
+against the rest is averaged over all classes.
 """
 
 from collections.abc import Callable
@@ -29,9 +31,10 @@ class Metric:
     label: str
     #: Input of the metric: "predictions", "scores" or "probabilities".
     source: str
-    #: Function with three arguments: the true classes, shape (n_samples,); the input, which is an
-    #: array of predicted classes, shape (n_samples,), or of values, shape (n_samples, n_classes);
-    #: the classes of the columns. The function returns NaN if the metric is undefined.
+    #: Function of (truth, given, classes) that returns the metric, or NaN if the metric is not
+    #: defined. ``truth`` contains the true classes, shape (n_samples,). ``given`` contains
+    #: predicted classes, shape (n_samples,), or class scores or probabilities, shape (n_samples,
+    #: n_classes). ``classes`` contains the class of each column of ``given``.
     compute: Compute
     #: Definition of the metric, for the notes of a table.
     about: str = ""
@@ -42,7 +45,7 @@ class Metric:
     def of_votes(
         self, truth: NDArray, counts: NDArray, confidence: NDArray, classes: NDArray
     ) -> float:
-        """Return the metric, given votes and summed decisions of shape (n_samples, n_classes)."""
+        """Return the metric from votes and summed decision values, shape (n_samples, n_classes)."""
         if self.source == "predictions":
             return self.compute(truth, classes[resolve_votes(counts)], classes)
         return self.compute(truth, scores_of_votes(counts, confidence), classes)
@@ -55,7 +58,7 @@ def _accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
 def _balanced_accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
     from sklearn.metrics import recall_score
 
-    # balanced_accuracy_score warns about classes that occur in predictions only
+    # scikit-learn's balanced_accuracy_score warns if a class occurs in the predictions only
     return float(recall_score(truth, predicted, labels=np.unique(truth), average="macro"))
 
 
@@ -105,7 +108,7 @@ def _brier(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
     return float(squares.mean() / 2 if len(classes) == 2 else squares.mean())
 
 
-#: Ranking of the test rows by one-vs-one machines, for the legend of a table.
+#: Text for the legend of a table about the ranking of test rows by one-vs-one machines.
 RANKED = (
     "One-vs-one machines rank the test rows by the decision value if there are two classes; if "
     "there are more, by the votes for the class, and rows with equal votes by the sum of the "

@@ -1,8 +1,8 @@
-"""Scores of all grid points on all inner splits, per pair of classes or of the whole classifier.
+"""Scores of all grid points on all inner splits, per pair of classes or per one-vs-one classifier.
 
 If the kernel matrix of all rows can be stored, the outer loop is over kernels, and all pairs of
-classes use the same stored matrix. If this matrix is too large, the outer loop is over pairs, and
-the kernel matrix of each pair is stored.
+classes use the same stored matrix. If the kernel matrix of all rows is too large, the outer loop is
+over pairs of classes, and the kernel matrix of each pair is stored.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,23 +23,24 @@ from mmbench.selection.grid import GridPoint, kernel_part, without_kernel
 from mmbench.selection.metrics import Metric
 from mmbench.selection.views import Block, View, can_share, kernel_blocks
 
-#: For each kernel: the indices of its grid points, and for each split the decision values on the
-#: held-out rows, shape (n_held, n_points); booleans (value >= 0) if only signs are needed.
+#: One entry per kernel, with the indices of its grid points and one array per inner split. Each
+#: array, shape (n_held, n_points), contains the decision values on the held-out rows; if only signs
+#: are needed, it contains booleans that are True for values >= 0.
 Decided = list[tuple[list[int], list[NDArray]]]
 
 
 class GridScores:
-    """Values of a metric at the points of a grid, computed by threads over pairs or splits."""
+    """Values of a metric at all grid points, computed by threads over pairs or inner splits."""
 
     def __init__(self, data: SearchRows, points: list[GridPoint], metric: Metric, n_jobs: int):
         self.data, self.points, self.metric = data, points, metric
         self._threads = partial(Parallel, n_jobs=n_jobs, prefer="threads")
 
     def of_pairs(self, machines: list[PairwiseClassifier]) -> list[NDArray]:
-        """Return the scores of each pair of classes on the rows of the pair.
+        """Return the scores of the binary classifier of each pair, on the rows of the pair.
 
-        `machines` contains one machine per pair with the parameters that are not searched. The
-        result contains one array of shape (n_points, n_splits) per pair.
+        `machines` contains one machine per pair, with the parameters that are not searched. Returns
+        one array of scores, shape (n_points, n_splits), per pair of classes.
         """
         pairs = zip(machines, self.data.pairs, strict=True)
         return self._threads()(delayed(self._of_pair)(machine, pair) for machine, pair in pairs)
@@ -62,7 +63,7 @@ class GridScores:
         return table
 
     def of_votes(self, machines: list[PairwiseClassifier]) -> list[NDArray]:
-        """Return the scores of the one-vs-one vote: a list with one array, (n_points, n_splits)."""
+        """Return one-vs-one scores, as a list with one array of shape (n_points, n_splits)."""
         data, points, metric, machine = self.data, self.points, self.metric, machines[0]
         n_classes = int(data.labels.max()) + 1
         splits = data.splits(np.arange(len(data.labels)))
@@ -125,7 +126,7 @@ class GridScores:
         train: NDArray,
         held: NDArray,
     ) -> NDArray:
-        """Return the scores at the grid points of one kernel on held-out rows, (n_points,)."""
+        """Return scores of a jointly trained machine on held-out rows, one per grid point."""
         data, path = self.data, [without_kernel(self.points[k]) for k in members]
         machine = machine.with_params(kernel_part(self.points[members[0]]))
         truth = data.labels[held]
@@ -147,7 +148,7 @@ class GridScores:
     def _decided_by_pairs(
         self, machines: list[PairwiseClassifier], splits: list[tuple[NDArray, NDArray]]
     ) -> Iterator[tuple[tuple[int, int], Decided]]:
-        """Yield each pair of classes with the decision values of its models."""
+        """Yield each pair of classes with the decision values of its models on held-out rows."""
         data, points = self.data, self.points
         pool = self._threads(return_as="generator")
 
@@ -197,9 +198,9 @@ class GridScores:
     def _decisions(
         self, machine: PairwiseClassifier, view: View, folds: list[Fold], members: list[int]
     ) -> list[NDArray]:
-        """Train at the grid points of one kernel on each fold.
+        """Train a machine on each fold, at all grid points of one kernel.
 
-        Returns one array of decision values of shape (n_held, n_points) per fold.
+        Returns one array of decision values on held-out rows, shape (n_held, n_points), per fold.
         """
         machine = machine.with_params(kernel_part(self.points[members[0]]))
         problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)

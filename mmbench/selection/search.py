@@ -1,9 +1,9 @@
 """Grid search that computes each kernel matrix only once and uses warm starts.
 
-A generic grid search computes the Gram matrix anew at each grid point and on each fold. In this
-search, all folds and all grid points with the same kernel share one Gram matrix. Trainings that
-differ in C alone use warm starts. The scores are equal to the scores of a generic grid search;
-tests compare the two.
+A generic grid search computes the Gram matrix anew at each grid point and on each fold. `select`
+computes one Gram matrix for all folds and all grid points with the same kernel. Trainings that
+differ in C alone use warm starts. Tests check that the scores are equal to the scores of a generic
+grid search.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from mmbench.selection.scores import GridScores
 
 @dataclass(frozen=True)
 class Selection:
-    """The result of a search.
+    """The result of a grid search.
 
     Attributes
     ----------
@@ -102,12 +102,12 @@ def select(
     pair_params : sequence of dict, optional
         Fixed parameters of each pair of classes, for example selected by another machine.
     tol : float, optional
-        Tolerance of the trainings in the search. The default is the tolerance of the machine's
-        search space; it is not used if `tol` is in the grid or set in the machine.
+        Tolerance of the trainings in the search, by default the tolerance of the machine's
+        `search_space`. The default is not used if `tol` is in the grid or set in the machine.
     stages : sequence of sequences of str, default=()
-        Groups of axes that are searched one after the other, with the selected values of earlier
-        axes and the machine's values of later axes. Axes that no group contains belong to the first
-        group.
+        Groups of grid axes that are searched one after the other. In each stage, axes of earlier
+        groups have their selected values, and axes of later groups the machine's values. Axes that
+        are in no group are searched in the first stage.
     metric : str, default="accuracy"
         The metric to maximise, one of `mmbench.selection.metrics.SELECTABLE`.
     groups : ndarray of shape (n_samples,), optional
@@ -130,7 +130,7 @@ def select(
         If the time limit is reached before all trainings are done.
     """
     check_selectable(metric)
-    if is_given(getattr(machine, "kernel", None)):  # foreign classifiers may have no kernel
+    if is_given(getattr(machine, "kernel", None)):  # other packages' classifiers may have no kernel
         raise ValueError(
             "select needs a kernel given by name; for a kernel matrix or function use "
             "scikit-learn's GridSearchCV"

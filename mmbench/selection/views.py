@@ -1,7 +1,7 @@
-"""Kernel values of the folds: from a stored matrix of all rows or of one pair, or computed anew.
+"""Kernel values for the folds of a grid search, read from a stored matrix or computed on demand.
 
-A view returns the training problem on given rows, and the decision values of trained models at
-other rows. Row indices always refer to the rows of the whole search.
+A `View` returns the training problem on given rows, and the decision values of trained models at
+other rows. Row indices always refer to the rows of the whole grid search.
 """
 
 from collections.abc import Iterator
@@ -23,15 +23,15 @@ from mmbench.machines.base.problem import (
 )
 from mmbench.selection.grid import GridPoint, group_by_kernel
 
-#: Maximum size of a stored kernel matrix of the whole training set, in bytes. For larger training
-#: sets (MNIST) the kernel matrix of one pair of classes at a time is stored.
+#: Maximum size of a stored kernel matrix of all rows, in bytes. If the kernel matrix of all rows is
+#: larger, as for MNIST, the kernel matrix of each pair of classes is stored.
 SHARED_BYTES = 2**30
 
-#: Maximum size of a stored kernel matrix of a pair of classes, in bytes. For larger pairs, machines
-#: compute kernel values on demand during each training.
+#: Maximum size of a stored kernel matrix of a pair of classes, in bytes. If the kernel matrix of a
+#: pair is larger, machines compute kernel values on demand during each training.
 PAIR_BYTES = 2**32
 
-#: Indices of the grid points with a common kernel, and the view with the values of this kernel.
+#: Indices of the grid points with a common kernel, and the `View` with the values of this kernel.
 Block = tuple[list[int], "View"]
 
 
@@ -42,12 +42,13 @@ def kernel_blocks(
     reference: NDArray,
     rows: NDArray | None = None,
 ) -> Iterator[Block]:
-    """Yield the grid points and the view of each kernel, with a stored kernel matrix.
+    """Yield the indices of the grid points and the `View` of each kernel.
 
-    The stored matrix contains the kernel values of all rows, or of the given `rows`; other kernel
-    values are computed on demand. If all rows are stored, one base matrix is kept for all kernels.
-    If `rows` are given, the base matrix is computed per kernel, which halves the memory.
-    `reference` contains the training rows of the final fit, which determine ``gamma="scale"``.
+    The stored kernel matrix contains the kernel values between `rows`, by default all rows; other
+    kernel values are computed on demand. The base matrix contains inner products or squared
+    distances. If `rows` is None, one base matrix is kept for all kernels. If `rows` is given, the
+    base matrix is computed anew for each kernel, which halves the memory. `reference` contains the
+    training rows of the final fit, which determine ``gamma="scale"``.
     """
     single, base = machine.search_space.single_precision, None
     groups = group_by_kernel(points)
@@ -72,8 +73,8 @@ def kernel_blocks(
 class View:
     """Training problems and decision values for one kernel; linear machines predict from weights.
 
-    `gram` is the stored kernel matrix of all rows, or of the given `rows` in ascending order; other
-    kernel values are computed on demand.
+    `gram` is the stored kernel matrix of the ascending row indices `rows`, by default of all rows.
+    Kernel values that are not stored are computed on demand.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class View:
         return BinaryProblem(X, signs, self.kernel, gram)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
-        """Return ``f(x)`` of models trained on `train`, shape (len(held), len(models))."""
+        """Return decision values of models trained on `train`, shape (len(held), len(models))."""
         intercepts = np.array([model.intercept for model in models])
         if self.kernel.name == "linear":
             W = np.array([linear_weights(self.X[train], model) for model in models])
@@ -112,10 +113,10 @@ class View:
 def precision(kernel_name: str, single: bool = True) -> type:
     """Return the data type of stored kernel values.
 
-    Values of ``rbf`` lie in [0, 1] and are stored in float32, which halves memory and time and is
-    also the precision of libsvm. Values of other kernels are stored in float64; `kernel_blocks`
-    uses float32 if `fits_single_precision` is true. Machines with ``single_precision = False``
-    always use float64.
+    Values of the rbf kernel lie in [0, 1] and are stored as float32, the precision of libsvm.
+    Storage as float32 halves memory and time. Values of other kernels are stored as float64, unless
+    `Kernel.fits_single_precision` returns True. Machines whose search space has ``single_precision
+    = False`` always use float64.
     """
     return np.float32 if kernel_name == "rbf" and single else np.float64
 

@@ -31,7 +31,7 @@ class QPSolution(Result):
 
     #: Shape (n,).
     x: NDArray
-    #: Multipliers z of ``Ax = b``, with ``Px + q + A'z + (terms of the bounds) = 0``. Shape (m,).
+    #: Multipliers z of ``Ax = b``; the Lagrangian contains the term ``z'(Ax - b)``. Shape (m,).
     multipliers: NDArray
 
 
@@ -61,8 +61,8 @@ def solve_qp(
     Returns
     -------
     QPSolution
-        `violation` is the largest violation of a primal or dual constraint; `bound` is the dual
-        objective.
+        `bound` is the dual objective, and `violation` is the largest violation of the primal and
+        the dual constraints.
     """
     above, below = np.flatnonzero(np.isfinite(lower)), np.flatnonzero(np.isfinite(upper))
     eye = sparse.csr_array(sparse.eye_array(len(q)))
@@ -95,10 +95,10 @@ def solve_conic(
     tol: float,
     max_iter: int,
 ) -> tuple[NDArray, NDArray, int, Status]:
-    """Minimise ``1/2 x'Px + q'x`` with ``sides - rows @ x`` in a product of cones.
+    """Minimise ``1/2 x'Px + q'x`` subject to ``sides - rows @ x`` in a product of cones.
 
-    `cones` contains the names of cones of Clarabel and their sizes. Returns x, the multipliers of
-    the rows, the iterations and the status.
+    Each element of `cones` contains Clarabel's name of a cone and the size of the cone. Returns x,
+    the multipliers of the constraints, the number of iterations and the status.
     """
     import clarabel
 
@@ -114,5 +114,5 @@ def solve_conic(
     status = STATUS.get(str(found.status), Status.FAILED)
     note_status(status)
     if status is Status.TIME_LIMIT:
-        time_is_up()  # lets the allowance record that the time limit ended the training
+        time_is_up()  # the call records that the time limit ended the training
     return np.array(found.x), np.array(found.z), found.iterations, status

@@ -1,13 +1,13 @@
-"""Cone programs: `solve_socp` with one of several solvers.
+"""Cone programs, solved by Clarabel or ECOS.
 
     min c'x   subject to   A x = b,   h - G x in K,   K = R^l_+ x Q^{m_1} x ... x Q^{m_p} x S^k_+
 
-Q^m is the second-order cone: the first entry is at least the norm of the other entries. S^k_+ is
-the cone of positive semidefinite k x k matrices. A matrix is stored as the columns of its upper
-triangle, with off-diagonal entries multiplied by sqrt(2).
+The second-order cone Q^m contains the vectors whose first entry is at least the norm of the other
+entries. S^k_+ is the cone of positive semidefinite k x k matrices. A matrix in S^k_+ is stored as
+the columns of its upper triangle, with off-diagonal entries multiplied by sqrt(2).
 
-ECOS checks solutions of Clarabel. ECOS is an optional dependency, since it is licensed under the
-GPL and has no wheels for Python 3.13 and later.
+ECOS is a second solver with which the solutions of Clarabel are checked. ECOS is an optional
+dependency, since it is licensed under the GPL and has no wheels for Python 3.13 and later.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ from mmbench.errors import Status, memory_of
 from mmbench.solvers.clarabel_ import solve_conic
 from mmbench.solvers.result import Result, note_status
 
-#: Status for each ``info["exitFlag"]`` of ECOS, which adds 10 if it stopped at a looser tolerance.
+#: Status for each exit flag of ECOS. ECOS adds 10 to the exit flag if the solution meets only a
+#: looser tolerance.
 ECOS_STATUS = {
     0: Status.OPTIMAL,
     10: Status.INACCURATE,
@@ -33,13 +34,13 @@ ECOS_STATUS = {
     -2: Status.INACCURATE,
 }
 
-#: x, y and z (see `ConeSolution`), the number of iterations, and the status.
+#: Return value of an adapter: x, y and z of `ConeSolution`, number of iterations, and status.
 Solved = tuple[NDArray, NDArray, NDArray, int, Status]
 
 
 @dataclass(frozen=True)
 class ConeProgram:
-    """Arrays of a cone program, with the letters of the module docstring."""
+    """Arrays of a cone program, named as in the docstring of the module."""
 
     #: Shape (n,).
     c: NDArray
@@ -59,7 +60,7 @@ class ConeProgram:
     matrix_order: int = 0
 
     def outside(self, vector: NDArray) -> float:
-        """Return the largest violation, over the factors of K, of the condition ``vector in K``."""
+        """Return the largest violation of ``vector in K`` over all factors of the cone K."""
         worst = float((-vector[: self.n_linear]).max(initial=0.0))
         start = self.n_linear
         for size in self.cones:
@@ -78,14 +79,14 @@ class ConeProgram:
 class ConeSolution(Result):
     """The solution of a cone program.
 
-    `violation` is the largest violation of a primal or dual constraint.
+    `violation` is the largest violation of the primal and the dual constraints.
     """
 
     #: Shape (n,).
     x: NDArray
-    #: Multipliers of ``A x = b``, with ``c + A'y + G'z = 0``. Shape (p,).
+    #: Multipliers y of ``A x = b``; at the optimum ``c + A'y + G'z = 0``. Shape (p,).
     y: NDArray
-    #: Multipliers of ``h - G x in K``, which are in K. Shape (m,).
+    #: Multipliers z of ``h - G x in K``; the vector z is in K as well. Shape (m,).
     z: NDArray
 
 
@@ -104,7 +105,7 @@ def _by_clarabel(program: ConeProgram, tol: float, max_iter: int) -> Solved:
 
 @memory_of("ECOS")
 def _by_ecos(program: ConeProgram, tol: float, max_iter: int) -> Solved:
-    """Solve a program with ``matrix_order=0``; ECOS has no time limit."""
+    """Solve a program without semidefinite matrices by ECOS, which has no time limit."""
     import ecos
 
     equal = len(program.b) > 0
@@ -127,7 +128,7 @@ def _by_ecos(program: ConeProgram, tol: float, max_iter: int) -> Solved:
     return np.asarray(found["x"]), y, np.asarray(found["z"]), int(info["iter"]), status
 
 
-#: Adapters by the name of the solver, which is the name of its package.
+#: Adapter of each solver, by the name of the solver's Python package.
 SOLVERS = {"clarabel": _by_clarabel, "ecos": _by_ecos}
 
 
@@ -139,13 +140,13 @@ def is_available(solver: str) -> bool:
 def solve_socp(
     program: ConeProgram, solver: str = "clarabel", tol: float = 1e-9, max_iter: int = 200
 ) -> ConeSolution:
-    """Solve a cone program, and recompute value, bound and violation from the program's arrays.
+    """Solve a cone program; value, bound and violation are recomputed from the program's arrays.
 
     Parameters
     ----------
     program : ConeProgram
     solver : {"clarabel", "ecos"}, default="clarabel"
-        ECOS is an optional extra: ``pip install 'mmbench[solvers]'``.
+        ECOS must be installed by ``pip install 'mmbench[solvers]'``.
     tol : float, default=1e-9
         Absolute and relative tolerance of feasibility and of the duality gap.
     max_iter : int, default=200

@@ -1,10 +1,11 @@
 """Solve a `PiecewiseQP` with a linear kernel, many rows and few features, without a Gram matrix.
 
-The attribute `gram` of the problem contains the rows Z in place of the Gram matrix ``Z Z'``. A row
-is free if u_i lies strictly between two knots of its piecewise linear cost; there are about as many
-free rows as features. Pairwise steps need thousands of passes over an n x n matrix to find the free
-rows. An interior-point method finds them with one product ``Z' diag(weights) Z`` per iteration. One
-linear system in the free rows then gives u and b up to rounding errors.
+The attribute `gram` of the `PiecewiseQP` contains the data matrix Z in place of the Gram matrix. A
+training row i is free if its dual variable u_i lies strictly between two knots of its piecewise
+linear cost. At the optimum there are about as many free rows as features. SMO needs thousands of
+passes over the n x n Gram matrix to find the free rows. An interior-point method finds the free
+rows with one product ``Z' diag(weights) Z`` per iteration. If the free rows are known, one linear
+system determines the dual variables u and the intercept b.
 
 ==============  =======================================  ==========================================
 route           condition                                cost
@@ -18,8 +19,8 @@ interior point  the active set does not converge         as for the active set, 
                                                          problem in k unknowns for a feasible u
 ==============  =======================================  ==========================================
 
-If no route finds an optimal solution, the caller continues with pairwise steps
-(`mmbench.machines.svm`). benchmarks/peers.py compares these routes with liblinear.
+If no route finds an optimal solution, `mmbench.machines.svm` continues with SMO. The script
+benchmarks/peers.py compares the routes of the table with liblinear.
 """
 
 from __future__ import annotations
@@ -41,37 +42,40 @@ from mmbench.solvers.svm_dual.qp import (
     optimality,
 )
 
-#: Relative gaps of the interior point at which the active set method is tried.
+#: The active set method is tried when the relative duality gap of the interior point reaches each
+#: of these values.
 GAP_TOLERANCES = (1e-7, 1e-10)
 
-#: Initial multipliers as a fraction of C. If the classes overlap, many optimal multipliers equal C.
+#: Initial multipliers of the interior-point method as a fraction of C. The fraction is large, since
+#: many optimal multipliers equal C if the classes overlap.
 FIRST_BOX_SHARE = 0.25
 
-#: If all multipliers a are below ``LOST_SHARE * C``, the difference ``C - a`` is inaccurate. The
-#: problem is then solved again with C equal to the largest multiplier divided by FREE_SHARE.
+#: If all multipliers a are below ``LOST_SHARE * C``, the problem is solved again with the smaller
+#: ``C = max(a) / FREE_SHARE``. With a smaller C, the difference ``C - a`` is more accurate.
 LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 
-#: A multiplier is set to a knot if their distance, relative to the smaller of C and the largest
-#: multiplier, is at most this value.
+#: A dual variable u_i is set to a knot of its cost if their distance is at most ``ROUNDING_SHARE *
+#: min(C, max_j |u_j|)``.
 ROUNDING_SHARE = 2e-6
 
-#: Tolerance of the optimality conditions, which are equations and inequalities between the decision
-#: values and the slopes of the cost.
+#: Absolute tolerance of the optimality conditions, which compare the decision of each row with the
+#: slopes of its cost.
 SLOPE_TOLERANCE = 1e-10
 
-#: Maximum number of iterations of the refinement of one linear system; the first is the solution.
+#: Maximum number of iterations of iterative refinement, including the first solution of the linear
+#: system.
 MAX_REFINEMENTS = 5
 
-#: Relative threshold of singular values for the numerical rank.
+#: Singular values below RANK_TOLERANCE times the largest singular value are treated as zero.
 RANK_TOLERANCE = 1e-12
 
-#: Maximum number of active sets tried per initial active set; each needs one linear system.
+#: Maximum number of iterations of the active set method; an iteration solves one linear system.
 MAX_ROUNDS = 15
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Feasible multipliers u, and primal weights w that are more accurate than ``Z'u``."""
+    """Feasible dual variables u, and primal weights w that are at least as accurate as ``Z'u``."""
 
     u: NDArray
     w: NDArray
@@ -87,13 +91,14 @@ def solve_in_features(
     B: float | None = None,
     start: NDArray | None = None,
 ) -> PiecewiseSolution:
-    """Solve the dual of the linear SVM, or of the RMM with decisions within [-B, B].
+    """Solve the dual of the linear SVM, or of the linear RMM with decisions in [-B, B].
 
-    `dual` has rows Z of shape (n, k) in place of the Gram matrix. If the slopes of `dual` are
-    not -y, the offset ``slope + y`` is added to the SVM's decisions. `tol` is the tolerance of the
-    KKT conditions in units of f. `start` is u at a neighbouring grid point. If no
-    candidate meets both tolerances, the candidate with the smallest gap is returned, with the
-    status ``inaccurate``.
+    The attribute ``gram`` of `dual` contains the data matrix Z, shape (n, k), in place of the Gram
+    matrix. If the slope of the cost of row i is not -y_i, the SVM adds the offset ``slope + y_i``
+    to the decision of row i. `tol` is the tolerance of the KKT conditions, in units of decision
+    values. `start` contains the dual variables u at a neighbouring grid point. If no candidate
+    meets `tol` and `gap_tolerance`, the candidate with the smallest gap is returned with the status
+    ``inaccurate``.
     """
     best: PiecewiseSolution | None = None
     iterations = 0
@@ -111,12 +116,12 @@ def solve_in_features(
 def solve_near(
     dual: PiecewiseQP, start: NDArray, tol: float = 1e-5, gap_tolerance: float = np.inf
 ) -> PiecewiseSolution | None:
-    """Solve by the active set method from u at a neighbouring grid point; return None if it does
-    not converge.
+    """Solve by the active set method, or return None if the active set method does not converge.
 
-    `start` only determines the initial active set. `solve_in_features` describes the other
-    parameters. The F-SVM needs the exact solution: with pairwise steps alone, the result for two
-    equal rows and the result for one row of weight 2 differ in the sixth digit.
+    The initial active set is determined by `start`, the dual variables at a neighbouring grid
+    point. The other parameters are described in `solve_in_features`. The F-SVM needs solutions that
+    are exact up to rounding errors. If the F-SVM were trained by SMO alone, its results for two
+    equal rows and for one row of weight 2 would differ in the sixth digit.
     """
     exact = solve_active_set(dual, start) if start.any() else None
     return None if exact is None else _measured(dual, exact, 1, tol, gap_tolerance)
@@ -125,7 +130,7 @@ def solve_near(
 def _candidates(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None, start: NDArray | None
 ) -> Iterator[tuple[Candidate, int]]:
-    """Yield feasible candidates in the order of the routes, each with the iterations so far."""
+    """Yield feasible candidates for the solution, each with the number of iterations so far."""
     rows = dual.gram
     if B == 0 or start is not None:  # if B is zero, every decision is zero
         u = np.zeros(len(y)) if B == 0 else dual.feasible(start)  # type: ignore[arg-type]
@@ -140,7 +145,7 @@ def _candidates(
         if exact is not None:
             spent = point.iterations + 1
             yield exact, spent
-    # because of rounding errors, a point with a smaller gap may be less accurate
+    # because of rounding errors, an interior point with a smaller gap may be less accurate
     for end in reversed(ends):
         yield _feasible(dual, end, C), max(point.iterations, spent)
 
@@ -148,16 +153,16 @@ def _candidates(
 def _solved(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None
 ) -> HingeInteriorPoint:
-    """Return the interior point at the first gap tolerance.
+    """Return an interior point whose relative gap is at most the first of GAP_TOLERANCES.
 
-    If all multipliers are far below C, the problem is solved again with a smaller C, since the
-    solution is the same and has smaller rounding errors.
+    If all multipliers are far below C, the problem is solved again with a smaller C, which gives
+    the same solution with smaller rounding errors.
     """
     iterations, s = 0, C / np.max(C) * np.ones(len(y))
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
     while True:
         a = FIRST_BOX_SHARE * C * lighter / lighter.max()
-        # slopes other than -y mean that an offset is added to the decisions
+        # if the slopes of the costs differ from -y, an offset is added to the decisions
         offset = dual.slopes[:, 0] + y if B is None else 0.0
         point = HingeInteriorPoint(dual.gram, y, C, a, offset, B)
         point.run(GAP_TOLERANCES[0])
@@ -169,11 +174,11 @@ def _solved(
 
 
 def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidate:
-    """Return feasible multipliers with ``Z'u`` close to w.
+    """Return feasible dual variables u for which ``Z'u`` is close to the weights w.
 
-    Multipliers near a knot are set to the knot. The other multipliers are then changed by a least
-    squares problem, so that ``Z'u`` remains close to w. Without these changes, the rounding of
-    large multipliers would change a short w.
+    A dual variable near a knot of its cost is set to the knot. The other dual variables are
+    corrected by a least squares problem that reduces ``||w - Z'u||``. If u is large and w is short,
+    setting u_i to knots without such a correction would change w considerably.
     """
     rows, u, w = dual.gram, end.u, end.w
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
@@ -187,7 +192,7 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     size = np.sqrt(np.diagonal(products))
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
     products = scale * (products - np.outer(room.sum() * mean, mean)) * scale[:, None]
-    u = u - room * (u.sum() / room.sum())  # the loop changes u along centred rows: the sum stays 0
+    u = u - room * (u.sum() / room.sum())  # the sum of u stays 0, since the rows are centred
     for _ in range(MAX_REFINEMENTS):
         residual = scale * (w - rows.T @ u)
         move = scale * np.linalg.lstsq(products, residual, rcond=RANK_TOLERANCE)[0]
@@ -196,10 +201,10 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
 
 
 def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
-    """Return the multipliers u of an interior point; u_i of a row that is not free is a knot.
+    """Return dual variables u from an interior point; if row i is not free, u_i is a knot.
 
-    The factors of each complementarity product are divided by their units, and the smaller factor
-    is then taken as zero.
+    In each complementarity product, the smaller of the two factors (in comparable units) is
+    replaced by zero.
     """
     at, unit = point.at, float(point.at["a"].max())
     at_C = at["rest"] < at["slack"] * C
@@ -213,7 +218,7 @@ def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
 def _measured(
     dual: PiecewiseQP, candidate: Candidate, iterations: int, tol: float, gap_tolerance: float
 ) -> PiecewiseSolution:
-    """Return the solution that consists of a candidate, the optimal b and the certificate."""
+    """Return a candidate as a solution, with the optimal intercept b and the certificate."""
     u, w = candidate.u, candidate.w
     decision = dual.gram @ w
     bias, violation = optimality(decision, *gains(u, dual.knots, dual.slopes))
@@ -227,16 +232,17 @@ def _measured(
 
 
 def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
-    """Return the solution by an active set method from a guess u, or None if it does not converge.
+    """Solve by an active set method from a guess u; return None if the method does not converge.
 
-    The active set assigns each u_i to a knot or to the piece between two knots. The guess only
-    determines the initial active set. The decision of a row on a piece is minus the slope of the
-    piece, so one linear system gives b and the u of these rows. Each row that then violates an
-    optimality condition is assigned to the next knot or piece, and the system is solved again.
+    The active set assigns each u_i either to a knot of its cost or to a linear piece between two
+    knots. The guess u only determines the initial active set. If u_i is on a piece, the decision of
+    row i must be minus the slope of the piece. The equations of all rows on pieces form a linear
+    system in b and in the u_i of these rows. If row i violates an optimality condition at the
+    solution of the linear system, u_i is assigned to the next knot or piece.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
-    # position 2 j is knot j, position 2 j + 1 the piece above knot j; slopes beyond the end knots
-    # are infinite
+    # `place` is 2 j for knot j, and 2 j + 1 for the piece between knot j and knot j + 1; slopes
+    # outside the first and the last knot are infinite
     place = 2 * (knots < u[:, None]).sum(axis=1) - ~(knots == u[:, None]).any(axis=1)
     beyond = np.full((len(u), 1), np.inf)
     slopes = np.hstack([-beyond, dual.slopes, beyond])
@@ -264,12 +270,12 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
 def _on_slopes(
     part: NDArray, slopes: NDArray, w: NDArray, total: float
 ) -> tuple[NDArray, NDArray, float] | None:
-    """Return u of the free rows, w and b, for which the decisions of these rows equal `slopes`.
+    """Return u of the free rows, w and b such that the decisions of the free rows equal `slopes`.
 
     `part` contains the free rows, `w` is the contribution of the other rows to the weights, and
     `total` is the sum of the returned u. Iterative refinement continues while the residual exceeds
-    SLOPE_TOLERANCE and decreases. Refinement is necessary for long rows and large multipliers; w is
-    then more accurate than u.
+    SLOPE_TOLERANCE and decreases. If rows are long or dual variables are large, refinement is
+    necessary, and w becomes more accurate than u.
     """
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf
     for refinements in range(MAX_REFINEMENTS):

@@ -1,13 +1,14 @@
-"""HiGHS: linear programs.
+"""HiGHS, a solver of linear programs.
 
     min c'x   s.t.  row_lower <= A x <= row_upper,  col_lower <= x <= col_upper
 
-The default route is the default of HiGHS: presolve and the dual simplex method. A pivot takes up to
-10 ms for 1000 dense rows and columns. The other route is the interior point of HiGHS and a
-crossover to a vertex. If presolve returns "unbounded or infeasible", a second run without presolve
-distinguishes the two cases.
+By default, HiGHS uses presolve and the dual simplex method. With 1000 dense rows and columns, a
+pivot of the simplex method takes up to 10 ms. As an option, HiGHS uses its interior-point method
+and a crossover to a vertex. If presolve returns "unbounded or infeasible", a second run without
+presolve distinguishes the two cases.
 
-HiGHS releases the interpreter lock, so several threads can solve programs at the same time.
+HiGHS releases Python's global interpreter lock, so several threads can solve linear programs at the
+same time.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ Matrix: TypeAlias = NDArray | sparse.csr_array | sparse.csc_array
 #: Lower and upper bounds.
 Bounds: TypeAlias = tuple[NDArray, NDArray]
 
-#: Status for each name of HighsModelStatus; every other name means FAILED.
+#: Status for each name of HiGHS's ``HighsModelStatus``; all other names are translated to FAILED.
 STATUS = {
     "kOptimal": Status.OPTIMAL,
     "kModelEmpty": Status.OPTIMAL,
@@ -44,15 +45,15 @@ STATUS = {
 class LpSolution(Result):
     """The solution of a linear program.
 
-    `bound` is the dual objective at `row_dual`; `violation` is the largest violation of a primal
-    bound or of the sign of a multiplier.
+    `bound` is the dual objective of the multipliers `row_dual`. `violation` is the largest
+    violation of a primal bound or of the sign condition of a multiplier.
     """
 
     #: Shape (n_columns,).
     x: NDArray
-    #: Multipliers of the rows; positive for a row at its lower bound. Shape (n_rows,).
+    #: Multipliers of the bounds of ``A x``; positive if the lower bound is active. Shape (n_rows,).
     row_dual: NDArray
-    #: Masks of the basic columns and rows; None if HiGHS ends without a valid basis.
+    #: Masks of the basic columns and of the basic rows, or None if HiGHS has no valid basis.
     basic: tuple[NDArray, NDArray] | None
 
 
@@ -63,7 +64,7 @@ def _quiet_highs() -> Any:
 
     class QuietHighs(highspy.Highs):
         def enableCallbacks(self) -> None:
-            # must be set before the first call that prints
+            # the option must be set before the first call that prints
             self.setOptionValue("output_flag", False)
             super().enableCallbacks()
 
@@ -83,7 +84,7 @@ def solve_lp(
     tol: float = 1e-7,
     interior: bool = False,
 ) -> LpSolution:
-    """Solve a linear program and recompute its feasibility and dual bound.
+    """Solve a linear program; feasibility and dual bound are recomputed from its arrays.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def solve_lp(
     tol : float, default=1e-7
         Primal and dual feasibility tolerance, at least 1e-10.
     interior : bool, default=False
-        Whether to solve by the interior point.
+        Whether to use the interior-point method in place of the simplex method.
 
     Examples
     --------
@@ -138,7 +139,7 @@ def solve_lp(
     if status is Status.MEMORY_LIMIT:
         raise MemoryError
     if status is Status.TIME_LIMIT:
-        time_is_up()  # lets the allowance record that the time limit ended the training
+        time_is_up()  # the call records that the time limit ended the training
     return _solution(highs, status, c, A, rows, columns)
 
 
@@ -171,10 +172,10 @@ def _solution(
 
 
 def _dual_value(dual: NDArray, lower: NDArray, upper: NDArray) -> tuple[float, NDArray]:
-    """Return the contribution of multipliers to the dual objective, and their sign violations.
+    """Return the contribution of multipliers to the dual objective, and violations of their signs.
 
-    A positive multiplier belongs to the lower bound, a negative multiplier to the upper bound. If
-    the bound is infinite, the multiplier violates its sign condition and does not contribute.
+    A positive multiplier belongs to the lower bound, a negative multiplier to the upper bound. A
+    multiplier of an infinite bound must be zero and does not contribute to the dual objective.
     """
     bound = np.where(dual > 0, lower, upper)
     finite = np.isfinite(bound)

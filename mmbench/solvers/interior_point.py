@@ -1,22 +1,24 @@
-"""Primal-dual interior point for the linear SVM, optionally with bounds on its decisions.
+"""Primal-dual interior-point method for the linear SVM, optionally with bounds on its decisions.
 
     min over w, b, xi   1/2 ||w||^2 + C sum_i xi_i
     subject to          y_i f(z_i) >= 1 - xi_i,  xi_i >= 0,  [-B <= f(z_i) <= B,]  f(z) = w'z + b
 
-With multipliers a, p, q and ``v = Z' y (a - p + q)``, the optimality conditions are
+Let slack be xi, and let surplus be ``y f - 1 + xi``. The margin constraints have the multipliers a,
+and the bounds ``y f <= B`` and ``y f >= -B`` have the multipliers p and q. With
+``v = Z' y (a - p + q)``, the optimality conditions are
 
     surplus - slack = y f - 1,   surplus a = 0,   slack (C - a) = 0,
     (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v
 
-and all factors of the complementarity products are non-negative. Newton steps with Mehrotra's
-predictor and corrector keep all products near a common value, which decreases to 0. The conditions
-other than the products and w = v hold at every iterate. The variables of the rows are eliminated
-analytically, so the unknowns of the linear system are w, b and the variables that a subclass adds.
-The size of the system does not depend on the number of rows; an iteration costs one product
-``Z' diag(weights) Z``.
+and both factors of each complementarity product, such as ``surplus a``, are non-negative. Newton
+steps with Mehrotra's predictor and corrector keep all complementarity products near a common value,
+which decreases to 0. The iterates satisfy all optimality conditions except complementarity and
+``w = v``. The variables of the rows are eliminated analytically. Therefore the Newton system only
+has the unknowns w, b and the variables that a subclass adds, and its size does not depend on the
+number of rows. An iteration costs one product ``Z' diag(weights) Z``.
 
-Subclasses change the norm or add unknowns: the soft M4 (`mmbench.machines.minimax.soft`), the
-R-SVMs, and the linear MMRM.
+Subclasses that change the norm or add unknowns train the soft-margin M4
+(`mmbench.machines.minimax.soft`), the R-SVMs, and the linear MMRM.
 
 References
 ----------
@@ -35,32 +37,33 @@ from scipy.linalg import LinAlgError, lapack
 from mmbench.allowance import time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
 
-#: Maximum step length as a fraction of the distance to the boundary, and the factor by which a step
-#: is shortened if it violates a nonlinear constraint.
+#: BOUNDARY_SHARE is the maximum step length as a fraction of the distance to the boundary of the
+#: feasible set. BACKTRACK_FACTOR shortens a step that violates a nonlinear constraint.
 BOUNDARY_SHARE, BACKTRACK_FACTOR = 0.99, 0.8
 
-#: Lower bound on the initial complementarity product of each row, relative to the complementarity
-#: products that a subclass adds.
+#: Lower bound on the initial complementarity products of the rows, as a fraction of the largest
+#: complementarity product that a subclass adds.
 FIRST_PRODUCT_SHARE = 0.1
 
-#: Maximum size of the initial decisions, as a fraction of B.
+#: Maximum absolute value of the initial decisions, as a fraction of the bound B.
 FIRST_DECISION_SHARE = 0.5
 
-#: A step shorter than CENTRING_LENGTH is replaced by a centring step; the run ends after a step
-#: shorter than SHORTEST_LENGTH.
+#: A Newton step shorter than CENTRING_LENGTH is replaced by a centring step. The iterations end
+#: after a step shorter than SHORTEST_LENGTH.
 CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 
-#: Initial ratios C / max(a), tried in turn; the smaller ratio is safer and slower.
+#: Ratios of C to the largest initial multiplier that `solve_growing` tries in turn; the smaller
+#: ratio is slower, but fails less often.
 LARGEST_FIRST_RATIOS = (1e6, 1e3)
 
-#: If a run ends with a relative gap above this value, the next initial ratio is tried.
+#: `solve_growing` tries the next ratio if the iterations end with a relative gap above STALLED_GAP.
 STALLED_GAP = 1e-3
 
-#: If all multipliers are below this fraction of C, every slack is zero at the optimum, and the
-#: solution is the same for every larger C.
+#: If all multipliers are below ``FREE_SHARE * C``, no upper bound C is active, and the solution is
+#: the same for every larger C.
 FREE_SHARE = 0.5
 
-#: Values of the variables by name, or changes of these values.
+#: Values or changes of the variables, by the name of the variable.
 Values = dict[str, NDArray]
 
 
@@ -69,9 +72,10 @@ def solve_growing(
 ) -> HingeInteriorPoint:
     """Solve the problem for a C that may be far larger than the optimal multipliers.
 
-    A sequence of problems is solved. In the first problem, C is a ratio times the largest initial
-    multiplier; in each further problem, C is multiplied by the ratio, up to the given C. `start`
-    returns the initial point for a C and for the multipliers of the previous problem, if any.
+    A sequence of problems with increasing C is solved. The first C is a ratio times the largest
+    initial multiplier. From problem to problem, C is multiplied by the ratio, up to the given C.
+    The function `start` returns the initial point for a value of C, from the multipliers of the
+    previous problem if there is one.
     """
     iterations, largest = 0, float(np.max(C))
     for ratio in LARGEST_FIRST_RATIOS:
@@ -95,12 +99,12 @@ def solve_growing(
 class HingeInteriorPoint:
     """A primal-dual point that is strictly feasible in all inequalities, and its Newton steps.
 
-    A subclass overrides some of the methods from `dual_variables` on.
+    Subclasses may override `dual_variables` and the methods from `_norm` to `_curved`.
 
     Parameters
     ----------
     rows : ndarray or MappedRows of shape (n, k)
-        Rows Z.
+        Data matrix Z.
     y : ndarray of shape (n,)
         Labels -1.0 and +1.0; both must occur.
     C : float or ndarray of shape (n,)
@@ -108,16 +112,16 @@ class HingeInteriorPoint:
     a : ndarray of shape (n,), optional
         Initial multipliers, positive and less than C, with ``y'a = 0``.
     offset : ndarray of shape (n,), default=0.0
-        Constant added to the decisions ``Zw + b``.
+        Constants added to the decisions ``Zw + b``.
     B : float, optional
         Bound on the decisions.
     given : dict of str to ndarray, optional
-        Initial values of the additional variables on which `_norm` depends.
+        Initial values of the variables of a subclass on which `_norm` depends.
 
     Attributes
     ----------
     at : dict of str to ndarray
-        Current values of the variables; "rest" is ``C - a``.
+        Current values of the variables by name; the name of ``C - a`` is "rest".
     gap : float
         Objective minus dual objective, relative to the dual objective.
     iterations : int
@@ -125,11 +129,11 @@ class HingeInteriorPoint:
 
     #: Names of the variables that must stay positive.
     positive: tuple[str, ...] = ("surplus", "slack", "a", "rest")
-    #: Complementarity pairs: two variables whose product is zero at the optimum, and the weight of
-    #: the product in the gap.
+    #: Complementarity products, each as the names of two variables and the weight of their product
+    #: in the duality gap.
     products: tuple[tuple[str, str, float], ...] = (("surplus", "a", 1.0), ("slack", "rest", 1.0))
-    #: Names of the multiplier and the slack of each bound on the decisions, and the sign of the
-    #: multiplier in u.
+    #: For each bound on the decisions, the name of its multiplier, the name of its slack, and the
+    #: sign of the multiplier in the dual variables u.
     bounds: tuple[tuple[str, str, float], ...] = ()
 
     def __init__(
@@ -146,7 +150,7 @@ class HingeInteriorPoint:
         self.margin_cost = 1.0 - y * offset
         n_positive, s = int((y > 0).sum()), C / np.max(C) * np.ones(len(y))
         # The initial w is a multiple of the difference of the class means. The decisions at the
-        # means are 1 and -1; w is shortened if a multiplier exceeds C / 2.
+        # class means are 1 and -1, or smaller if a multiplier would otherwise exceed C / 2.
         if a is None:
             a = s / np.where(y > 0, s[y > 0].sum(), s[y < 0].sum())
             norm = max(self._norm(rows.T @ (y * a)), 1e-300)
@@ -154,14 +158,15 @@ class HingeInteriorPoint:
         self.at |= {"a": a, "v": rows.T @ (y * a), "rest": C - a}
         largest = self._begin()
         decision = rows @ self.at["w"] + offset
-        # the b that minimises the sum of the slacks
+        # the intercept b that minimises the sum of the slacks xi
         b = np.sort(y - decision)[n_positive - 1 : n_positive + 1].mean()
         margin, share = y * (decision + b), 1.0
         if B is not None:
             share = min(1.0, FIRST_DECISION_SHARE * B / max(float(np.abs(margin).max()), 1e-300))
             self.at["w"] = share * self.at["w"]
         self.at["b"], margin = share * b, share * margin - 1.0
-        # steps would be short if the products of the rows were far smaller than other products
+        # Newton steps would be short if the complementarity products of the rows were far smaller
+        # than the complementarity products that a subclass adds
         room = max(
             float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / float(np.max(C))
         )
@@ -179,7 +184,10 @@ class HingeInteriorPoint:
         self._evaluate()
 
     def run(self, tol: float, max_iter: int = 100) -> None:
-        """Iterate until the gap is at most `tol`, steps become too short, or a limit is reached."""
+        """Take Newton steps until the gap is at most `tol`.
+
+        Ends earlier if steps are too short, or if the limit of iterations or time is reached.
+        """
         while self.gap > tol and self.iterations < max_iter and not time_is_up():
             self.iterations += 1
             try:
@@ -189,30 +197,30 @@ class HingeInteriorPoint:
                 break
 
     def dual_variables(self) -> NDArray:
-        """Return u, for which ``v = Z'u``."""
+        """Return the dual variables u of the rows, with ``v = Z'u``."""
         a = self.at["a"]
         return self.y * sum((sign * self.at[z] for z, _, sign in self.bounds), start=a)
 
     # -- methods that a subclass may override ---------------------------------------------------
 
     def _norm(self, v: NDArray) -> float:
-        """Return twice the quadratic term of the dual objective, a function of v."""
+        """Return twice the quadratic term of the dual objective, as a function of ``v = Z'u``."""
         return float(v @ v)
 
     def _begin(self) -> float:
-        """Set the initial w and the variables of a subclass; return the largest complementarity
-        product of these variables.
+        """Set the initial w and the variables that a subclass adds.
 
-        w is v, scaled so that the mean absolute decision is at most 1. Without scaling, a large C
-        gives large decisions, which cause cancellation in the surplus of the rows. Scaling also
-        halves the number of iterations.
+        Returns the largest complementarity product of the added variables. The initial w is v,
+        scaled so that the mean absolute decision is at most 1. If v were not scaled, a large C
+        would give large decisions and large rounding errors of ``y f - 1``. Scaling v also halves
+        the number of iterations.
         """
         size = float(np.abs(self.Z @ self.at["v"]).mean())
         self.at["w"] = self.at["v"] / max(1.0, size)
         return 0.0
 
     def _follow(self) -> tuple[NDArray, NDArray | float]:
-        """Set the dependent variables; return the residual of w = v and the residual's weight."""
+        """Update dependent variables; return the residual of w = v and its weight in the gap."""
         return self.at["w"] - self.at["v"], 1.0
 
     def _dual_value(self) -> float:
@@ -224,19 +232,19 @@ class HingeInteriorPoint:
         return excess / max(abs(self._dual_value()), 1e-300)
 
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
-        """Return three blocks of the Newton matrix.
+        """Return three blocks of the Newton matrix, without the terms of the rows.
 
-        The blocks couple w with w (the matrix or its diagonal), w with the unknowns that a
-        subclass adds, and these unknowns with each other.
+        The first block, or its diagonal, couples w with itself. The second block couples w with the
+        unknowns that a subclass adds. The third block couples the added unknowns with each other.
         """
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
-        """Return the right-hand sides of the equations of w and of the added unknowns."""
+        """Return right-hand sides of the Newton system, for w and for a subclass's unknowns."""
         return -self.miss, np.empty(0)
 
     def _complete(self, step: Values, added: NDArray) -> None:
-        """Add the changes of all other variables of a subclass to `step`."""
+        """Add to `step` the changes of all variables of a subclass."""
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
         """Return the nonlinear functions that must stay positive, before and after a step."""
@@ -267,8 +275,8 @@ class HingeInteriorPoint:
         mean = self.open / sum(len(at[x]) for x, _, _ in self.products)
         step = self._step(share * mean, ahead)
         length = self._length(step, BOUNDARY_SHARE)
-        # a step is short if the second-order terms are inaccurate, or if the products differ by
-        # orders of magnitude
+        # a Newton step is short if its second-order terms are inaccurate, or if complementarity
+        # products differ by orders of magnitude
         if length < CENTRING_LENGTH:
             step = self._step(0.5 * mean, None)
             length = self._length(step, BOUNDARY_SHARE)
@@ -316,19 +324,22 @@ class HingeInteriorPoint:
         return lambda right: scale * lapack.dgetrs(lu, pivots, scale * right)[0]
 
     def _open(self, x: str, z: str, target: float, ahead: Values | None) -> NDArray:
-        """Return `target` minus a complementarity product and its second-order term.
+        """Return `target` minus the complementarity product of x and z and its second-order term.
 
-        `ahead` is the predictor step, from which the second-order term is computed.
+        The second-order term is computed from the predictor step `ahead`.
         """
         residual = target - self.at[x] * self.at[z]
         return residual if ahead is None else residual - ahead[x] * ahead[z]
 
     def _step(self, target: float, ahead: Values | None) -> Values:
-        """Return the Newton step towards products equal to `target`; `ahead` is the predictor."""
+        """Return the Newton step towards complementarity products equal to `target`.
+
+        `ahead` is the predictor step, or None.
+        """
         at, k = self.at, self.Z.shape[1]
         to_surplus = self._open("surplus", "a", target, ahead)
         to_slack = self._open("slack", "rest", target, ahead)
-        # steps of the bounds' multipliers if the decisions do not change
+        # changes of the multipliers of the bounds if the decisions did not change
         to = {z: self._open(x, z, target, ahead) / at[x] for z, x, _ in self.bounds}
         of_w, of_added = self._sides(target, ahead)
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])

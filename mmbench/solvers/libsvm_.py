@@ -1,8 +1,8 @@
-"""libsvm and liblinear: the solvers of the papers, and the reference solver of the SVM.
+"""Adapters for libsvm and liblinear, the SVM solvers of the papers.
 
-The package libsvm-official (in the extra ``solvers``) does not support row weights. Problems with
-row weights, and all problems if the package is not installed, are solved by scikit-learn's copy of
-libsvm.
+libsvm is also the reference for the SVM solvers of this package. The package libsvm-official (in
+the extra ``solvers``) does not support row weights. If rows have weights or libsvm-official is not
+installed, scikit-learn's copy of libsvm is used.
 """
 
 import warnings
@@ -21,8 +21,8 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 #: Size of libsvm's kernel cache in megabytes.
 CACHE_MB = 500
 
-#: Maximum number of passes of liblinear over the rows; with the default of 1000 passes many
-#: problems of a few hundred rows are not solved to 1e-5.
+#: Maximum number of passes of liblinear over the rows. With the default of 1000 passes, liblinear
+#: does not reach the tolerance 1e-5 on many problems with a few hundred rows.
 LIBLINEAR_PASSES = 100_000
 
 
@@ -34,12 +34,12 @@ def solve_libsvm(
     tol: float = 1e-5,
     solver: str = "reference",
 ) -> PiecewiseSolution:
-    """Solve the dual of the SVM from its Gram matrix.
+    """Solve the dual of the SVM by libsvm, with a precomputed Gram matrix.
 
     Parameters
     ----------
     problem : PiecewiseQP
-        The dual, from which the certificate is computed; see `mmbench.machines.svm.svm_dual`.
+        The dual of the SVM, made by `mmbench.machines.svm.svm_dual`.
     y : ndarray of shape (n,)
         Labels -1.0 and +1.0.
     C : float or ndarray of shape (n,)
@@ -47,20 +47,22 @@ def solve_libsvm(
     tol : float, default=1e-5
         Option `eps` of libsvm, the tolerance of the KKT conditions.
     solver : {"reference", "libsvm", "sklearn"}, default="reference"
-        "libsvm" is libsvm-official, "sklearn" is scikit-learn's copy, "reference" is the first of
-        them that can solve the problem.
+        "libsvm" is libsvm-official, and "sklearn" is scikit-learn's copy of libsvm. "reference" is
+        libsvm-official if it can solve the problem, otherwise scikit-learn's copy.
 
     Returns
     -------
     PiecewiseSolution
-        `iterations` is 0 and `status` is always ``optimal``, since libsvm reports neither its
-        number of iterations nor a failure. The certificate, computed from a feasible u and a
-        recomputed ``Ku``, shows whether the solution is accurate.
+        `iterations` is 0 and `status` is ``optimal``, since libsvm reports neither its number of
+        iterations nor a failure. The certificate shows whether the solution is accurate: it is
+        computed from a feasible u and a recomputed ``Ku``.
 
     Raises
     ------
-    ModuleNotFoundError, ValueError
-        If the solver is "libsvm", and it is not installed or the rows have different penalties.
+    ModuleNotFoundError
+        If `solver` is "libsvm" and libsvm-official is not installed.
+    ValueError
+        If `solver` is "libsvm" and `C` is an array.
     """
     if solver == "libsvm" and find_spec("libsvm") is None:
         raise ModuleNotFoundError(
@@ -85,8 +87,8 @@ def solve_liblinear(
 ) -> PiecewiseSolution:
     """Solve the linear SVM with scikit-learn's LinearSVC, which adds ``b^2 / 2`` to the objective.
 
-    LinearSVC returns no multipliers. The bound is computed from multipliers C at the rows with
-    slack and 0 elsewhere, and therefore lies far below the optimum.
+    LinearSVC returns no multipliers. The lower bound is computed from multipliers C of rows with
+    slack and 0 of all other rows; a bound from these multipliers lies far below the optimum.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
@@ -104,13 +106,14 @@ def solve_liblinear(
 
 
 def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, NDArray, float]:
-    """Solve with libsvm-official; return the support vectors' indices, their u, and b."""
+    """Solve by libsvm-official; return the support vectors' indices and dual variables, and b."""
     from libsvm.svm import svm_parameter, svm_problem
     from libsvm.svmutil import svm_train
 
     options = f"-s 0 -t 4 -c {float(C)!r} -e {float(tol)!r} -m {CACHE_MB} -q"
-    # The first column has the row numbers, starting at 1. The sparse type stores all zeros: libsvm
-    # copies sparse arrays in compiled code, but dense arrays element by element in Python.
+    # libsvm expects row numbers, from 1, in the first column of a precomputed matrix. The matrix is
+    # passed as a sparse array that stores all entries, since libsvm-official copies sparse arrays
+    # in compiled code, but dense arrays element by element in Python.
     n = len(gram)
     values = np.column_stack([np.arange(1.0, n + 1), gram])
     columns = np.tile(np.arange(n + 1, dtype=np.int32), n)
@@ -127,8 +130,8 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
 def openmp() -> Any:
     """Return the controller of OpenMP threads; libsvm must be imported before the first call.
 
-    libsvm evaluates kernels in several threads. With a precomputed matrix there is nothing to
-    evaluate; on a busy computer, waiting for the threads takes a second, and a single thread 4 ms.
+    libsvm evaluates kernels in several threads, which are useless if the kernel is precomputed. On
+    a busy computer, waiting for these threads takes a second; with one thread, libsvm takes 4 ms.
     """
     from threadpoolctl import ThreadpoolController
 
@@ -136,10 +139,9 @@ def openmp() -> Any:
 
 
 def _weighted(gram: NDArray, y: NDArray, C: NDArray, tol: float) -> tuple[NDArray, NDArray, float]:
-    """Solve with scikit-learn's copy of libsvm; return the support vectors' indices, their u, and
-    b.
+    """Solve by scikit-learn's copy of libsvm; see `_plain` for the returned values.
 
-    `C` is the penalty of each row.
+    `C` contains the penalty of each row.
     """
     from sklearn.svm import SVC
 

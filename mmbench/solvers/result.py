@@ -1,4 +1,4 @@
-"""The certificate of a solution, which every solver returns."""
+"""`Result`, the certificate of optimality that every solver returns with its solution."""
 
 import math
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _native: ContextVar[list[Status] | None] = ContextVar("native", default=None)
 
 @contextmanager
 def native_statuses() -> Iterator[list[Status]]:
-    """Collect the statuses that solvers of other packages return inside a ``with`` block."""
+    """Collect the statuses that solvers of other packages report inside a ``with`` block."""
     statuses: list[Status] = []
     token = _native.set(statuses)
     try:
@@ -23,17 +23,17 @@ def native_statuses() -> Iterator[list[Status]]:
 
 
 def note_status(status: Status) -> None:
-    """Append a status, returned by a solver of another package, to `native_statuses`."""
+    """Append a status reported by a solver of another package to the list of `native_statuses`."""
     statuses = _native.get()
     if statuses is not None:
         statuses.append(status)
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """Return ``value - bound`` relative to the larger magnitude of both; 0 if both are 0.
+    """Return ``(value - bound) / max(|value|, |bound|)``, or 0 if both numbers are 0.
 
-    The denominator has no lower bound: for long rows the objective of an SVM is tiny, since it is
-    inversely proportional to the square of their length.
+    The denominator has no lower bound such as 1, since the objective of an SVM may be tiny. For
+    example, the objective of a hard-margin SVM is divided by 4 if all features are doubled.
 
     Examples
     --------
@@ -48,18 +48,18 @@ def relative_gap(value: float, bound: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Base class of solver results; a subclass adds the solution."""
+    """Base class of the results of solvers; subclasses add the solution."""
 
     #: Objective of the problem, recomputed from the solution.
     value: float
-    #: Bound on the optimal value, computed from a dual feasible point. In a minimisation it is a
-    #: lower bound, and minus infinity if no bound is known.
+    #: Bound on the optimal value, computed from a dual feasible point. In a minimisation the bound
+    #: is a lower bound; an unknown lower bound is minus infinity.
     bound: float
     #: Largest violation of a constraint, recomputed from the solution.
     violation: float
     iterations: int
     status: Status
-    #: Name of the algorithm, as in the table in the docstring of the solver's module.
+    #: Name of the algorithm; the docstring of the solver's module lists the algorithms.
     route: str = ""
 
     @property

@@ -1,12 +1,12 @@
 """Ridge systems with a bias, ``[[G + I/C, 1], [1', 0]] [a; b] = [y; 0]``, for G = K or G = K K'.
 
-K is a Gram matrix. `solve_path` computes one Cholesky factorisation per C; if there are fewer
-features than rows, the order of the factorised matrix is the number of features. `solve_printed`
-solves a dense system per C, and is the reference for `solve_path`.
+K is a Gram matrix. `solve_path` computes one Cholesky factorisation per value of C. For a
+`FeatureGram`, the order of the factorised matrix is the number of features. The results of
+`solve_printed`, which solves a dense system per value of C, are the reference for `solve_path`.
 
-If rows have weights s, the ridge is ``diag(1/(C s))``. With R = diag(r) and ``r = sqrt(s)``, the
-system ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]`` is equivalent and has the ridge I/C again. In
-the code, the border is the vector r, which replaces the vector of ones.
+If rows have weights s, the ridge I/C is replaced by ``diag(1/(C s))``. An equivalent system with
+the ridge I/C is ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, with ``r = sqrt(s)`` and R =
+diag(r). The parameter `border` is the vector r; without row weights, r is the vector of ones.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq, qr
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 
-#: Threshold of the reciprocal condition number, so small that LAPACK treats every matrix as a
-#: matrix of full rank.
+#: LAPACK's threshold of the reciprocal condition number. The threshold is so small that LAPACK
+#: treats every matrix as a matrix of full rank.
 FULL_RANK = 1e-300
 
 
@@ -61,19 +61,19 @@ Gram = NDArray | FeatureGram
 
 @dataclass(frozen=True)
 class Solutions:
-    """Solutions for several C, with one column per C."""
+    """Solutions of a ridge system for several values of C, with one column per value."""
 
     #: Multipliers. Shape (n_samples, n_costs).
     a: NDArray
-    #: Coefficients of the columns of K in the decisions: a if G = K, ``K a`` if G = K K'. Shape
-    #: (n_samples, n_costs).
+    #: Coefficients of the columns of K in the decisions, which are a if G = K, and ``K a`` if
+    #: G = K K'. Shape (n_samples, n_costs).
     coef: NDArray
     #: Biases. Shape (n_costs,).
     b: NDArray
 
 
 def scaled(gram: Gram, root: NDArray) -> Gram:
-    """Return ``diag(root) K diag(root)``, the Gram matrix of rows multiplied by `root`.
+    """Return ``diag(root) K diag(root)``, the Gram matrix if row i is multiplied by ``root[i]``.
 
     Examples
     --------
@@ -97,21 +97,21 @@ def solve_path(
     squared: bool = False,
     border: NDArray | None = None,
 ) -> Solutions:
-    """Solve the ridge system for every C.
+    """Solve the system ``[[G + I/C, 1], [1', 0]] [a; b] = [y; 0]`` for every C.
 
     Parameters
     ----------
     gram : ndarray of shape (n_samples, n_samples) or FeatureGram
-        K, symmetric and positive semidefinite. A `FeatureGram` requires ``squared=True``;
-        `solve_weights` solves the system with ``squared=False``.
+        K, symmetric and positive semidefinite. If K is a `FeatureGram`, `squared` must be True; for
+        ``squared=False``, `solve_weights` solves the system.
     y : ndarray of shape (n_samples,)
         Targets.
     costs : sequence of float
         Values of C.
     squared : bool, default=False
-        Whether G is ``K K'``.
+        Whether G is ``K K'`` in place of K.
     border : ndarray of shape (n_samples,), optional
-        Vector that replaces the vector of ones in the system; by default the vector of ones.
+        Vector in place of the vector of ones in the system.
     """
     border = np.ones(len(y)) if border is None else border
     if not squared:
@@ -142,11 +142,11 @@ def solve_path(
 def solve_weights(
     rows: Rows, y: NDArray, costs: Sequence[float], border: NDArray | None = None
 ) -> tuple[NDArray, NDArray]:
-    """Solve for the weights w of the features and b, for every C.
+    """Return the weights w of the features and the bias b that solve the ridge system, for every C.
 
-    Decisions computed from w are accurate to machine precision even if a row or a column is far
-    longer than the others. Decisions computed from the multipliers a are inaccurate, since the
-    rounding errors of a are multiplied by the long rows.
+    Decisions computed as ``F w + b`` are accurate to machine precision, even if some rows or
+    columns of F are far longer than others. Decisions computed as ``G a + b`` are inaccurate if
+    some rows are long, since G magnifies the rounding errors of the multipliers a.
 
     Parameters
     ----------
@@ -174,10 +174,10 @@ def solve_weights(
 def _by_primal(
     rows: Rows, square: NDArray, y: NDArray, C: float, border: NDArray
 ) -> tuple[NDArray, NDArray, float]:
-    """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from a system in w.
+    """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from a system in w and b.
 
-    If G is large, a rounding error of a has a much larger effect on ``G a`` than a rounding error
-    of w has on ``rows w``. The second pass of the loop is one step of iterative refinement.
+    If the entries of G are large, rounding errors of a change ``G a`` far more than rounding errors
+    of w change ``rows w``. The second pass of the loop is one step of iterative refinement.
     """
     inverse, ahead = ridge_inverse(square, 1 / C), rows.T @ border
     from_border = inverse(ahead)
@@ -196,8 +196,8 @@ def _by_eigenvectors(
 ) -> Solutions:
     """Return the solutions for ``G = K K'`` from an eigendecomposition of K.
 
-    This method is used if the ridge I/C is below the rounding errors of ``K K'``, so that a
-    Cholesky factorisation of ``K K' + I/C`` is inaccurate. The second pass of the loop is one step
+    If 1/C is smaller than the rounding errors of ``K K'``, a Cholesky factorisation of ``K K' +
+    I/C`` is inaccurate, and the eigendecomposition is used. The second pass of the loop is one step
     of iterative refinement.
     """
     eigenvalues, vectors = eigh(gram, check_finite=False)
@@ -218,8 +218,8 @@ def _by_eigenvectors(
 def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDArray, float]:
     """Return a and b for the Gram matrix G, after one step of iterative refinement.
 
-    The KLDA is computed from small differences of entries of a, which magnify the rounding errors
-    of a factorisation.
+    Without refinement, the KLDA would be inaccurate: it depends on small differences between
+    entries of a, which magnify rounding errors.
     """
     inverse = ridge_inverse(gram, 1 / C)
     from_border = inverse(border)
@@ -268,13 +268,14 @@ def solve_printed(
 ) -> Solutions:
     """Solve a dense bordered system for every C; see `solve_path` for parameters and result.
 
-    If G = K K', the primal system printed in the MAMC paper,
+    If G = K K', the MAMC paper prints a system in ``w = K a`` and b, for M training rows:
 
         (I/C + K K) w + K 1 b = K y,    1'K w + M b = 1'y                        (36), (37)
 
-    with w = K a and ``a = C (y - K w - b)``, is solved as the least squares problem ``min ||y - K w
-    - b||^2 + ||w||^2 / C``. The condition number of its normal equations, (36) and (37), is the
-    squared condition number of K.
+    Equations (36) and (37) are the normal equations of the least squares problem ``min over w, b
+    ||y - K w - b||^2 + ||w||^2 / C``. This least squares problem is solved directly, since the
+    normal equations have the squared condition number of K. The multipliers are ``a = C (y - K w -
+    b)``.
     """
     n, ones = len(y), np.ones(len(y)) if border is None else border
     a, coef, b = [], [], []

@@ -1,4 +1,4 @@
-"""Rows as linear operators, so that centred or transformed sparse rows are never stored densely."""
+"""Data matrices as linear operators; centred or transformed sparse rows need no dense copy."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from scipy import sparse
 
 from mmbench.kernels import row_squares
 
-#: Size in bytes of a block of rows in a product, which limits the size of temporary arrays.
+#: Size in bytes of a block of rows. Products with large matrices are computed block by block, so
+#: that temporary arrays remain small.
 BLOCK_BYTES = 2**22
 
 
 @dataclass(frozen=True)
 class MappedRows:
-    """The rows ``(x - origin)' map`` of a matrix.
+    """The matrix with the row ``(x - origin)' map`` for each row x of the data.
 
     Examples
     --------
@@ -70,7 +71,7 @@ class MappedRows:
         return np.concatenate([row_squares(self[own]) for own in blocks(*self.X.shape)])
 
     def product(self, weights: NDArray) -> NDArray:
-        """Return ``rows' diag(weights) rows``; the map is applied after the sum over rows."""
+        """Return ``rows' diag(weights) rows``; `map` is applied only once, to the sum over rows."""
         if isinstance(self.X, np.ndarray):
             out = np.zeros((self.X.shape[1],) * 2)
             for own in blocks(*self.X.shape):
@@ -113,7 +114,7 @@ def weighted_product(rows: Rows, weights: NDArray) -> NDArray:
 
 
 def moments(X: NDArray | sparse.csr_array) -> tuple[NDArray, NDArray]:
-    """Return the mean and the standard deviation of each column, without a copy of the rows.
+    """Return the mean and the standard deviation of each column, without a copy of the data.
 
     Examples
     --------
@@ -130,6 +131,6 @@ def moments(X: NDArray | sparse.csr_array) -> tuple[NDArray, NDArray]:
 
 
 def blocks(n: int, d: int) -> Iterator[slice]:
-    """Yield slices that divide n rows of d numbers into blocks of BLOCK_BYTES."""
+    """Yield slices that divide n rows of d floats into blocks of BLOCK_BYTES bytes."""
     step = max(1, BLOCK_BYTES // (8 * max(d, 1)))
     return (slice(start, start + step) for start in range(0, n, step))

@@ -1,14 +1,15 @@
-"""The dual of the SVM and of related machines, as one problem class with one set of solvers.
+"""The dual problem of the SVM and of related machines, and its solvers.
 
     min over w, b   1/2 ||w||^2 + sum_i loss_i(f(x_i)),     f(x) = w'phi(x) + b
 
-with a convex, piecewise linear loss for each training row. The dual has one variable u_i per row.
-The cost phi_i of u_i is the conjugate of the loss. `PiecewiseQP` contains the Gram matrix K and the
-knots and slopes of the costs:
+The loss of each training row is a convex, piecewise linear function of the decision f(x_i). The
+dual problem has one variable u_i per training row. The cost phi_i of u_i is the conjugate of the
+loss. The class `PiecewiseQP` stores the Gram matrix K, and the knots and slopes of the costs, of
+the dual problem
 
     min over u      1/2 u'Ku + sum_i phi_i(u_i)   subject to   sum_i u_i = 0
 
-The machines differ in the loss, and therefore in the pieces of phi_i:
+The machines differ in the loss, and therefore in the linear pieces of the cost phi_i:
 
 =====================  =====================================  ================================
 machine                loss of a row with label y             pieces of phi
@@ -21,9 +22,10 @@ relaxed RMM            SVM's loss plus c max(0, |f| - t)      SVM's piece, and t
 SVM of the M4          SVM's loss, with K scaled              ``0 .. yC`` with slope -y
 =====================  =====================================  ================================
 
-`solve_smo` solves each problem by pairwise steps and Newton steps, on the stored Gram matrix or on
-working sets of rows. `solve_to_gap` tightens the tolerance of `solve_smo`
-until the duality gap is small. Problems with rows in place of a Gram matrix are solved by
-`mmbench.solvers.features`. The reference solvers are libsvm (`mmbench.solvers.libsvm_`) for the SVM
-and Clarabel on the printed dual (`mmbench.machines.rmm`) for the RMM.
+`solve_smo` solves the dual problem by steps in pairs of variables (SMO) and by Newton steps, on the
+stored Gram matrix or on working sets of rows. `solve_to_gap` tightens the tolerance of `solve_smo`
+until the duality gap is small. Problems with a linear kernel and few features are solved without a
+Gram matrix by `mmbench.solvers.features`. The reference solver of the SVM is libsvm
+(`mmbench.solvers.libsvm_`). The reference solver of the RMM is Clarabel, which solves the printed
+dual (`mmbench.machines.rmm`).
 """

@@ -1,16 +1,17 @@
-"""Dual coordinate descent for `PiecewiseQP` with a linear kernel: products with single rows only.
+"""Dual coordinate descent for a `PiecewiseQP` with a linear kernel.
 
-The attribute `gram` of the problem contains the rows Z in place of the Gram matrix ``Z Z'``, and
-``w = Z'u`` is updated. For a fixed b there is no equality constraint; one coordinate step minimises
+The attribute `gram` of the problem contains the data matrix Z in place of the Gram matrix ``Z Z'``.
+If the intercept b is fixed, the dual problem has no equality constraint. Each coordinate step then
+minimises the following function over a single u_i (Hsieh et al. 2008).
 
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
 
-over a single u_i, with one product of the row with w and one update of w (Hsieh et al. 2008). Let u
-be the minimiser for a given b. The sum of u decreases in b, and the optimal b is the root of this
-sum, which is found by secants. The slope of the sum is ``-e' K_FF^-1 e`` for the free rows F and
-``e = (1, ..., 1)``. The first step uses the lower bound ``|F|^2 / ||Z_F' e||^2`` on the magnitude
-of the slope. Each minimisation starts at the minimiser for the previous b. The tolerance of the
-minimisations decreases with the step lengths of b.
+A coordinate step takes one product of a row with ``w = Z'u`` and one update of w. Let u(b) be the
+minimiser for a given b. The sum of the entries of u(b) decreases with b and is zero at the optimal
+b, which is found by the secant method. The derivative of the sum is ``-e' K_FF^-1 e`` for the free
+rows F and ``e = (1, ..., 1)``. The first step of b uses the lower bound ``|F|^2 / ||Z_F' e||^2`` on
+the magnitude of the derivative. Coordinate descent for each b starts at the minimiser for the
+previous b. The tolerance of coordinate descent decreases with the steps of b.
 
 ==================  ============================================  ================================
 route               condition                                     cost
@@ -20,9 +21,9 @@ coordinate descent  linear kernel, more than 64 features; sparse  20 to 100 pass
                     matrix
 ==================  ============================================  ================================
 
-The number of passes grows with ``C k(x, x)``. If long rows need more passes than are allowed, the
-caller continues with pairwise steps (`mmbench.machines.svm`).
-benchmarks/peers.py compares this route with liblinear.
+The number of passes over the rows grows with ``C k(x, x)``. If the maximum number of passes is
+reached, `mmbench.machines.svm` continues with SMO. The script benchmarks/peers.py compares
+coordinate descent with liblinear.
 
 References
 ----------
@@ -41,27 +42,29 @@ from mmbench.errors import Status
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, optimality
 
-#: Maximum numbers of passes for the first minimum, and in total.
+#: Maximum number of passes over the rows for the first value of b, and in total.
 FIRST_PASSES, MOST_PASSES = 40, 400
 
-#: Tolerance of the first minimisation. A later tolerance is at most TOLERANCE_SHARE times the
-#: previous tolerance, and at most STEP_SHARE times the step of b.
+#: FIRST_TOLERANCE is the tolerance of coordinate descent for the first value of b. Each later
+#: tolerance is the smaller of TOLERANCE_SHARE times the previous tolerance and STEP_SHARE times the
+#: step of b.
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
-#: Largest step of b. This step is taken if no row is free and the root is not bracketed.
+#: Maximum step of b, which is taken if no row is free and no interval that contains the optimal b
+#: is known.
 MOST_STEP = 1.0
 
-#: Tolerances relative to `tol`: of the last minimisation, and of the change of the decisions by the
-#: correction of u to the sum zero.
+#: Tolerance of coordinate descent for the last value of b, and maximum change of the decisions by
+#: the final correction of ``sum_i u_i``, both as fractions of `tol`.
 LAST_SHARE, SUM_SHARE = 0.5, 0.1
 
 
 @dataclass
 class CoordinateDescent:
-    """State of coordinate descent; row i has `starts[i + 1] - starts[i]` values.
+    """State of coordinate descent; the rows are stored in compressed sparse row format.
 
-    The values of row i begin at index `starts[i]` of `values`; their column indices begin at index
-    `places[i]` of `columns`.
+    Row i has ``starts[i + 1] - starts[i]`` values, which begin at index ``starts[i]`` of `values`.
+    The column indices of row i begin at index ``places[i]`` of `columns`.
     """
 
     problem: PiecewiseQP
@@ -79,19 +82,20 @@ class CoordinateDescent:
             self.values, self.columns = X.data, X.indices
             self.places = self.starts = X.indptr.astype(np.int64, copy=False)
         self.columns = self.columns.astype(np.int32, copy=False)
-        # a positive norm is needed, so that a row of zeros moves to the knot with the smallest cost
+        # the squared norm of a row of zeros must be positive, so that u_i moves to the knot with
+        # the smallest cost
         self.squares = np.maximum(self.rows.squares(), np.finfo(float).tiny)
         self.w, self.passes, self.most = self.rows.T @ self.u, 0.0, FIRST_PASSES
         self.random = np.random.RandomState(0)
 
     def ended(self) -> bool:
-        """Whether the number of passes or the time limit is reached."""
+        """Whether the maximum number of passes or the time limit is reached."""
         return self.passes >= self.most or time_is_up()
 
     def minimise(self, tol: float) -> None:
-        """Take coordinate steps for the current b until all violations are at most `tol`.
+        """Take coordinate steps at a fixed b until no condition is violated by more than `tol`.
 
-        Rows that stay at a knot are skipped until the other rows have converged.
+        Rows with a u_i that stays at a knot are skipped until all other rows have converged.
         """
         n, problem = len(self.u), self.problem
         order, margin = np.arange(n), np.inf
@@ -111,8 +115,10 @@ class CoordinateDescent:
                 order, margin = np.arange(n), np.inf
 
     def run(self, tol: float) -> None:
-        """Update b until a correction of u to the sum zero changes decisions by at most SUM_SHARE
-        tol.
+        """Update b until ``sum_i u_i`` is nearly zero.
+
+        The correction of u to the sum zero then changes the decisions by at most ``SUM_SHARE *
+        tol``.
         """
         last, accuracy = LAST_SHARE * tol, FIRST_TOLERANCE
         low, high, secant, before = -np.inf, np.inf, 0.0, (np.inf, np.inf)
@@ -124,7 +130,7 @@ class CoordinateDescent:
             slope = free.sum() ** 2 / max(sums @ sums, np.finfo(float).tiny)
             if accuracy <= last and abs(total) <= SUM_SHARE * tol * slope:
                 return
-            # `total` lies between the exact sums at ``b - accuracy`` and ``b + accuracy``
+            # `total` lies between the sums of u for ``b - accuracy`` and ``b + accuracy``
             low = max(low, self.b - accuracy) if total > 0 else min(low, self.b - accuracy)
             high = min(high, self.b + accuracy) if total < 0 else max(high, self.b + accuracy)
             moved, changed = self.b - before[0], total - before[1]
@@ -132,7 +138,7 @@ class CoordinateDescent:
                 secant = -changed / moved
             before = self.b, total
             slope = max(slope, secant, np.finfo(float).tiny)
-            step = total / slope  # very large if no row is free
+            step = total / slope  # the step is very large if no row is free
             if not max(low, self.b - MOST_STEP) < self.b + step < min(high, self.b + MOST_STEP):
                 ends = np.isfinite(low) and np.isfinite(high)
                 step = 0.5 * (low + high) - self.b if ends else np.copysign(MOST_STEP, total)
@@ -140,11 +146,11 @@ class CoordinateDescent:
             accuracy = max(last, min(TOLERANCE_SHARE * accuracy, STEP_SHARE * abs(step)))
 
     def free(self) -> NDArray:
-        """Return a mask of the u_i that lie inside a piece."""
+        """Return the mask of the u_i that lie strictly inside a linear piece of their cost."""
         return np.equal(*gains(self.u, self.problem.knots, self.problem.slopes))
 
     def balanced(self) -> NDArray:
-        """Return feasible multipliers; the sum is corrected by equal changes of the free rows."""
+        """Return feasible dual variables; all free u_i are changed equally to correct their sum."""
         free = self.free()
         self.u[free] -= self.u.sum() / max(free.sum(), 1)
         return self.problem.feasible(self.u)
@@ -155,7 +161,8 @@ def solve_by_coordinates(
 ) -> PiecewiseSolution:
     """Solve by coordinate descent to the tolerance `tol` of the KKT conditions.
 
-    `problem` has rows in place of the Gram matrix. `start` need not be feasible.
+    The attribute ``gram`` of `problem` contains the data matrix in place of the Gram matrix.
+    `start` need not be feasible.
     """
     u, b = (start.u, start.bias) if isinstance(start, PiecewiseSolution) else (start, 0.0)
     u = np.zeros(len(problem.knots)) if u is None else problem.feasible(u)
@@ -177,12 +184,12 @@ def solve_by_coordinates(
 def _pass(
     values, columns, starts, places, squares, knots, slopes, u, w, b, order, margin
 ):  # fmt: skip
-    """Take one coordinate step per row in `order`.
+    """Take one coordinate step for each row in `order`.
 
-    Returns the number of kept rows, which are moved to the beginning of `order`, and the largest
-    violation of the optimality conditions. The violation of each row is measured just before the
-    step of this row. A row at a knot is dropped if its decision would have to change by more than
-    `margin` before u_i leaves the knot.
+    Returns the number of active rows and the largest violation of the optimality conditions. The
+    active rows are moved to the beginning of `order`. The violation of a row is measured just
+    before the coordinate step of the row. A row with u_i at a knot is inactive if its decision
+    would have to change by `margin` or more before u_i leaves the knot.
     """
     kept, worst = 0, 0.0
     for p in range(order.shape[0]):
@@ -195,9 +202,9 @@ def _pass(
         found = False
         for s in range(slopes.shape[1]):
             slope = slopes[i, s] + f
-            if knots[i, s] <= old < knots[i, s + 1]:  # the piece on the right of u_i
+            if knots[i, s] <= old < knots[i, s + 1]:  # the linear piece to the right of u_i
                 room, missed = min(room, slope), max(missed, -slope)
-            if knots[i, s] < old <= knots[i, s + 1]:  # the piece on the left of u_i
+            if knots[i, s] < old <= knots[i, s + 1]:  # the linear piece to the left of u_i
                 room, missed = min(room, -slope), max(missed, slope)
             goal = old - slope / squares[i]
             if not found and goal < knots[i, s + 1]:

@@ -1,8 +1,9 @@
 """`PiecewiseQP`, the dual of a machine with a convex, piecewise linear loss per training row.
 
-The costs phi_i of the dual are the conjugates of the losses, ``loss_i(f) = max over u of
--f u - phi_i(u)``, and ``w = sum_i u_i phi(x_i)``. The multiplier of ``sum_i u_i = 0`` is b, and at
-the optimum ``-f(x_i)`` is a slope of phi_i at u_i. See `mmbench.solvers.svm_dual`.
+The cost phi_i of the dual variable u_i is the conjugate of the loss of row i, so that ``loss_i(f) =
+max over u of -f u - phi_i(u)``. In the feature space of the kernel, the weights are ``w = sum_i u_i
+x_i``. The intercept b is the multiplier of ``sum_i u_i = 0``. At the optimum, ``-f(x_i)`` is a
+subgradient of phi_i at u_i. The problem is stated in `mmbench.solvers.svm_dual`.
 """
 
 from __future__ import annotations
@@ -19,28 +20,30 @@ from mmbench.kernels import row_squares
 from mmbench.solvers.result import Result
 from mmbench.solvers.rows import MappedRows
 
-#: Bound on the rounding error of a sum of n terms, in units of ``eps sqrt(n)`` times the sum of the
-#: magnitudes. The error exceeds the bound 4 with a probability of 7e-4 (Higham and Mary, SIAM J.
-#: Sci. Comput. 41, 2019).
+#: The rounding error of a sum of n terms is taken to be at most ``ROUNDING_FACTOR * eps * sqrt(n)``
+#: times the sum of their magnitudes. With the factor 4, the rounding error is larger with a
+#: probability of 7e-4 (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
 ROUNDING_FACTOR = 4.0
 
-#: Decisions are treated as constant if their range, in units of the KKT tolerance, is at most this
-#: value. It is above 1, since decision values of rows with u_i at a bound may vary by more than the
-#: tolerance.
+#: Decisions are treated as constant if their range is at most UNRESOLVED_TOLERANCES times the KKT
+#: tolerance. The factor is larger than 1, since the decisions of rows with u_i at a bound may vary
+#: by more than the tolerance.
 UNRESOLVED_TOLERANCES = 4.0
 
-#: The lower bound (minus a dual value) is at most the objective at w = 0. A relative excess of at
-#: most this value is attributed to rounding errors of sums.
+#: Maximum relative amount by which a lower bound may exceed the objective at w = 0 because of
+#: rounding errors of sums.
 SUM_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class PiecewiseQP:
-    """A Gram matrix and one convex, piecewise linear cost per row.
+    """The problem ``min 1/2 u'Ku + sum_i phi_i(u_i)`` subject to ``sum_i u_i = 0``.
+
+    Each cost phi_i is convex and piecewise linear.
 
     Examples
     --------
-    The SVM with C = 10, whose loss is ``C max(0, 1 - y f)``:
+    The dual of the SVM with C = 10 and the loss ``C max(0, 1 - y f)``:
 
     >>> y = np.array([1.0, -1.0])
     >>> svm = PiecewiseQP(np.eye(2), np.array([[0.0, 10.0], [-10.0, 0.0]]), -y[:, None])
@@ -48,13 +51,13 @@ class PiecewiseQP:
     5.0
     """
 
-    #: K, symmetric positive semidefinite, float32 or float64: an array, a `KernelMatrix` or a
-    #: `LazyGram`. Shape (n, n).
+    #: Gram matrix K, symmetric and positive semidefinite, float32 or float64; an array, a
+    #: `KernelMatrix` or a `LazyGram`. Shape (n, n).
     gram: Any
-    #: Ends of the m pieces of each cost, ascending, including 0. The first and last knot are the
-    #: bounds of u and may be infinite. Shape (n, m + 1).
+    #: Knots of each cost: the endpoints of its m linear pieces in ascending order, including 0. The
+    #: first and the last knot of phi_i are the bounds of u_i and may be infinite. Shape (n, m + 1).
     knots: NDArray
-    #: Slope of each piece, ascending. Shape (n, m).
+    #: Slope of each linear piece of each cost, in ascending order. Shape (n, m).
     slopes: NDArray
     #: Constant term of the objective.
     constant: float = 0.0
@@ -72,7 +75,7 @@ class PiecewiseQP:
         return float((lengths[gains > 0] * gains[gains > 0]).sum())
 
     def largest_scale(self, f: NDArray) -> float:
-        """Return the largest s for which all losses of ``s f`` are finite."""
+        """Return the largest s for which the losses of all decisions ``s f_i`` are finite."""
         lengths, sides = self._pieces
         rates, offsets = -sides * f[:, None], sides * self.slopes
         rising = np.isinf(lengths) & (rates > 0)
@@ -81,8 +84,8 @@ class PiecewiseQP:
     def best_scale(self, f: NDArray, norm: float) -> float:
         """Return the s that minimises ``s^2/2 norm + sum_i loss_i(s f_i)``, with norm ``||w||^2``.
 
-        Each piece of the cost contributes the hinge ``length * max(0, rate s - offset)`` to the
-        loss, with a kink at ``s = offset / rate``.
+        Each linear piece of a cost contributes the hinge ``length * max(0, rate s - offset)`` to
+        the loss. This hinge has a kink at ``s = offset / rate``.
         """
         lengths, sides = self._pieces
         rates, offsets = -sides * f[:, None], sides * self.slopes
@@ -93,17 +96,17 @@ class PiecewiseQP:
         active = (offsets < 0) | ((offsets == 0) & (rates > 0))  # hinges that are positive at s = 0
         slopes = np.sum(weights * rates, where=active)
         slopes += np.append(0.0, np.cumsum((weights * np.abs(rates))[order]))
-        # the last slope is not negative except for rounding errors, since losses are not negative
+        # losses are not negative, so a negative last slope is a rounding error
         slopes[-1] = max(slopes[-1], 0.0)
         kinks = np.append(0.0, kinks[order])
-        # first piece at whose end the objective increases
+        # the minimum is on the first piece at whose end the objective increases
         piece = np.argmax(np.append(kinks[1:] * norm + slopes[:-1] >= 0, True))
         s = max(kinks[piece], -slopes[piece] / norm) if norm > 0 else kinks[piece]
         return float(min(s, self.largest_scale(f)))
 
     @cached_property
     def _pieces(self) -> tuple[NDArray, NDArray]:
-        """Length of each piece, and sign of u in each piece, both of shape (n, m)."""
+        """Length of each linear piece, and sign of u_i on the piece; both have shape (n, m)."""
         low, high = self.knots[:, :-1], self.knots[:, 1:]
         return high - low, np.where(low >= 0, 1.0, -1.0)
 
@@ -118,18 +121,19 @@ class PiecewiseQP:
         weights: NDArray | None = None,
         route: str = "",
     ) -> PiecewiseSolution:
-        """Return a point as a solution with its certificate.
+        """Return dual variables u and an intercept b as a solution, with the certificate.
 
-        If the problem has rows Z in place of K, `weights` is w and `decision` is ``Zw``; if large u
-        cancel, w is more accurate than ``Z'u``. Otherwise `decision` is ``Ku``. w and b are
-        multiplied by `scale`, which is by default the largest number up to 1 with finite losses.
+        For a Gram matrix K, `decision` is ``Ku``. If `gram` contains the data matrix Z, `weights`
+        is w and `decision` is ``Zw``. The weights w are more accurate than ``Z'u`` if large terms
+        of ``Z'u`` cancel. The machine's w and b are multiplied by `scale`. By default, `scale` is
+        the largest number up to 1 for which all losses are finite.
         """
         f = decision + bias
         unit = ROUNDING_FACTOR * np.sqrt(len(u)) * np.finfo(float).eps
         size = float(np.abs(u) @ np.sqrt(self.diagonal()))
-        if weights is None:  # u'|K|u is at most size^2, by the Cauchy-Schwarz inequality
+        if weights is None:  # |u|'|K||u| is at most size^2, by the Cauchy-Schwarz inequality
             of_w = of_u = max(0.0, float(u @ decision))
-            rounding = 0.5 * unit * size * size  # the value is infinite if it overflows
+            rounding = 0.5 * unit * size * size  # infinite if the square overflows
         else:
             w_of_u = self.gram.T @ u
             of_w, of_u = float(weights @ weights), float(w_of_u @ w_of_u)
@@ -153,7 +157,7 @@ class PiecewiseQP:
         )
 
     def diagonal(self) -> NDArray:
-        """Return ``k(x, x)`` of all rows, from a kernel matrix or from rows in place of it."""
+        """Return ``k(x_i, x_i)`` for all rows, from the kernel matrix or from the data matrix."""
         gram = self.gram
         if isinstance(gram, MappedRows):
             return gram.squares()
@@ -163,9 +167,9 @@ class PiecewiseQP:
     def _credible(self, value: float) -> float:
         """Return `value` if it is a possible dual value, otherwise the dual value at u = 0.
 
-        The dual is a minimisation. By weak duality, the negative of a dual value is a lower bound
-        on the machine's objective, for example at w = 0. A value above the dual value at u = 0 is
-        also replaced.
+        By weak duality, minus a dual value is at most the machine's objective at w = 0. A `value`
+        that violates this condition is impossible. A `value` above the dual value at u = 0 is not
+        impossible, but is also replaced.
         """
         least = self.constant - self.constant_decision[0]
         if not least - SUM_ROUNDING * abs(least) <= value <= self.constant:
@@ -174,7 +178,7 @@ class PiecewiseQP:
 
     @cached_property
     def constant_decision(self) -> tuple[float, float]:
-        """The smallest loss of the decisions -1, 0 and 1, each for all rows, and this decision."""
+        """The smallest total loss of the constant decisions -1, 0 and 1, and its decision."""
         (lengths, sides), decisions = self._pieces, np.array([-1.0, 0.0, 1.0])
         gains = -sides * (decisions[:, None, None] + self.slopes)
         lost = np.multiply(lengths, gains, out=np.zeros_like(gains), where=gains > 0)
@@ -183,10 +187,10 @@ class PiecewiseQP:
         return float(losses[k]), float(decisions[k])
 
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
-        """Return a solution with w and b scaled to the smallest objective.
+        """Return the solution with w and b multiplied by the factor that minimises the objective.
 
-        If the loss is steep, margins that are violated by rounding errors have a large loss, which
-        a slightly larger w removes.
+        If the loss is steep, a margin that is too small by a rounding error has a large loss, which
+        a slightly longer w removes.
         """
         f, w = solution.decision + solution.bias, solution.weights
         scale = self.best_scale(f, float(solution.u @ solution.decision if w is None else w @ w))
@@ -198,14 +202,14 @@ class PiecewiseQP:
     def constant_if_unresolved(
         self, solution: PiecewiseSolution, tol: float, gap_tolerance: float
     ) -> PiecewiseSolution:
-        """Return w = 0 if the objective at w is not smaller, or decisions vary by less than `tol`.
+        """Return w = 0 if w does not decrease the objective, or if decisions are nearly constant.
 
-        If the contributions of the multipliers to w cancel, the norm of w has the size of the
-        tolerance, and the direction of w is arbitrary. A short w without cancellation, for example
-        with a small C, remains unchanged.
+        If the terms of ``w = sum_i u_i x_i`` cancel, the norm of w is of the order of the
+        tolerance, and the direction of w is arbitrary. If w is short without cancellation, for
+        example because C is small, the solution is returned unchanged.
         """
         root = np.sqrt(self.diagonal())
-        # bound on decisions without cancellation
+        # size of the decisions if the terms of w did not cancel
         size = float(np.abs(solution.u) @ root * root.max())
         unresolved = np.ptp(solution.f) <= UNRESOLVED_TOLERANCES * tol * min(1.0, size)
         if not (unresolved or self.no_better_than_zero(solution)):
@@ -226,7 +230,7 @@ class PiecewiseQP:
         return zero if zero.gap <= max(solution.gap, gap_tolerance) else solution
 
     def no_better_than_zero(self, solution: PiecewiseSolution) -> bool:
-        """Whether the gap is open and the objective at w is not smaller than at w = 0."""
+        """Whether the gap is not closed and the objective is not smaller than at w = 0."""
         rounding = ROUNDING_FACTOR * np.sqrt(len(solution.u)) * np.finfo(float).eps
         bound = self.constant - self.constant_decision[0]
         return solution.gap > rounding and solution.bound <= bound + rounding * abs(bound)
@@ -234,8 +238,9 @@ class PiecewiseQP:
     def inward(self, share: float) -> PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
 
-        The slope of each unbounded piece is reduced in magnitude by the fraction `share`, but at
-        most by half the distance to the slope of the adjacent piece.
+        A bound on the decisions is the slope of an unbounded piece of the cost. Its magnitude is
+        reduced by the fraction `share`, but at most by half the difference from the slope of the
+        adjacent piece.
         """
         slopes = self.slopes.copy()
         for last, before, ends in ((0, 1, self.knots[:, 0]), (-1, -2, self.knots[:, -1])):
@@ -245,19 +250,19 @@ class PiecewiseQP:
         return replace(self, slopes=slopes)
 
     def violation(self, u: NDArray) -> float:
-        """Return the largest violation of the bounds and of ``sum u = 0``.
+        """Return the largest violation of the bounds of u and of ``sum_i u_i = 0``.
 
-        If ``sum_i |u_i|`` is larger than 1, the sum of u is divided by this number.
+        The violation of ``sum_i u_i = 0`` is ``|sum_i u_i| / max(1, sum_i |u_i|)``.
         """
         outside = np.maximum(self.knots[:, 0] - u, u - self.knots[:, -1]).max()
         return float(max(outside, abs(u.sum()) / max(1.0, np.abs(u).sum()), 0.0))
 
     def feasible(self, u: NDArray) -> NDArray:
-        """Return `u` clipped to its bounds and changed such that ``sum u = 0``.
+        """Return u, clipped to its bounds and corrected so that ``sum_i u_i = 0``.
 
-        The sum is corrected at the rows with the largest distance from a knot, since moving u_i
-        away from a knot would violate an optimality condition. A sum that is zero up to rounding
-        errors is not corrected.
+        The u_i that are furthest from a knot are corrected first, since moving a u_i away from a
+        knot would violate an optimality condition. A sum that is zero up to rounding errors is not
+        corrected.
         """
         low, high = self.knots[:, 0], self.knots[:, -1]
         u = np.clip(u, low, high)
@@ -268,7 +273,7 @@ class PiecewiseQP:
         inside = np.abs(u[:, None] - self.knots).min(axis=1)
         for k in np.lexsort((-room, -inside)):
             step = np.clip(excess, -room[k], room[k])
-            # by rounding, u - (u - low) may differ from low
+            # because of rounding, u - (u - low) may differ from low
             u[k] = np.clip(u[k] - step, low[k], high[k])
             excess -= step
             if excess == 0:
@@ -278,24 +283,24 @@ class PiecewiseQP:
 
 @dataclass(frozen=True, kw_only=True)
 class PiecewiseSolution(Result):
-    """A solution of a `PiecewiseQP` and of its machine, the primal problem.
+    """A solution of a `PiecewiseQP` (the dual problem) and of a machine (the primal problem).
 
-    `value` is the objective at u plus `rounding`, or the objective at u = 0 if this is smaller.
-    `bound` is minus the machine's objective at ``scale * w`` and ``scale * bias``. The optimum lies
-    between `bound` and `value`. See `PiecewiseQP.solution`.
+    `value` is the dual objective at u plus `rounding`, or the dual objective at u = 0 if this is
+    smaller. `bound` is minus the machine's objective at ``scale * w`` and ``scale * bias``. The
+    optimal value of the dual problem lies between `bound` and `value`.
     """
 
     #: Feasible dual variables; see `PiecewiseQP.feasible`. Shape (n,).
     u: NDArray
-    #: ``Ku``, recomputed from `u`, or ``Zw``. Shape (n,).
+    #: Decisions without the intercept, ``Ku`` (recomputed from u) or ``Zw``. Shape (n,).
     decision: NDArray
-    #: Intercept b, the multiplier of ``sum u = 0``.
+    #: Intercept b, the multiplier of ``sum_i u_i = 0``.
     bias: float
     #: Factor by which the machine's w and b are multiplied.
     scale: float
     #: Upper bound on the rounding error of ``1/2 u'Ku``.
     rounding: float = 0.0
-    #: Primal weights w, if more accurate than ``Z'u``. Shape (k,).
+    #: Primal weights w of a linear machine; None if only u is known. Shape (k,).
     weights: NDArray | None = None
 
     @property
@@ -305,15 +310,15 @@ class PiecewiseSolution(Result):
 
 
 def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, float] | None:
-    """Return multipliers u with the sum `total`, and b, such that ``square @ u + b = target``.
+    """Solve ``square @ u + b = target`` and ``sum_i u_i = total`` for u and b.
 
-    Returns None if the bordered system is singular. If the number of free rows is one more than the
-    number of coordinates, `square` is singular, but the bordered system is not.
+    Returns None if the system in u and b is singular. The matrix `square` may be singular: the
+    system can be solved for k + 1 free rows with k features.
     """
     n_free = len(target)
     system = np.ones((n_free + 1, n_free + 1))
     system[:-1, :-1], system[-1, -1] = square, 0.0
-    # if rows are equal, a small ridge makes the solution unique: the rows have equal multipliers
+    # a small ridge makes the solution unique if rows are equal; equal rows then have equal u_i
     system[np.diag_indices(n_free)] += 1e-14 * np.trace(square)
     try:
         found = np.linalg.solve(system, np.append(target, total))
@@ -323,9 +328,9 @@ def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, 
 
 
 def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the slopes of the costs to the right and to the left of u, with reversed signs.
+    """Return minus the slope of each cost to the right of u_i, and minus the slope to the left.
 
-    If u is at a bound, the slope outside the bound is infinite.
+    If u_i is at a bound, the slope outside the bound is infinite.
     """
     rise, fall = np.full(len(u), -np.inf), np.full(len(u), np.inf)
     for s in range(slopes.shape[1]):
@@ -336,14 +341,18 @@ def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray
 
 
 def optimality(decision: NDArray, rise: NDArray, fall: NDArray) -> tuple[float, float]:
-    """Return b and the violation, which is the largest gain minus the smallest loss, at least 0.
+    """Return the intercept b and the violation of the optimality conditions.
 
-    `gains` returns `rise` and `fall`. b is the mean of the gains of rows inside a piece. If there
-    are no rows inside a piece, b is the mean of the largest gain and the smallest loss.
+    The gain ``rise - decision`` of row i is the decrease of the objective per increase of u_i. The
+    loss ``fall - decision`` is the increase of the objective per decrease of u_i. The violation is
+    the largest gain minus the smallest loss, or 0 if the difference is negative. b is the mean gain
+    of the rows with u_i strictly inside a linear piece. If every u_i is a knot, b is the mean of
+    the largest gain and the smallest loss.
     """
     gain, inside = rise - decision, rise == fall
     top, low = float(gain.max()), float((fall - decision).min())
-    # if no u_i can increase, or no u_i can decrease, every b on one side is a valid multiplier
+    # if no u_i can increase, every b up to `low` is optimal; if no u_i can decrease, every b from
+    # `top` on is optimal
     top, low = (top if top > -np.inf else low), (low if low < np.inf else top)
     bias = float(gain[inside].mean()) if inside.any() else 0.5 * (top + low)
     return bias, max(top - low, 0.0)

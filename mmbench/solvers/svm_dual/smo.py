@@ -1,4 +1,4 @@
-"""Sequential minimal optimisation for `PiecewiseQP`: the default route of kernel machines.
+"""Sequential minimal optimisation (SMO) for `PiecewiseQP`, the default solver of kernel machines.
 
 =====================  ==========================================  ================================
 route                  condition                                   cost
@@ -10,43 +10,46 @@ SMO on working sets    `LazyGram`, more than 3000 rows, after n    kernel values
                        more than 3000 rows, not enough memory)     u_i that change
 =====================  ==========================================  ================================
 
-A pairwise step adds t to u_i and subtracts t from u_j. The step goes beyond the minimum along the
-pair (successive over-relaxation), but at most to the next knot. Row i has the largest gain, which
-is the decrease of the objective per increase of u_i. Row j is the row for which the step decreases
-the objective most (Fan, Chen and Lin 2005, WSS 2). Both rows are selected in loops that read rows
-of K anyway, in blocks that fit in the cache.
+A pairwise step adds t to the dual variable u_i and subtracts t from u_j. The step goes beyond the
+minimum along the pair (over-relaxation), but not beyond a knot of the costs of u_i and u_j. Row i
+has the largest gain, which is the decrease of the objective per increase of u_i. Row j is chosen
+such that the pairwise step decreases the objective most (Fan, Chen and Lin 2005, WSS 2). Compiled
+loops select i and j, in blocks of rows that fit in the CPU cache.
 
-Newton steps change the multipliers of rows inside a piece. If the Gram matrix has low rank (a
-linear kernel and a large C) or its eigenvalues decrease fast, a few dozen rows need millions of
-tiny pairwise steps to converge. While these rows stay inside their pieces, the problem is quadratic
-with one equality constraint and is solved by one factorisation ``K = L L'``. A row that reaches a
-knot is then fixed. The next direction for the other rows is found by projecting ``L^-1 g``, where g
-is the gradient, onto the orthogonal complement of ``L^-1 e_i`` for all fixed rows i. One
-factorisation is used for a series of steps, which usually ends at a minimum between knots. The CPU
-time of an RMM with the poly kernel on USPS is 1/22 of the time without Newton steps.
+A Newton step changes all dual variables that lie strictly inside a linear piece of their cost. If
+the Gram matrix has low rank (a linear kernel and a large C) or quickly decreasing eigenvalues, a
+few dozen rows need millions of tiny pairwise steps to converge. As long as no u_i reaches a knot,
+the problem in these rows is a quadratic program with one equality constraint. This quadratic
+program is solved by one Cholesky factorisation ``K = L L'``. A dual variable that reaches a knot is
+fixed. The Newton direction of the other variables follows from a projection of ``L^-1 g``, with the
+gradient g, onto the orthogonal complement of ``L^-1 e_i`` for all fixed rows i. A series of Newton
+steps uses the same factorisation and usually ends at a minimum between knots. With Newton steps,
+the CPU time of an RMM with the poly kernel on USPS is 1/22 of the CPU time without them.
 
-In the quadratic term of the RMM's dual (8), the three variables of a row occur only as u_i. A step
-of the RMM therefore costs as much as a step of the SVM: the costs of u_i only have more pieces. The
-script benchmarks/peers.py measures time and memory of both, and compares the SVM with SVC.
+The quadratic term of the RMM's dual (8) depends on the three variables of row i only through their
+signed sum u_i. Therefore a pairwise step takes as much time for the RMM as for the SVM. The cost of
+u_i has more linear pieces for the RMM than for the SVM. The script benchmarks/peers.py measures
+time and memory of the SVM and the RMM, and compares the SVM with scikit-learn's SVC.
 
 A working set contains the rows with ``u_i != 0`` and the rows with ``u_i = 0`` that violate the
 optimality conditions most. `Descent` solves the restricted problem of the working set, in which all
-other u_i are fixed. The change of u then changes the decisions of all rows. If all rows with
-``u_i = 0`` that are close to a violation fit in the working set, the working set is complete, and
-the restricted problem is solved to the final tolerance. If the rows with ``u_i != 0`` do not fit in
-memory, a working set consists of the worst violators (Joachims 1999; Lin 2001 proves convergence).
+other u_i are fixed. After each restricted problem, the decisions of all rows are updated. A working
+set is complete if it contains all rows with ``u_i = 0`` that are close to a violation. The
+restricted problem of a complete working set is solved to the final tolerance. If the kernel values
+of the rows with ``u_i != 0`` do not fit in memory, a working set contains the rows with the largest
+violations (Joachims 1999, with a proof of convergence by Lin 2001).
 
-Submatrices of working sets and changes of ``Ku`` are float32 if the kernel allows it. Their
-rounding errors are proportional to the change of u. After ``Ku`` has been computed in float64, the
-changes become smaller and smaller, and with them the additional rounding errors of ``Ku``. In a
-solution these errors are at most a small fraction of the tolerance.
+Kernel values of working sets and updates of ``Ku`` are computed in float32 if the kernel allows it.
+The rounding error of an update of ``Ku`` is proportional to the change of u. ``Ku`` is also
+recomputed in float64; later changes of u are small, and so are the rounding errors of later
+updates. In a solution, the rounding error of ``Ku`` is at most a small fraction of the tolerance.
 
-`solve_to_gap` continues until the relative duality gap is small. The contribution of a row to the
-gap is its violation times the slope of its loss, so with a large C a small violation leads to a
-large gap. The gap is reduced by three methods in turn. (1) The tolerance is tightened. (2) w and b
-are multiplied by the factor that minimises the objective; a slightly larger w satisfies margins
-that were violated by rounding errors. (3) If decisions are bounded and the larger w exceeds the
-bound, the problem is solved with a slightly smaller bound.
+`solve_to_gap` reduces the relative duality gap to a tolerance. Each row contributes its violation
+times the slope of its loss to the gap. If C is large, a small violation therefore gives a large
+gap. Three methods to reduce the gap are tried in turn. First, the KKT tolerance is tightened.
+Second, w and b are multiplied by the factor that minimises the objective, since a slightly longer w
+may satisfy margins that rounding errors violate. Third, if the longer w exceeds a bound on the
+decisions, the problem is solved with a slightly tighter bound.
 
 References
 ----------
@@ -71,69 +74,73 @@ from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix, LazyGram, read_row
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, optimality
 
-#: Fixed cost of a series of Newton steps, in kernel values that pairwise steps could read in the
-#: same time.
+#: Fixed cost of a series of Newton steps, as the number of kernel values that pairwise steps read
+#: in the same time.
 SERIES_OVERHEAD = 2e5
 
-#: A series starts if the budget is at least BUDGET_FACTOR times its cost. The series ends if the
-#: budget is used up or if MOST_KNOTS_MET rows have reached a knot.
+#: A series of Newton steps starts if the budget is at least BUDGET_FACTOR times the cost of the
+#: series. The series ends if the budget is used up or if MOST_KNOTS_MET variables reach a knot.
 BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
 
-#: Minimum number of pairwise steps between two checks of the time limit. If a quarter of the number
-#: of rows is larger, this quarter is used.
+#: The number of pairwise steps between two checks of the time limit is a quarter of the number of
+#: rows, but at least LEAST_CHUNK_STEPS.
 LEAST_CHUNK_STEPS = 250
 
-#: Maximum number of recomputations of ``Ku``; after this number, a remaining violation is
-#: considered a rounding error.
+#: Maximum number of recomputations of ``Ku``; a violation that still remains is attributed to
+#: rounding errors.
 MOST_REFUTATIONS = 20
 
-#: Columns per block of `_move` and `_partner`. A vectorised loop tests whether a block contains a
-#: better row; only then is the block searched, since an argmax loop is not vectorised.
+#: Number of columns per block in `_move` and `_partner`. A vectorised loop tests whether a block
+#: contains a better row. Only a block with a better row is searched by an argmax loop, which is not
+#: vectorised.
 BLOCK_COLUMNS = 64
 
-#: Over-relaxation: step length relative to the step to the minimum along the pair (the objective
-#: decreases for every value below 2), and violation in units of `tol` below which steps are not
-#: over-relaxed. Compared with a relative length of 1, the number of steps is 0.5 to 0.7 on most of
-#: ten SVMs and their RMMs (rbf, poly, linear; C from 0.1 to 1000), and at most 1.2. The last steps
-#: are not over-relaxed, so that a problem with few variables ends at the exact minimum.
+#: RELAXATION is the length of a pairwise step relative to the step to the minimum along the pair.
+#: The objective decreases for every relative length below 2. Compared with the relative length 1,
+#: the length 1.5 needs 0.5 to 0.7 times as many steps on most of ten SVMs and their RMMs, and at
+#: most 1.2 times as many (kernels rbf, poly and linear, C from 0.1 to 1000). Steps are not
+#: over-relaxed if the violation is below LAST_STEPS_TOLERANCES times `tol`, so that a problem with
+#: few variables ends at the exact minimum.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
-#: Number of rows with ``u_i = 0`` that are added to a working set: as a fraction of all rows, with
-#: a minimum and a maximum. If half the number of rows with ``u_i != 0`` is larger, this number is
-#: used, since an RMM that starts from the SVM's solution may have five times as many support
-#: vectors.
+#: The number of rows with ``u_i = 0`` in a working set is NEW_ROWS_SHARE of all rows, but at least
+#: LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If half the number of support vectors is larger, this
+#: half is used, since an RMM may have five times as many support vectors as the SVM from whose
+#: solution it starts.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
-#: Tolerance on a working set as a fraction of the violation over all rows, and tolerance on a
-#: complete working set as a fraction of `tol`.
+#: The restricted problem of a working set is solved to the tolerance SET_VIOLATION_SHARE times the
+#: violation over all rows. For a complete working set, the tolerance is SET_TOLERANCE_SHARE times
+#: `tol`.
 SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 
 #: Upper bound on the rounding error of ``Ku`` in a solution, as a fraction of `tol`.
 ROUNDING_SHARE = 1e-3
 
-#: ``Ku`` is recomputed after IDLE_ROUNDS rounds without a decrease of the violation. After
-#: IDLE_RENEWALS recomputations without a decrease of the objective, float64 replaces float32; in
-#: float64, the run ends.
+#: ``Ku`` is recomputed after IDLE_ROUNDS working sets without a decrease of the violation. If the
+#: objective has not decreased over IDLE_RENEWALS recomputations, float64 replaces float32; with
+#: float64, SMO ends.
 IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
 
-#: Minimum relative change of the objective between two recomputations that is considered a
-#: decrease; smaller changes may be rounding errors.
+#: Minimum relative decrease of the objective between two recomputations of ``Ku``; smaller
+#: decreases are attributed to rounding errors.
 LEAST_DECREASE = 1e-12
 
-#: On a `LazyGram` with more rows, the first n steps are taken on all rows, and the next steps on
-#: working sets. With C = 100, the CPU time is 1/6 (5300 rows of Banana) and 1/3 (8000 rows of
-#: Letter) of the CPU time without working sets; with C = 1 the first n steps solve both problems.
+#: If a `LazyGram` has n > MOST_ROWS_PER_STEP rows, the first n steps are taken on all rows, and the
+#: next steps on working sets. With C = 100, working sets reduce the CPU time to 1/6 on 5300 rows of
+#: Banana and to 1/3 on 8000 rows of Letter. With C = 1, the first n steps solve both problems.
 MOST_ROWS_PER_STEP = 3000
 
-#: Factors by which the KKT tolerance is multiplied, tried in turn.
+#: Factors of the KKT tolerance that `solve_to_gap` tries in turn.
 TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
 
-#: w and b are rescaled if the tolerance factor is at most this value. With larger factors, the gap
-#: is reduced only by more accurate multipliers, which also improve the predictions.
+#: `solve_to_gap` rescales w and b if the factor of the KKT tolerance is at most RESCALING_FACTOR.
+#: With larger factors, the gap is reduced only by more accurate dual variables, which also improve
+#: the predictions.
 RESCALING_FACTOR = 8.0**-3
 
-#: Relative reduction of the bound on the decisions in the last attempt. The objective changes by a
-#: relative amount of the same order.
+#: Relative reduction of the bounds on the decisions in the last attempt of `solve_to_gap`. The
+#: reduction changes the objective by a relative amount of the same order.
 INWARD_SHARE = 1e-6
 
 Start = PiecewiseSolution | NDArray | None
@@ -141,10 +148,10 @@ Start = PiecewiseSolution | NDArray | None
 
 @dataclass
 class Descent:
-    """State of pairwise and Newton steps on a `LazyGram`.
+    """State of pairwise steps and Newton steps on a `LazyGram`.
 
-    `decision` is the product of the stored matrix and u, plus `offset`, the contribution of rows
-    outside the working set. `left` is the remaining number of pairwise steps.
+    `decision` is ``Ku + offset``, where `offset` is the contribution of rows outside the working
+    set. `left` is the number of pairwise steps that may still be taken.
     """
 
     problem: PiecewiseQP
@@ -159,10 +166,13 @@ class Descent:
     route: str = "SMO"
 
     def run(self) -> None:
-        """Take steps until the violation is within `tol` or a limit is reached."""
+        """Take steps until the violation is at most `tol`.
+
+        Ends earlier if the limit of steps or time is reached.
+        """
         problem, u, budget, refutations = self.problem, self.u, 0.0, 0
         knots, slopes = problem.knots, problem.slopes
-        # with float32 kernel values the curvature of nearly equal rows consists of rounding errors
+        # the curvature along a pair of nearly equal rows is a rounding error of the kernel values
         floor = float(np.finfo(problem.gram.values.dtype).eps * self.diagonal.max())
         floor = floor if floor > 0 else 1e-12
         chunk = max(len(u) // 4, LEAST_CHUNK_STEPS)
@@ -176,14 +186,14 @@ class Descent:
             )
             self.left -= done
             budget += float(done * len(u))
-            # if not converged, Newton steps may take as long as all pairwise steps so far
+            # without convergence, Newton steps may take as long as all pairwise steps so far
             if 0 < done == asked:
                 left = newton_steps(problem, u, self.decision, budget)
                 if left < budget:
                     budget, (rise, fall) = left, gains(u, knots, slopes)
             self.bias, self.violation = optimality(self.decision, rise, fall)
             if self.violation <= self.tol or not self.left or not done:
-                # ``Ku`` accumulates the rounding errors of all changes
+                # the updated ``Ku`` contains the rounding errors of all updates
                 self.decision = self.offset + problem.gram.product(u)
                 self.bias, self.violation = optimality(self.decision, rise, fall)
                 refutations += 1
@@ -192,21 +202,21 @@ class Descent:
 
 
 def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: float) -> float:
-    """Take a series of Newton steps in place if the budget suffices; return the remaining budget.
+    """Take a series of Newton steps if the budget suffices; return the remaining budget.
 
-    u stays within its bounds, its sum is constant, and the objective does not increase. `decision`,
-    which is ``Ku`` plus any constant, is updated. The unit of the budget is one kernel value that
-    pairwise steps read.
+    The arrays `u` and `decision` (``Ku`` plus a constant) are updated in place. u stays within its
+    bounds, the sum of u is constant, and the objective does not increase. The budget is a number of
+    kernel values that pairwise steps read.
     """
     inside = (problem.knots[:, :-1] < u[:, None]) & (u[:, None] < problem.knots[:, 1:])
     rows, pieces = inside.nonzero()
-    # at most up to the first knot
+    # cost of the factorisation and of the steps up to the first knot
     cost = len(rows) ** 3 / 24 + len(rows) * len(u) + SERIES_OVERHEAD
     if len(rows) < 2 or BUDGET_FACTOR * cost > budget:
         return budget
     square = problem.gram.part(rows).astype(float)
-    # The ridge makes it possible to factorise a singular matrix. A step in the null space of the
-    # matrix is then long and correctly ends at a knot.
+    # The ridge makes a singular matrix positive definite, so that it has a Cholesky factor. A step
+    # in the null space of the singular matrix is long and correctly ends at a knot.
     ridge = np.finfo(problem.gram.dtype).eps ** (2 / 3) * np.trace(square) / len(square)
     square[np.diag_indices_from(square)] += ridge
     low, high = problem.knots[rows, pieces], problem.knots[rows, pieces + 1]
@@ -217,7 +227,7 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
         moved, met = _series(square, ridge, gradient, before, low, high, longest)
     except LinAlgError:
         return budget - cost
-    # the rounding error of the sum is corrected at the row furthest from its knots
+    # the rounding error of the sum of u is corrected at the u_i that is furthest from a knot
     k = np.minimum(moved - low, high - moved).argmax()
     moved[k] = np.clip(moved[k] - (moved.sum() - before.sum()), low[k], high[k])
     problem.gram.add_columns(rows, moved - before, decision)
@@ -234,17 +244,17 @@ def _series(
     high: NDArray,
     most: int,
 ) -> tuple[NDArray, int]:
-    """Take Newton steps to a minimum between knots, or until more than `most` rows reach a knot.
+    """Take Newton steps to a minimum between knots, or until more than `most` u_i reach a knot.
 
-    `square` is the matrix of the problem plus ``ridge * I``. Returns u and the number of rows that
-    reached a knot. Raises LinAlgError if `square` has no Cholesky factor.
+    `square` is the Gram matrix of the rows plus ``ridge * I``. Returns u and the number of u_i that
+    reached a knot. Raises LinAlgError if `square` is not positive definite.
     """
     factor = np.linalg.cholesky(square)
     lower = partial(solve_triangular, factor, lower=True, check_finite=False)
     free, fixed = np.ones(len(u)), np.ones(len(u))
     removed = np.empty(
         (most + 1, len(u))
-    )  # orthonormal rows; the first keeps the sum of u constant
+    )  # orthonormal rows; the first row keeps the sum of u constant
     for met in range(most + 1):
         removed[met] = _projected(removed[:met], lower(fixed))
         removed[met] /= np.linalg.norm(removed[met])
@@ -269,7 +279,7 @@ def _series(
 
 
 def _projected(removed: NDArray, x: NDArray) -> NDArray:
-    """Project x onto the orthogonal complement of orthonormal rows."""
+    """Project x onto the orthogonal complement of the orthonormal rows of `removed`."""
     for _ in range(2):  # the second projection removes rounding errors of the first
         x = x - (removed @ x) @ removed
     return x
@@ -279,14 +289,14 @@ def _projected(removed: NDArray, x: NDArray) -> NDArray:
 def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_iter, floor):
     """Take up to `max_iter` pairwise steps in place; return the number of steps.
 
-    `source` contains the arguments of `read_row`. The gain ``rise[i] - decision[i]`` is the
-    decrease of the objective per increase of u_i. The loss ``fall[i] - decision[i]`` is the
-    increase of the objective per decrease of u_i. At an optimum b lies between the largest gain and
-    the smallest loss. `gains` returns `rise` and `fall`, which change in place. The curvature along
-    a pair is at least `floor`.
+    `source` contains the arguments of `read_row` except the row. The gain ``rise[i] - decision[i]``
+    is the decrease of the objective per increase of u_i. The loss ``fall[i] - decision[i]`` is the
+    increase of the objective per decrease of u_i. At the optimum, the intercept b lies between the
+    largest gain and the smallest loss. The arrays `rise` and `fall` come from `gains` and are
+    updated in place. The curvature along a pair is taken to be at least `floor`.
     """
     values, columns, gamma, slots = source
-    row_i = read_row(values, columns, gamma, slots, np.int64(0))  # 0 needs another compilation
+    row_i = read_row(values, columns, gamma, slots, np.int64(0))  # an int needs another compilation
     i, top = _move(decision, rise, row_i, row_i, 0.0)
     for step in range(max_iter):
         row_i = read_row(values, columns, gamma, slots, i)
@@ -332,7 +342,7 @@ def _move(decision, rise, row_i, row_j, t):
 
 @compiled()
 def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
-    """Return the row j whose pair with i decreases the objective most, and the smallest loss."""
+    """Return the row j with the best pairwise step for row i, and the smallest loss of all rows."""
     best, score, low = 0, 0.0, top
     for start in range(0, decision.shape[0], BLOCK_COLUMNS):
         f, r = decision[start : start + BLOCK_COLUMNS], fall[start : start + BLOCK_COLUMNS]
@@ -359,7 +369,7 @@ def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
 def _around(u, knots, slopes, i):
     """Return minus the slopes to the right and left of u_i, and the next knots above and below u_i.
 
-    If u_i is at a bound, the slope outside the bound is infinite, and the knot is u_i itself.
+    If u_i is at a bound, the slope outside the bound is infinite, and u_i is returned as the knot.
     """
     rise, fall, above, below = -np.inf, np.inf, u[i], u[i]
     for s in range(slopes.shape[1]):
@@ -381,7 +391,7 @@ class WorkingSets(Descent):
 
     def __post_init__(self) -> None:
         self.matrix = self.problem.gram
-        # rows with equal violations are in random order
+        # a random order of the rows decides between equal violations
         self.order = np.random.RandomState(0).permutation(len(self.u))
         self._start_counting()
 
@@ -390,7 +400,10 @@ class WorkingSets(Descent):
         self.idle, self.idle_renewals = 0, 0
 
     def run(self) -> None:
-        """Solve working sets until the violation is within `tol` or a limit is reached."""
+        """Solve restricted problems until the violation is at most `tol`.
+
+        Ends earlier if the limit of steps or time is reached.
+        """
         if isinstance(self.matrix, LazyGram):
             first = min(len(self.u), self.left)
             steps = Descent(self.problem, self.diagonal, self.u, self.decision, self.tol, first)
@@ -419,12 +432,12 @@ class WorkingSets(Descent):
         return max(self.tol, self.rounding)
 
     def measure(self) -> None:
-        """Recompute b and the violation."""
+        """Recompute the intercept b and the violation of the optimality conditions."""
         rise, fall = gains(self.u, self.problem.knots, self.problem.slopes)
         self.bias, self.violation = optimality(self.decision, rise, fall)
 
     def renew(self) -> None:
-        """Recompute ``Ku`` in float64, and count recomputations without a decrease."""
+        """Recompute ``Ku`` in float64; count recomputations without a decrease of the objective."""
         self.decision, self.rounding = self.matrix.product(self.u), 0.0
         self.measure()
         value = 0.5 * float(self.u @ self.decision) + self.problem.cost(self.u)
@@ -450,7 +463,7 @@ class WorkingSets(Descent):
         change = steps.u - u
         moved = np.flatnonzero(change)
         self.u[rows], self.left = steps.u, steps.left
-        # rounding errors of a sum are proportional to its coefficients
+        # the rounding error of the update of ``Ku`` is proportional to the change of u
         unit = 0.5 * float(np.finfo(self.matrix.dtype).eps * self.diagonal.max())
         rounding = float(np.hypot(self.rounding, unit * np.linalg.norm(change)))
         if complete and not self._accurate(rounding):  # the next round would recompute ``Ku``
@@ -460,14 +473,14 @@ class WorkingSets(Descent):
         self.rounding = rounding
         self.measure()
         self.idle = self.idle + 1 if self.violation >= self.best else 0
-        if not len(moved):  # the next round would not change u either
+        if not len(moved):  # the next working set would not change u either
             self.idle = IDLE_ROUNDS + 1
         self.best = min(self.best, self.violation)
 
     def working_set(self) -> tuple[NDArray, bool]:
-        """Return the rows of the next working set, and whether it is complete."""
-        # violations of each row at the middle b, for an increase and for a decrease of u_i; -inf if
-        # u_i is at its bound
+        """Return the rows of the next working set, and whether the working set is complete."""
+        # violations of the optimality conditions for an increase and for a decrease of each u_i, or
+        # -inf if a bound prevents the change; the b in the middle of its interval is used
         rise, fall = gains(self.u, self.problem.knots, self.problem.slopes)
         up, down = rise - self.decision, self.decision - fall
         middle = 0.5 * (up.max() - down.max())
@@ -507,9 +520,10 @@ def solve_smo(
 ) -> PiecewiseSolution:
     """Solve by pairwise steps until no pair of rows violates the KKT conditions by more than `tol`.
 
-    `tol` is in units of f (libsvm's `eps`). `start` need not be feasible. The default of `max_iter`
-    is libsvm's ``max(10**7, 100 n)`` steps. The status is ``inaccurate`` if rounding errors prevent
-    further steps. Raises ValueError if the Gram matrix or the start is not finite.
+    `tol` is in units of decision values, like libsvm's `eps`. `start` need not be feasible. The
+    default of `max_iter` is libsvm's ``max(10**7, 100 n)`` steps. The status is ``inaccurate`` if
+    rounding errors prevent further steps. Raises ValueError if the Gram matrix or `start` has
+    values that are not finite.
     """
     gram = problem.gram
     lazy = isinstance(gram, LazyGram) and len(gram) > MOST_ROWS_PER_STEP
@@ -537,9 +551,10 @@ def solve_smo(
 
 
 def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
-    """Return a feasible u near `start`, and ``Ku``, which is copied if `start` is feasible.
+    """Return a feasible u near `start`, and the product ``Ku``.
 
-    The decisions of a solution with weights are ``Zw``, which may differ from ``Ku``.
+    If `start` is a feasible solution, its decisions are copied as ``Ku``. The decisions of a
+    solution with primal weights are ``Zw``, which may differ from ``Ku`` and are not copied.
     """
     if start is None:
         return np.zeros(len(problem.gram)), np.zeros(len(problem.gram))
@@ -573,7 +588,8 @@ def solve_to_gap(
 ) -> PiecewiseSolution:
     """Solve to the KKT tolerance ``factor * tol`` for each of `factors`, until the gap is small.
 
-    Returns the solution with the smallest relative gap, with the iterations of all attempts.
+    Returns the solution with the smallest relative gap; its number of iterations is the sum over
+    all attempts.
     """
     solution = best = solve(problem, start, tol)
     iterations = solution.iterations
