@@ -126,13 +126,13 @@ class Kernel:
         Z = X if same else np.asarray(Z, dtype=dtype)
         if self.name != "rbf":
             return X @ Z.T
-        centre = Z.mean(axis=0)  # far from the origin, x'x + z'z - 2x'z has cancellation
+        centre = Z.mean(axis=0)  # x'x + z'z - 2x'z has cancellation far from the origin
         X = X - centre
         Z = X if same else Z - centre
         return as_distances(X @ Z.T, X, Z)
 
     def apply(self, base: NDArray, out: NDArray | None = None) -> NDArray:
-        """Return the kernel values of a base matrix; with ``out=base``, `base` is overwritten."""
+        """Convert squared distances or inner products to kernel values; `out` may be `base`."""
         if self.name == "rbf":
             with np.errstate(over="ignore"):  # exp of minus infinity is 0
                 out = np.multiply(base, base.dtype.type(-self.gamma), out=out)

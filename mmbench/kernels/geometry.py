@@ -6,10 +6,10 @@ the decision function. Means and covariances are estimated with the factor 1/n. 
 prints sums without the factor 1/n, which weight the classes by their size.
 
 The references below are cited by the short names of their machines. The radius R of the enclosing
-ball and the Rademacher bound U_H are optimal values of convex problems over the simplex. Both
-problems are solved by an interior-point method to a small relative duality gap. An iteration of the
-interior-point method takes O(n^3) time for n rows. For the radius R, n is the number of rows far
-from the centre.
+ball and the Rademacher bound U_H are optimal values of convex problems over the simplex. An
+interior-point method computes R and U_H to a small relative duality gap. An iteration of the
+interior-point method takes O(n^3) time for n rows. In the computation of the radius R, n is the
+number of rows far from the centre.
 
 References
 ----------
@@ -66,14 +66,14 @@ GAP, MAX_ITERATIONS = 1e-10, 60
 #: overflow.
 LARGEST = 1e100
 
-#: Rounding errors may make ||w||^2 negative, by at most ROUNDING times ``max |K_ij| (sum |a_i|)^2``
-#: for the kernel coefficients a.
+#: Tolerance for a negative ||w||^2 due to rounding errors, relative to
+#: ``max |K_ij| (sum |a_i|)^2`` with the kernel coefficients a.
 ROUNDING = 1e-9
 
 #: Relative rounding error of kernel values in float32.
 FLOAT32 = 1e-6
 
-#: Number of rows that are added to the working set of the enclosing ball at a time.
+#: Number of rows that are added to the working set of the enclosing ball per iteration.
 WORKING_ROWS = 300
 
 #: Length of an interior-point step, relative to the distance to the boundary.
@@ -95,7 +95,7 @@ def geometry(
     ----------
     machine : estimator or tuple
         A fitted machine of mmbench, a fitted SVC or NuSVC, another fitted classifier with ``coef_``
-        and ``intercept_``, or a pair (w, b). If another classifier has more than two classes, the
+        and ``intercept_``, or a pair (w, b). For another classifier with more than two classes, the
         hyperplane of a pair of classes is the difference of the hyperplanes of both classes. In a
         pair (w, b), w has the shape (n_features,) or (n_pairs, n_features).
     X : array-like of shape (n_samples, n_features)
@@ -111,7 +111,7 @@ def geometry(
         Trade-off parameter D of the quantities ``d_w_d``, ``U_G`` and ``U_H``.
     U : array-like of shape (n_rows, n_features), optional
         Rows u whose projections w'u are bounded in ``U_G`` and ``U_H``, or row numbers if the
-        kernel is "precomputed". The default is the rows of the pair of classes. For a valid
+        kernel is "precomputed". The default of `U` is the rows of the pair of classes. For a valid
         generalization bound, the RMM paper requires an independent sample. The time for ``U_H``
         grows with the cube of the number of rows of U.
 
@@ -190,7 +190,7 @@ class Hyperplane(NamedTuple):
     b: float
 
     def projections(self, rows: NDArray) -> NDArray:
-        """Return the projection w'phi(z) of each row z; zeros without support vectors."""
+        """Return the projection w'phi(z) of each row z; zeros if there are no support vectors."""
         if not len(self.coef):
             return np.zeros(len(rows))
         return self.kernel(rows, self.support) @ self.coef
@@ -329,10 +329,10 @@ def kernel_function(model: Any, X: Any, pair: int = 0) -> Callable[[Any, Any], N
 def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
     """Raise UserError if the rows of X with indices `support_` are not the support vectors.
 
-    The SVC of scikit-learn numbers only the rows with a positive sample weight. If the kernel is
+    In `support_` of scikit-learn's SVC, rows with sample weight 0 are not counted. If the kernel is
     callable or precomputed and a weight is 0, the decision function of the SVC uses kernel values
-    of wrong rows. Such rows are detected by the condition ``t f <= 1`` for support vectors with
-    label t and decision value f.
+    of wrong rows. Wrong rows are detected by the condition ``t f <= 1``, which holds for support
+    vectors with label t and decision value f.
     """
     n, support = len(X), np.asarray(model.support_)
     wrong = (
@@ -434,7 +434,7 @@ def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
     """Return the worst-case accuracy of a decision function for each class, and their mean.
 
     ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the mean of
-    ``t_i f_i`` over the class divided by the standard deviation. They are lower bounds on the
+    ``t_i f_i`` over the class divided by its standard deviation. Both are lower bounds on the
     probability of a correct decision, over all distributions with the mean and covariance of the
     class (Marshall and Olkin, theorem 1 of the MEMPM paper). ``worst_case`` is the
     mean of both accuracies weighted by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM
@@ -468,9 +468,9 @@ def enclosing_ball(gram: NDArray) -> Ball:
     all rows. By theorem 1 of the F-SVM paper, ``R <= Rbar <= 2 R``.
 
     By duality, ``R^2`` is the maximum of ``p'd - p'Kp`` over p in the simplex, where d is the
-    diagonal of the kernel matrix K. Each p gives a lower bound on R. The ball with the centre
-    ``sum_i p_i phi(x_i)`` that contains all rows gives an upper bound on R. Rows are added to a
-    working set until the two bounds on R agree.
+    diagonal of the kernel matrix K. Each p in the simplex gives a lower bound on R. The smallest
+    ball with the centre ``sum_i p_i phi(x_i)`` that contains all rows gives an upper bound on R.
+    Rows are added to a working set until the two bounds on R agree.
 
     Examples
     --------
@@ -510,13 +510,13 @@ def rademacher_bounds(
     r"""Return the bounds on the Rademacher complexities in appendix A of the RMM paper.
 
     The paper has three classes of functions, F (SVM), G (Sigma-SVM) and H (RMM), each with a
-    parameter E. Here E is the smallest value for which the class contains w. For F, E is
-    ``w'w / 2``. For G, E is ``w'w / 2`` plus ``D/2 mean (w'u_i)^2``. For H, E is ``w'w / 2`` plus
-    ``D/2 max (w'u_i)^2``.
+    parameter E. The parameter E is set to the smallest value for which the class contains w. For F,
+    the parameter E is ``w'w / 2``. For G, the parameter E is ``(w'w + D mean (w'u_i)^2) / 2``. For
+    H, the parameter E is ``(w'w + D max (w'u_i)^2) / 2``.
 
-    The multipliers lambda in the bound for H are written as ``s q``, with a scalar s and q in the
-    simplex. The optimal s has a closed form. With ``q_i = 1/n_u`` for G and the optimal q for H,
-    the bounds for G and H are
+    The multipliers lambda in the bound for H are written as ``s q``, where q is in the simplex and
+    the optimal scalar s has a closed form. With ``q_i = 1/n_u`` for G and the optimal q for H, the
+    bounds for G and H are
 
     .. math::
 
@@ -526,9 +526,9 @@ def rademacher_bounds(
     Parameters
     ----------
     squares : ndarray of shape (n,)
-        ``k(x_i, x_i)``.
+        Kernel values ``k(x_i, x_i)``.
     cross, among : ndarray of shape (n, n_u) and (n_u, n_u)
-        ``k(x_i, u_j)`` and ``k(u_i, u_j)``.
+        Kernel values ``k(x_i, u_j)`` and ``k(u_i, u_j)``.
     norm : float
         Norm of w.
     u : ndarray of shape (n_u,)
@@ -595,7 +595,7 @@ def minimum_on_simplex(
 def _newton_step(
     factor: Any, ones: NDArray, residual: NDArray, p: NDArray, z: NDArray, target: NDArray
 ) -> tuple[NDArray, float, NDArray, float]:
-    """Return the Newton step of (p, level, z) towards ``p z = target``, and the step length."""
+    """Return the Newton step of (p, level, z) for ``p z = target``, and the step length."""
     free = cho_solve(factor, target / p - z - residual)
     d_level = -float(free.sum() / ones.sum())
     dp = free + d_level * ones

@@ -3,14 +3,14 @@
 A user may pass a kernel matrix or a kernel function in place of a kernel name. With
 ``kernel="precomputed"``, `fit` takes the kernel matrix of the training rows, and `predict` takes
 the kernel values between new rows and training rows. A kernel function takes two sets of rows and
-returns the matrix of kernel values. In both cases, the kernel matrix of the training rows is stored
-and must be symmetric. If a given kernel matrix is not positive semidefinite, only a few machines
-return a lower bound on the optimal value.
+returns the matrix of kernel values. A kernel matrix of the training rows that is passed by the user
+or computed by a kernel function is stored, and must be symmetric. If a given kernel matrix is not
+positive semidefinite, only a few machines return a lower bound on the optimal value.
 
 `LazyGram` is a stored kernel matrix; each row is computed at its first use. `KernelMatrix` computes
 kernel values by blocks, and stores rows of the kernel matrix up to a memory limit. Whole rows are
-stored, since a change of one coefficient changes the decision values of all training rows by a
-multiple of one row of the symmetric kernel matrix.
+stored. If one kernel coefficient changes, all decision values change by a multiple of one row of
+the symmetric kernel matrix.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ def given_gram(kernel: Any, X: Any) -> NDArray | None:
     Parameters
     ----------
     kernel : str or callable
+        Kernel name, "precomputed", or a function of two sets of rows.
     X : array of shape (n_samples, n_features)
         Training rows, or the kernel matrix if `kernel` is "precomputed".
 
@@ -104,8 +105,9 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
     Parameters
     ----------
     kernel : str or callable
+        "precomputed", or a function of two sets of rows.
     X, Z : array of shape (n_samples, n_features)
-        Rows; if `kernel` is "precomputed", `X` contains the kernel values and `Z` is ignored.
+        Data rows. If `kernel` is "precomputed", `X` contains the kernel values and `Z` is ignored.
     columns : ndarray of int, optional
         Columns of precomputed values to return; all by default.
     """
@@ -124,7 +126,7 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
 
 
 def part_of(gram: NDArray, rows: NDArray) -> NDArray:
-    """Return the submatrix of ascending row indices; `gram` itself if all rows are selected."""
+    """Return the submatrix of ascending row indices, without a copy if all are selected."""
     return gram if len(rows) == len(gram) else submatrix(gram, rows, rows)
 
 
@@ -164,8 +166,9 @@ class KernelRows:
     Parameters
     ----------
     kernel : Kernel
+        Kernel function.
     X : ndarray or sparse array of shape (n_samples, n_features)
-        Sparse rows are not centred, since their zeros keep the data near the origin.
+        Data rows. Sparse rows are not centred, since their zeros keep the data near the origin.
     centre : ndarray of shape (n_features,), optional
         Mean of `X` by default.
     dtype : data type, default=float64
@@ -276,7 +279,7 @@ class LazyGram:
         if self.columns is None:
             self.add_columns(rows, u[rows], out)
             return out
-        slots = self._stored(rows)  # one BLAS product; most stored rows have u != 0
+        slots = self._stored(rows)  # one BLAS product, since most stored rows have u != 0
         coefficients = np.zeros(self.slots[-1])
         coefficients[slots] = u[rows]
         return coefficients @ self.values[: len(coefficients)]
@@ -341,12 +344,14 @@ LEAST_PART_BYTES = 3_000_000
 
 
 class KernelMatrix:
-    """A symmetric kernel matrix that is computed by blocks and never stored completely.
+    """A symmetric kernel matrix that is computed by blocks, with rows stored in limited memory.
 
     Parameters
     ----------
     kernel : Kernel
+        Kernel function.
     X : ndarray or sparse array of shape (n_samples, n_features)
+        Data rows.
     cache_bytes : float, default=inf
         Maximum memory in bytes for kernel values, in addition to a copy of `X`.
     single : bool, default=False
@@ -384,7 +389,7 @@ class KernelMatrix:
         return int(min(math.sqrt(allowed), len(self)))
 
     def _most_stored(self, n_part: int) -> int:
-        """Return the number of rows that can be stored beside a submatrix of `n_part` rows."""
+        """Return the number of rows that can be stored in addition to a submatrix."""
         size, memory = self.dtype.itemsize, self._cache_bytes
         left = (1 - BLOCK_SHARE) * memory - (1 + WORKSPACE_SHARE) * size * n_part**2
         return int(np.clip(min(STORED_SHARE * memory, left) / (size * len(self)), 0, len(self)))
@@ -450,7 +455,9 @@ class KernelMatrix:
         rows : ndarray of int of shape (n_columns,)
             Indices of the columns.
         coefficients : ndarray of shape (n_columns,)
+            Coefficients of the linear combination.
         out : ndarray of shape (n_samples,)
+            Array to which the linear combination is added.
         """
         slots = self._store.find(rows)
         stored = slots >= 0

@@ -6,14 +6,14 @@ the class. A ridge, which is a multiple of the identity matrix I, is added to ea
     linear kernel   Sc + ridge tr(Sc)/d I,   for d features
     other kernels   Sc + ridge tr(K)/n I,    in coordinates F of the n rows with K = F F'
 
-With ``scatter="sum"`` the covariance of class c with its ridge is multiplied by n_c. The spread of
-class c along a direction w is ``sqrt(w'Sc w)``, where Sc is the class covariance. Without a ridge,
-the spread of a class is the standard deviation of its decision values.
+With ``scatter="sum"``, the regularized covariance of class c is multiplied by its number of rows
+n_c. The spread of class c along a direction w is ``sqrt(w'Sc w)``, where Sc is the class
+covariance. Without a ridge, the spread of a class is the standard deviation of its decision values.
 
 Kernel machines need a ridge. If the rows are linearly independent in feature space, some direction
 w takes one value on all rows of a class, and another value on the rows of the other class. Without
-a ridge, both class spreads are zero along such a direction, and the margin relative to the spreads
-is infinite. The kernel form of the M4 follows Proposition 1 of the M4 paper, which includes the
+a ridge, both class spreads can therefore be zero, and the margin relative to the spreads is
+infinite. The kernel form of the M4 follows Proposition 1 of the M4 paper, which includes the
 ridge. The kernelization theorem of the M4 paper omits the ridge.
 
 If row weights are given, the class means, the class covariances and ``tr(K)/n`` are weighted, and
@@ -49,9 +49,8 @@ from mmbench.machines.minimax.coordinates import (
 from mmbench.machines.minimax.spread import GramSpread
 from mmbench.solvers.result import Result
 
-#: The rank of a kernel matrix is estimated from a submatrix with at most RANK_ROWS rows. A kernel
-#: matrix is treated as low-rank if the rank of this submatrix is at most LOW_RANK_SHARE times the
-#: number of rows of the submatrix.
+#: A kernel matrix is treated as low-rank if the rank of a submatrix is at most LOW_RANK_SHARE times
+#: the number of rows of this submatrix. The submatrix has at most RANK_ROWS rows.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
 #: Smallest relative ridge for training on the kernel matrix (route "gram"). A smaller ridge is
@@ -159,13 +158,13 @@ class SpreadMachine(CovarianceMachine):
     """Base class of the MPM and the M4, which minimise the sum of the class spreads.
 
     Linear machines are trained in coordinates in which both class covariances are diagonal. Kernel
-    machines are trained in such coordinates or on the kernel matrix. The diagonal coordinates of a
-    low-rank kernel matrix are computed in negligible time. For a kernel matrix of full rank, the
-    diagonal coordinates take ten times as long as a Cholesky factorization of the kernel matrix.
+    machines are trained in coordinates with diagonal covariances or on the kernel matrix. For a
+    low-rank kernel matrix, these coordinates are computed in negligible time. For a kernel matrix
+    of full rank, they take ten times as long as a Cholesky factorization of the kernel matrix.
 
     Training on the kernel matrix requires ``scatter="mean"``, unit row weights, and a ridge of at
-    least LEAST_GRAM_RIDGE. Under these conditions, solver "gram" trains on the kernel matrix, and
-    solver "auto" does so if the matrix is not of low rank. The growth of the training time with the
+    least LEAST_GRAM_RIDGE. If it is possible, solver "gram" always trains on the kernel matrix, and
+    solver "auto" does so unless the matrix has low rank. The growth of the training time with the
     number of rows is measured in benchmarks/peers.py.
 
     A subclass implements `solve` and `solve_gram`.
@@ -198,8 +197,9 @@ class SpreadMachine(CovarianceMachine):
     ) -> dict[int, BinaryModel]:
         """Train on the kernel matrix; return the models that reach the tolerance, by index.
 
-        Machines without a returned model are trained in diagonal coordinates by the caller. If the
-        time limit is reached, models with a larger duality gap are also returned.
+        The caller trains machines that do not reach the tolerance in coordinates with diagonal
+        covariances. If the time limit is reached, models with a larger duality gap are also
+        returned.
         """
         gram, y, models = np.asarray(problem.gram, dtype=float), problem.y, {}
         unit = float(np.trace(gram)) / len(y)

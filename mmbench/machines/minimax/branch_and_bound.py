@@ -48,7 +48,7 @@ def minimise(
 
 
 def lowest_of_lines(*lines: tuple[float, float]) -> float:
-    """Return the minimum over an interval of a linear function, or of the maximum of two.
+    """Return the minimum over an interval of the maximum of one or two linear functions.
 
     Each linear function is given by its values at both ends of the interval.
 

@@ -24,13 +24,13 @@ The M4 uses four programs in the variables (w, b, sx, sy), where sx and sy are t
 The program "step" minimises an additional variable t. A margin rho is feasible for the hard-margin
 M4 if and only if the minimum of t in the program "step" is at most 0. With a reduction (parameter
 `nu` of the M4), the last constraint of each program is a constraint on the class means xm and ym.
-This constraint is ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and
+The constraint on the means is ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and
 ``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
 
 With ``solver="reference"``, the M4 solves one cone program per value of rho, as in the paper. For
 the hard margin, the largest rho is found by bisection (`bisect_rho`). For the soft margin, the
 paper maximises ``rho - C sum xi`` by quadratic interpolation, which converges to a local optimum.
-In the normalization "margin", `search_budget` instead minimises the objective over the budget
+In the normalization "margin", `search_budget` minimises the objective over the budget
 ``sx + sy = 2/rho``, in which the objective is convex. In the normalization "mean", the reference is
 branch and bound (module `mean`) with one cone per training point. Branch and bound also gives a
 lower bound on the objective over all rho.
@@ -81,7 +81,7 @@ class SpreadProgram:
         return float(self.cost @ x + self.penalties[self.soft] @ slack)
 
     def violation(self, x: NDArray) -> float:
-        """Return the largest constraint violation at `x`, for constraints without a slack."""
+        """Return the largest violation at `x` over all constraints without a slack."""
         worst = float((self.sides - self.rows @ x)[~self.soft].max(initial=0.0))
         for root, scale in zip(self.roots, self.scales, strict=True):
             worst = max(worst, float(np.linalg.norm(root * x[: len(root)]) - x[scale]))
@@ -102,7 +102,7 @@ class SpreadSolution(Result):
     equation_multiplier: float
 
     def for_problem(self, problem: MarginProblem) -> MarginSolution:
-        """Convert to a solution of `problem`, with a lower bound from the multipliers."""
+        """Convert to a `MarginSolution`, with a lower bound from the multipliers."""
         w = self.x[: len(problem.delta)]
         return problem.solution(w, self.multipliers, self.iterations)
 
@@ -114,7 +114,7 @@ def solve_spread(
 
     The variables of the cone program are x and one slack per constraint with a finite penalty. If
     `cone_a_row` is true, every linear constraint with exactly one class spread becomes a separate
-    cone. Spreads without cost that occur only in these separate cones are not variables.
+    cone. A class spread is not a variable if it has no cost and occurs only in separate cones.
     """
     m, n = program.rows.shape
     soft, scales = np.flatnonzero(program.soft), list(program.scales)
@@ -168,7 +168,7 @@ class _Cone(NamedTuple):
     values: NDArray
     side: float
     root: NDArray
-    #: Coefficient of the class spread in the linear constraint, which is divided by rho.
+    #: Coefficient of the class spread in the linear constraint; the constraint is divided by rho.
     rho: float = 1.0
 
 
@@ -298,8 +298,8 @@ def solve_program(program: SpreadProgram, solver: str, tol: float) -> SpreadSolu
 def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
     """Minimise the soft-margin objective of the M4 over the budget, the sum ``sx + sy = 2/rho``.
 
-    The objective is a convex function of the budget. The search over the budget gives no
-    multipliers of the program "margin". Therefore the program "margin" is also solved, and its
+    The soft-margin objective is a convex function of the budget. The search over the budget gives
+    no multipliers of the program "margin". Therefore the program "margin" is also solved, and its
     multipliers give the lower bound.
     """
     best = problem.trivial_solution()

@@ -2,8 +2,8 @@
 
 LDA, MPM, MEMPM and M4 depend on the data only through the projections w'z_i of the rows and the
 class spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``. In k coordinates in which both covariances
-are diagonal, a spread is computed in O(k) operations. In these coordinates, every machine is a
-linear machine on a data matrix of shape (n, k), also with a kernel. The coordinates are computed
+are diagonal, a spread is computed in O(k) operations. In these coordinates, every machine, with or
+without a kernel, is a linear machine on a data matrix of shape (n, k). The coordinates are computed
 once per training set, kernel and ridge, and are used for all values of C.
 """
 
@@ -23,7 +23,7 @@ from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.rows import MappedRows, Rows, blocks
 
 #: With at least this number of rows and a linear kernel, the transformed rows are not stored.
-#: Products of transformed rows and vectors are then computed from the features and a linear map.
+#: Products of transformed rows and vectors are computed from the features and a linear map.
 LEAST_MAPPED_ROWS = 5000
 
 #: Without a ridge, variances below NO_VARIANCE times the largest variance are treated as zero.
@@ -45,11 +45,11 @@ class DiagonalData:
     #: Means of the positive and the negative class, each of shape (k,).
     mean_x: NDArray
     mean_y: NDArray
-    #: Variances of the positive and the negative class with the ridge, each of shape (k,).
+    #: Variances of the positive and the negative class, including the ridge, each of shape (k,).
     var_x: NDArray
     var_y: NDArray
-    #: Whether the only coordinate has zero variance in both classes and different class means. In
-    #: this case, all machines separate the classes with an infinite margin.
+    #: Whether there is only one coordinate, with zero variance in both classes and different class
+    #: means. Along such a coordinate, all machines separate the classes with an infinite margin.
     free: bool = False
     #: Row weights, shape (n,); None for unit weights.
     weights: NDArray | None = None
@@ -92,7 +92,7 @@ class DiagonalData:
         return np.einsum("ij,ij->i", centred, centred / np.maximum(variance, 1e-300))
 
     def with_scatter(self, scatter: str) -> DiagonalData:
-        """Return the data, with class variances times class weights if `scatter` is "sum"."""
+        """Multiply the variances of each class by its total weight if `scatter` is "sum"."""
         if scatter == "mean":
             return self
         n_x, n_y = self.totals
@@ -116,8 +116,9 @@ def diagonalise(
 ) -> tuple[DiagonalData, NDArray]:
     """Transform rows to coordinates in which both class covariances are diagonal and sum to I.
 
-    First, rows F are replaced by ``F L^-T`` with the Cholesky factorization ``Sx + Sy = L L'``. The
-    class covariances of ``F L^-T`` are A and I - A, and the eigenvectors of A diagonalise both.
+    First, the rows F are replaced by ``F L^-T``, where ``Sx + Sy = L L'`` is a Cholesky
+    factorization. The class covariances of ``F L^-T`` are A and I - A, and the eigenvectors of A
+    diagonalise both.
 
     The mean of `rows` must be zero. The rows of `carry` are transformed by the same linear map as
     `rows`. If `total_only` is true, no eigenvectors are computed, and I/2 is returned for both
@@ -154,7 +155,8 @@ def diagonalise(
     if total_only:
         half = np.full(rows.shape[1], 0.5)
         return data(half, half), carry
-    # A = cov_x + ridge_x L^-1 L^-T is computed from cov_x + cov_y + both L^-1 L^-T = I without L
+    # The matrix A is cov_x + ridge_x L^-1 L^-T. The product L^-1 L^-T is obtained from the identity
+    # cov_x + cov_y + both L^-1 L^-T = I.
     share = ridge_x / both if both else 0.5
     matrix = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     matrix[np.diag_indices_from(matrix)] = share
@@ -242,7 +244,7 @@ class LinearCoordinates:
         return data
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Convert models from the coordinates of the last `diagonal` call to the features."""
+        """Convert models in the coordinates of the last `diagonal` call to feature weights."""
         weights = [self.change @ model.w for model in found]
         return [
             replace(model, intercept=model.intercept - float(self.origin @ w), w=w)
@@ -255,8 +257,7 @@ class KernelCoordinates:
 
     The pivoted Cholesky factorization stops at the numerical rank of K. A direction w is converted
     to kernel coefficients ``a = K_pp^-1 (F w)_p`` of the pivot rows p; all other coefficients are
-    zero. The decision values for these coefficients equal ``F w`` at the pivots, and therefore at
-    all rows.
+    zero. The decision values ``K a`` equal ``F w`` at the pivots, and therefore at all rows.
     """
 
     def __init__(self, problem: BinaryProblem):
@@ -280,7 +281,7 @@ class KernelCoordinates:
         return self.last
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Convert models from the coordinates of the last `diagonal` call to kernel models."""
+        """Convert models in the coordinates of the last `diagonal` call to kernel models."""
         W = np.column_stack([np.asarray(model.w) for model in found])
         shifts = self.shift @ W
         values = (self.last.rows @ W + shifts)[self.pivots]

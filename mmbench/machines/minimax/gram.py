@@ -20,8 +20,8 @@ of the SVM solution v.
 
 The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Rows
 outside the working set that violate the margin are added to it, until no row violates the margin.
-Every iteration gives an upper and a lower bound on the optimal value of the M4. These bounds are
-computed from the kernel matrix K, and are therefore independent of errors of the factorization.
+Every iteration gives an upper and a lower bound on the optimal value of the M4. The bounds on the
+optimal value are computed from the kernel matrix K, independently of the factorization.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ MARGIN_TOLERANCE = 1e-9
 STEPS_PER_ROW = 200
 
 #: Relative increase of the diagonal of the SVM's kernel matrix, for each data type. This increase
-#: prevents that rounding errors make the kernel matrix indefinite.
+#: prevents rounding errors from making the kernel matrix indefinite.
 DIAGONAL_SHIFTS = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200
@@ -66,7 +66,8 @@ def solve_gram(
     The iteration for the first C starts from the solution of the MPM. The iteration for each
     further C starts from the solution for the previous C. For each C, three objects are returned:
     the coefficients c of a direction ``w = F'c``, the one-dimensional problem for the multiples of
-    w, and the solution of this problem. The bound of this solution is a lower bound for the M4.
+    w, and the solution of this problem. The `bound` of the returned solution is a lower bound on
+    the objective of the M4.
     """
     state, out = None, []
     for C in penalties:
@@ -137,7 +138,7 @@ class _Iteration:
 
     def change_penalty(self, C: float) -> None:
         """Change C, and multiply the multipliers by the ratio of the new C to the old C."""
-        self.u, self.C = self.u / self.C * C, C  # exact if u_i = C
+        self.u, self.C = self.u / self.C * C, C  # exact for multipliers equal to C
         self._start()
 
     def _start(self) -> None:
@@ -187,7 +188,7 @@ class _Iteration:
     def _update_best(self) -> None:
         """Update the best solution by the current w, and the lower bound by the multipliers u.
 
-        For the lower bound, F'u is written as a multiple of the gradient of sx + sy plus a
+        For the lower bound, F'u is decomposed into a multiple of the gradient of sx + sy and a
         residual. The gradient of sx + sy is ``Sx^{1/2} p + Sy^{1/2} q`` with unit vectors p and q.
         """
         spread, a = self.spread, np.abs(self.u)

@@ -10,7 +10,7 @@ minimises the training errors.
 If `sample_weight` is given, the means, the covariances and the training errors are weighted. The
 class weights c_x and c_y are costs of training errors, and change only the intercept b. If b
 minimises the training errors, the cost of an error is the row weight times the class weight. With
-``bias="midpoint"``, the class weights shift the intercept b by
+``bias="midpoint"``, the class weights shift the intercept b by the amount
 
     v log(c_x / c_y),      v = w'(Sx + Sy)w / 2,      w'(xm - ym) = 1
 

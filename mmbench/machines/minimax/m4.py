@@ -32,8 +32,8 @@ rows and k coordinates in which both covariances are diagonal:
     branch and bound  "mean", with one cone program per value of rho
     closed form       equal class means, zero variance, or a class without constraints
 
-In benchmarks/peers.py, these algorithms are compared with the reference ("programs") and with the
-SVM ("growth"). With ``solver="reference"``, one cone program is solved per value of rho
+The training times of these algorithms are compared with the reference solver and with the SVM in
+benchmarks/peers.py. With ``solver="reference"``, one cone program is solved per value of rho
 ("rho search"), as in the paper (see `cones`). The quadratic interpolation of the paper is not used,
 since it finds only a local optimum of rho.
 
@@ -78,10 +78,10 @@ class M4(WeightedClassifier, SpreadMachine):
     fits_ : list of Fit
         One certificate per class pair. `objective` is ``sx + sy + C sum xi`` in the normalization
         "margin" and for the hard margin, and ``C sum xi - rho`` in "mean". `bound` is a lower bound
-        on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa" of the MPM,
-        an upper bound on rho for the hard margin. With a reduction, ``extra`` also contains "kept",
-        the number of points with individual constraints. `n_support` is the number of rows with an
-        active constraint.
+        on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa". For the hard
+        margin, "kappa" of the MPM is an upper bound on "rho". With a reduction, ``extra`` also
+        contains "kept", the number of points with individual constraints. `n_support` is the number
+        of rows with an active constraint.
 
     Notes
     -----
@@ -277,7 +277,7 @@ class M4(WeightedClassifier, SpreadMachine):
         return BinaryModel(found.b, fit, w=found.w)
 
     def _margin_model(self, problem: MarginProblem, found: MarginSolution) -> BinaryModel:
-        """Convert a solution of the program "margin" to a model with the b of (2), (3)."""
+        """Convert a solution of the program "margin" to a model with the intercept of (2), (3)."""
         spreads = problem.spreads(found.w)
         total = float(spreads.sum())
         n_support = 0 if found.is_trivial else _n_support(found.multipliers)
@@ -289,9 +289,9 @@ class M4(WeightedClassifier, SpreadMachine):
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution if the reduction has removed all points of at least one class.
 
-        If only one class has points, then for every w some b satisfies their constraints. Therefore
-        only the constraint on the class means restricts w. The optimal w is a multiple of the
-        solution of the MPM, or zero if the slack of the class means costs less. The optimal
+        Constraints on points of only one class are satisfied for every w by some b. Therefore only
+        the constraint on the class means restricts w. The optimal w is a multiple of the solution
+        of the MPM, or zero if violating the constraint on the means costs less. The optimal
         intercepts form an interval; the one nearest to the intercept of the MPM is returned.
         """
         value = 2.0 * problem.C * problem.removed

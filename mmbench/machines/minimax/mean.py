@@ -3,11 +3,11 @@
     max over rho   rho - C g(rho),    g(rho) = min sum_i xi_i   subject to
     w'x_i + b >= rho sx - xi_i,  -(w'y_j + b) >= rho sy - xi_j,  w'(xm - ym) = 1     (20)-(22)
 
-Without the equation ``w'(xm - ym) = 1``, w, b and the slacks can be scaled to zero at any fixed
-rho, so the objective in the paper is unbounded. Let nx and ny be the class sizes, and 1/kappa the
-smallest sum of class spreads (the optimum of the MPM). With the equation, the minimum slack g(rho)
-grows like ``rho min(nx, ny)/kappa`` for large rho. Therefore the objective is bounded if and only
-if C exceeds ``kappa/min(nx, ny)``.
+Without the equation ``w'(xm - ym) = 1``, the variables w, b and xi can be scaled to zero at any
+fixed rho, so the objective in the paper is unbounded. Let nx and ny be the class sizes, and 1/kappa
+the smallest sum of class spreads (the optimum of the MPM). With the equation, the minimum slack
+g(rho) grows like ``rho min(nx, ny)/kappa`` for large rho. Therefore the objective is bounded if and
+only if C exceeds ``kappa/min(nx, ny)``.
 
 The minimum slack g(rho) need not be a convex function of rho, so rho is determined by branch and
 bound. Let a be multipliers of the points, and c a multiplier of the constraint on the class means,
@@ -17,9 +17,9 @@ and q satisfy the dual equation
     sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
 
 Here sum_x is the sum over the positive class, and delta is the difference of the class means. For
-every rho, gamma(rho) is a lower bound on the minimum slack g(rho). The feasible pairs (gamma, rho)
-form a convex set, so ``C gamma(rho) - rho`` is a concave function of rho. On an interval, a concave
-function is bounded below by the linear interpolation between the ends. If
+every rho, gamma(rho) is a lower bound on the minimum slack g(rho). The pairs (gamma, rho) that
+satisfy the dual equation form a convex set, so ``C gamma(rho) - rho`` is a concave function of rho.
+On an interval, a concave function is bounded below by the linear interpolation between the ends. If
 ``C (sum_x a + c) >= kappa``, the lower bound ``C gamma(rho) - rho`` does not decrease as rho
 increases, and larger values of rho need not be searched.
 """
@@ -40,9 +40,9 @@ from mmbench.machines.minimax.problem import MarginProblem
 from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 
-#: Decrease of the lower bound that allows for errors in the dual equation, as a fraction of the
-#: tolerance of the objective. The decrease is sufficient if the class spreads along the optimal w
-#: are at most twice the spreads along the computed w.
+#: Amount subtracted from the lower bound because the dual equation holds only approximately,
+#: relative to the tolerance of the objective. The subtracted amount is sufficient if the class
+#: spreads along the optimal w are at most twice the spreads along the computed w.
 RESIDUAL_SHARE = 0.2
 
 #: Smallest tolerance that is passed to the solver of the cone programs.
@@ -77,7 +77,7 @@ class MeanSolution(Result):
     multipliers: NDArray
     #: Vector ``sum a_i y_i z_i + c delta`` of the dual equation, shape (k,).
     target: NDArray
-    #: Factor ``sum_x a + c`` of the dual equation, a sum of multipliers.
+    #: Factor ``sum_x a + c`` on the right-hand side of the dual equation.
     weight: float
     #: Multiplier gamma of the equation ``w'(xm - ym) = 1``, as returned by the solver.
     gamma: float
@@ -96,8 +96,8 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     ends, C = [search.evaluate(0.0), search.evaluate(1.0)], search.problem.C
     while ends[-1].weight * C < 1.0 and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
-    # On intervals of rho with a relative width below 0.1 * tol, the accuracy of the multipliers
-    # limits the lower bound. Therefore the search over rho ends at this relative width.
+    # The search over rho ends at intervals with a relative width of 0.1 * tol. On narrower
+    # intervals, the accuracy of the multipliers limits the lower bound.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
     # if C is close to `least_penalty`, no upper bound on rho is found
     if ends[-1].weight * C < 1.0:
@@ -123,9 +123,9 @@ class _RhoSearch:
     """Solutions of the program "fixed rho", and lower bounds on the objective on intervals of rho.
 
     The rows, C and rho are divided by kappa, so that the class spreads of the MPM sum to 1. Without
-    this scaling, a large rho would multiply the solver's errors in the spreads, and change the
-    slacks of all rows. For example, with a ridge of 1e-8 kappa exceeds 1000, and the gap would stay
-    above 1e-6.
+    division by kappa, a large rho would multiply the solver's errors in the spreads, and change the
+    slacks of all rows. For example, with a ridge of 1e-8, kappa exceeds 1000, and the duality gap
+    would stay above 1e-6.
     """
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
@@ -195,10 +195,10 @@ class _RhoSearch:
         return rho, float(np.maximum(0.0, rho * spreads - margins).sum())
 
     def lower(self, left: MeanSolution, right: MeanSolution) -> float:
-        """Return a lower bound on the objective over all rho between two values.
+        """Return the larger of two lower bounds on the objective between two values of rho.
 
-        Linear interpolation gives one lower bound, and the monotonicity of the minimum slack g(rho)
-        another. The larger bound is returned.
+        One bound is a linear interpolation; the other bound follows from the monotonicity of the
+        minimum slack g(rho).
         """
         lines = [(self._bound(p, left.at), self._bound(p, right.at)) for p in (left, right)]
         lines = [line for line in lines if np.isfinite(line).all()]
@@ -212,7 +212,7 @@ class _RhoSearch:
         def excess(gamma: float) -> float:
             """Return the excess of ``rho * weight * max(||p||, ||q||)`` over its upper bound.
 
-            Here p and q are the solution of the dual equation with the smallest larger norm.
+            Here p and q solve the dual equation and minimise ``max(||p||, ||q||)``.
             """
             target = point.target + gamma * self.problem.delta
             if not target.any():

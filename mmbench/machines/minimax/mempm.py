@@ -52,10 +52,10 @@ MAX_RATIO_ROUNDS = 60
 MAX_KAPPA = 1e12
 
 #: `least_error` is used as a lower bound only if the kap values at the ends of the chord have a
-#: ratio of at most MAX_CHORD_RATIO. In this ratio, a denominator below 1 is replaced by 1. Up to
-#: MAX_CHORD_RATIO, `least_error` agrees with a fine grid to 1e-13 on random chords. At 100 times
-#: MAX_CHORD_RATIO, the polynomial roots in `least_error` are inaccurate, and its result exceeds the
-#: minimum by up to 1e-4.
+#: ratio of at most MAX_CHORD_RATIO. Denominators below 1 are replaced by 1 in this ratio.
+#: Up to MAX_CHORD_RATIO, `least_error` agrees with a fine grid to 1e-13 on random chords. At 100
+#: times MAX_CHORD_RATIO, the polynomial roots in `least_error` are inaccurate, and its result
+#: exceeds the minimum by up to 1e-4.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -168,8 +168,8 @@ class _BetaSearch:
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
         """Return a lower bound on the worst-case error over all beta in an interval.
 
-        On this interval, kap(alpha) lies below its chord, and below its upper bound at the smaller
-        end of the interval.
+        Between two values of beta, kap(alpha) lies below the chord, and below the upper bound for
+        the smaller beta.
         """
         monotone = error(self.theta, left.most_x, right.kappa_y)
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)
@@ -178,7 +178,7 @@ class _BetaSearch:
         return max(monotone, least_error(self.theta, *ends))
 
     def _refuted(self, kappa_x: float, kappa_y: float) -> float:
-        """Return an upper bound on kap(alpha) over all directions w; trial values are increased.
+        """Try increasing values until one is an upper bound on kap(alpha) over all directions w.
 
         A trial value k is an upper bound on kap(alpha) if a dual value proves that
         ``k sx + kap(beta) sy >= 1`` for all w.

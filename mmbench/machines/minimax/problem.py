@@ -45,7 +45,7 @@ class MarginSolution(Result):
         return not self.w.any()
 
     def better(self, other: MarginSolution) -> MarginSolution:
-        """Return the solution (w, b) with the smaller objective, and the larger of both bounds."""
+        """Return the (w, b) with the smaller objective, and the larger of both lower bounds."""
         best = self if self.value <= other.value else other
         names = ("w", "b", "value", "violation", "status")
         better = {name: getattr(best, name) for name in names}
@@ -54,7 +54,7 @@ class MarginSolution(Result):
 
 @dataclass(frozen=True)
 class MarginProblem:
-    """Data of the program "margin" in diagonal coordinates."""
+    """Data of the program "margin" in coordinates with diagonal covariances."""
 
     #: Points with individual constraints, shape (n, k).
     rows: Rows
@@ -79,7 +79,7 @@ class MarginProblem:
         return float(weights[self.y > 0].sum()), float(weights[self.y < 0].sum())
 
     def spreads(self, w: NDArray) -> NDArray:
-        """Return the spreads (sx, sy) along w, shape (2,)."""
+        """Return the class spreads (sx, sy) along w, shape (2,)."""
         return spreads(w, self.var_x, self.var_y)
 
     def slack(self, w: NDArray, b: float) -> float:
@@ -102,7 +102,7 @@ class MarginProblem:
 
     @property
     def trivial(self) -> tuple[float, float]:
-        """Objective at w = 0, and the optimal b at w = 0: the label of the larger class."""
+        """Objective at w = 0, and the optimal b at w = 0 (the label of the larger class)."""
         positive, negative = self.totals
         sign = 1.0 if positive >= negative else -1.0
         return self.C * 2.0 * (min(positive, negative) + self.removed), sign
@@ -113,9 +113,9 @@ class MarginProblem:
         `a` contains the multipliers of the points. The multiplier a_i is clipped to [0, C s_i],
         where s_i is the weight of point i. Then the multipliers are scaled so that both classes
         have the same sum. `share` is the multiplier of the constraint on the class means, between 0
-        and ``removed * C``. If ``v = sum a_i y_i z_i + share delta`` has the form
-        ``v = Dx p + Dy q`` with ``||p||, ||q|| <= 1``, then ``sum a + 2 share`` is a lower bound on
-        the optimal value. The vector v has this form if and only if ``v'w <= sx + sy`` for all w.
+        and ``removed * C``. If the vector ``v = sum a_i y_i z_i + share delta`` satisfies
+        ``v'w <= sx + sy`` for all w, then ``sum a + 2 share`` is a lower bound on the optimal
+        value. This condition on v means ``v = Sx^{1/2} p + Sy^{1/2} q`` with ``||p||, ||q|| <= 1``.
         """
         a = balanced(a, self.y, self.C * self.weights)
         share = float(np.clip(share, 0.0, self.removed * self.C)) if self.removed else 0.0
@@ -154,9 +154,9 @@ class MarginProblem:
         return replace(found, value=self.trivial[0], status=Status.TRIVIAL)
 
     def solution(self, w: NDArray, multipliers: NDArray, iterations: int) -> MarginSolution:
-        """Return w = 0 or the best multiple of w, with a lower bound from the multipliers.
+        """Return the better of two solutions, w = 0 and the best multiple of the given w.
 
-        The solution with the smaller objective is returned. With a reduction, the last multiplier
+        The lower bound is computed from the multipliers. With a reduction, the last multiplier
         belongs to the constraint on the class means.
         """
         w, b = self.tuned(w)
@@ -167,7 +167,7 @@ class MarginProblem:
     def certified(
         self, w: NDArray, b: float, multipliers: NDArray, bound: float, iterations: int
     ) -> MarginSolution:
-        """Convert (w, b) to a `MarginSolution`; only the objective and violation are computed."""
+        """Return (w, b) as a `MarginSolution`, with its objective and its largest violation."""
         return MarginSolution(
             w,
             b,

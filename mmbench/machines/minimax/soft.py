@@ -1,20 +1,20 @@
-"""The M4 in the normalization "margin", with a soft or a hard margin, in diagonal coordinates.
+"""Solvers of the M4 in the normalization "margin", with a soft or a hard margin.
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
 
 The algorithms are listed in the module `m4`. The interior-point method is based on the identity
-``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. With this identity, the problem is a linear
-SVM with one additional variable e_j per class spread. In the quadratic form w'Q w of this SVM, the
+``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. With one additional variable e_j per class
+spread, the problem is a linear SVM. In the quadratic form w'Q w of this SVM, the
 matrix ``Q = Sx/ex + Sy/ey`` replaces the identity matrix. At the optimum ``Q w = v``, where
 ``v = sum_i a_i y_i z_i`` for the multipliers a of the rows.
 
 During the iterations, ``e - ||D w||^2 / e`` decreases to zero together with the complementarity
-products of the rows. If ``e = ||D w||`` held from the start, e could become zero before w
-converges, and would then remain zero.
+products of the rows. If ``e = ||D w||`` held from the start, the variable e could become zero
+before w converges, and would then remain zero.
 
 If ``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``, then ``sum_i a_i`` is a lower bound on the
-optimal value. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy ``v = sum_j D_j p_j``. Dividing a and
-all p_j by the largest ``||p_j||`` gives a lower bound.
+optimal value. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy ``v = sum_j D_j p_j``. If the
+multipliers a and all p_j are divided by the largest ``||p_j||``, they are dual feasible.
 """
 
 from dataclasses import replace
@@ -39,7 +39,7 @@ from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 #: reach the tolerance. Clarabel needs memory for 28 copies of the rows.
 MOST_CONE_ROWS = 30_000
 
-#: Classes are treated as separable if their margin exceeds this fraction of the distance of means.
+#: Classes are separable if their margin exceeds LEAST_MARGIN times the distance of their means.
 LEAST_MARGIN = 1e-9
 
 #: Classes are treated as not separable if a linear program bounds their margin by at most
@@ -95,8 +95,8 @@ def solve_hard(
 def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
     """Return the direction w with the widest margin relative to the distance of the class means.
 
-    The direction w solves the program "step" with rho = 0, which is a linear program, and is scaled
-    to ``w'(xm - ym) = 1``. Also returns the margin of w with the best b, and whether a dual
+    The direction w solves the linear program "step" with rho = 0, and is scaled to
+    ``w'(xm - ym) = 1``. Also returns the margin of w with the best b, and whether a dual
     solution proves that the classes are not separable.
     """
     program = step_program(problem, 0.0)
@@ -136,7 +136,7 @@ class SoftMarginPoint(HingeInteriorPoint):
         return self.squares.T @ (1.0 / self.at["e"])
 
     def _longest(self, v: NDArray) -> float:
-        """Return the largest norm ``||p_j||`` for a given vector v."""
+        """Return the largest norm of the vectors ``p_j = D_j Q^-1 v / e_j``."""
         w = v / self._Q()
         return float((np.sqrt(self.squares @ (w * w)) / self.at["e"]).max())
 

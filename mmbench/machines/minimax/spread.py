@@ -69,7 +69,7 @@ class Direction(Result):
 
 
 class Trial(NamedTuple):
-    """A multiple w of ``S^-1 t`` for one value of theta, and the class spreads along w."""
+    """The minimiser w for one value of theta, up to its length, and the class spreads along w."""
 
     w: NDArray
     #: Scalar product ``t'w``.
@@ -83,7 +83,10 @@ class Trial(NamedTuple):
 def minimax(
     trial: Callable[[float, float], Trial], tol: float, route: str, max_trials: int = 100
 ) -> Direction:
-    """Minimise the sum of class spreads; `trial` returns a `Trial` for log-odds and accuracy."""
+    """Minimise the sum of class spreads by a search over theta.
+
+    `trial` takes the log-odds of theta and an accuracy, and returns a `Trial`.
+    """
     logit, low, high = 0.0, -MAX_LOGIT - 1.0, MAX_LOGIT + 1.0
     accuracy, last = FIRST_ACCURACY, (0.0, 0.0)
     for trials in range(1, max_trials + 1):
@@ -155,8 +158,8 @@ class GramSpread:
 
     Notes
     -----
-    Let H be the projection that subtracts the mean of each class, and let theta_c be theta for the
-    positive and 1 - theta for the negative class. Then
+    Let H be the projection that subtracts the mean of each class. Let theta_c be theta for the
+    positive class and 1 - theta for the negative class. Then
 
         S = F'H D H F + r' I,    D_ii = 1/(n_c theta_c),    r' = r/theta + r/(1 - theta)
         S^-1 F't = F'c,          c = (t - H M^-1 H K t)/r',    M = H K H + r' D^-1
