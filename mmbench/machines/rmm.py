@@ -10,9 +10,9 @@ With the Gram matrix K and ``u_i = y_i alpha_i - lambda_i + lambda*_i``, the dua
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
 
 The decision function is ``f(z) = sum_i u_i k(x_i, z) + b``. Let theta be the maximum of
-``|f(x_i)|`` over the training rows, for the SVM with the same C. B is chosen between 1 and theta,
-since the RMM is the SVM if B >= theta. In problems (13) and (14) of the journal paper, the bound B
-is a variable t:
+``|f(x_i)|`` over the training rows, for the SVM with the same C. The bound B is chosen between 1
+and this maximum theta, since the RMM is the SVM if B >= theta. In problems (13) and (14) of the
+journal paper, the bound B is a variable t:
 
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
     subject to         y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -t <= f(x_i) <= t,  t >= 1
@@ -24,10 +24,10 @@ is a variable t:
 The dual of (13) is (8) with B = 1, with the constant D added to the objective, and with the
 additional constraint ``sum_i (lambda_i + lambda*_i) <= D``. The dual of (14) is the dual of (13)
 with the upper bound ``D nu / n`` on each lambda_i and lambda*_i. Let v(t) be the optimal value of
-(8) with B = t, for (14) with this upper bound on each lambda_i and lambda*_i. Then (13) and (14)
-minimise ``v(t) + D t`` over t >= 1. The derivative of v(t) is ``-sum_i (lambda_i + lambda*_i)``,
-which is a monotone, piecewise linear function of t. A root search finds the t at which the
-derivative of ``v(t) + D t`` is zero.
+(8) with B = t and, for (14), with the upper bound ``D nu / n`` on each lambda_i and lambda*_i. Then
+(13) and (14) minimise ``v(t) + D t`` over t >= 1. The derivative of v(t) is ``-sum_i (lambda_i +
+lambda*_i)``, which is a monotone, piecewise linear function of t. A root search finds the t at
+which the derivative of ``v(t) + D t`` is zero.
 
 If row i has weight s_i, the penalty on xi_i and the upper bound of alpha_i in (8) are ``C s_i``.
 With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
@@ -151,8 +151,9 @@ class RMM(WeightedClassifier):
     sparse_input = translation_invariant = True
     version = SVM.version
     #: Version 3 of ``linear``: problem (13) is solved by the root search. Version 4 of ``linear``:
-    #: coordinate descent. Version 5 of ``linear``: coordinate descent also for many dense features.
-    #: Version 6 of ``linear``: the gap is relative to the objective, even if the objective is tiny.
+    #: coordinate descent is added to the solvers. Version 5 of ``linear``: coordinate descent is
+    #: also used for many dense features. Version 6 of ``linear``: the gap is relative to the
+    #: objective, even if the objective is tiny.
     kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 6}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
@@ -207,7 +208,7 @@ class RMM(WeightedClassifier):
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        # problem (14) is solved by SMO, also with a linear kernel
+        # problem (14) is solved by SMO, even if the kernel is linear
         parts = params.get("form") == "relaxed"
         return replace(cls.memory_needs, linear_row_copies=None) if parts else cls.memory_needs
 
@@ -313,7 +314,7 @@ class RMM(WeightedClassifier):
         return BinaryModel(best.bias, fit, coef=best.u, w=best.w, state=state), t
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Sort by ascending C, then by descending B or ascending D, beginning with the SVM."""
+        """Sort grid points by ascending C, then by descending B, ascending nu and ascending D."""
         bound = (-(point.get("B") or 0), -point.get("B_fraction", 0))
         return (point.get("C", 0), *bound, point.get("nu", 0), point.get("D") or 0)
 
@@ -458,7 +459,7 @@ class DualPoint(NamedTuple):
     w: NDArray | None
 
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
-        """Return a feasible point with the given `total`, a convex combination of both points.
+        """Return the convex combination of two feasible points that has the given `total`.
 
         The convex combination of both values of `rounding` is an upper bound of the rounding error,
         since sqrt(rounding) is a convex function of u.
@@ -525,10 +526,10 @@ class PenaltySearch:
     def around(self, high: DualPoint, tol: float, gap_tolerance: float) -> list[DualPoint]:
         """Bracket the optimal t, and return the dual points at both ends of the bracket.
 
-        The first returned point is the convex combination of both ends with ``total = D``.
-        Inaccurate points of the search are also returned. If t = 1 is optimal, only the point at t
-        = 1 is returned. `high` is the dual point of the SVM. `tol` is the relative width of the
-        bracket and the tolerance of the RMMs.
+        The first returned point is the convex combination of both ends of the bracket with ``total
+        = D``. Inaccurate points of the search are also returned. If t = 1 is optimal, only the
+        point at t = 1 is returned. `high` is the dual point of the SVM. `tol` is the relative width
+        of the bracket and the tolerance of the RMMs.
         """
         D, theta, low = self.D, float(np.abs(high.decision + high.bias).max()), high
         t_low = t_high = theta
@@ -575,7 +576,7 @@ class PenaltySearch:
         return point
 
     def exhausted(self, low: DualPoint, high: DualPoint, gap_tolerance: float) -> bool:
-        """Whether the search ends because of its iterations, the time limit or an inaccurate RMM.
+        """Whether the search ends because of its iteration limit, time limit or an inaccurate RMM.
 
         An inaccurate RMM ends the search if the gap of the search is at most `gap_tolerance`.
         """
@@ -597,9 +598,9 @@ class PenaltySearch:
         )
 
     def best(self, points: list[DualPoint]) -> tuple[DualPoint, float, float, float]:
-        """Return the point with the smallest objective, this objective, its t, and a bound.
+        """Return the best point, its objective and its t, and the largest bound of all points.
 
-        The bound is the largest lower bound that one of the points gives.
+        The best point has the smallest primal objective.
         """
         best = min(points, key=lambda point: self.primal(point)[0])
         return best, *self.primal(best), max(map(self.bound, points))

@@ -27,7 +27,7 @@ decomposition  otherwise                                       kernel PCA once f
                                                                without any n x n array
 =============  ==============================================  ===================================
 
-Let Kc be the centred Gram matrix of n rows, and ``s = n (1-D)/D``. Then the kernel matrix of (4) is
+Let Kc be the centred Gram matrix of n rows, and ``s = n (1-D)/D``. The kernel matrix of (4) is
 computed from an inverse matrix P:
 
     Kc ((1-D) I + D/n Kc)^-1 = (n/D) (I - s P),    P = (Kc + s I)^-1
@@ -37,10 +37,10 @@ rows are ``(n/D) P u``. In the coordinates of the eigendecomposition, Sigma and 
 Sigma)^-1`` are diagonal.
 
 The inverse takes 86 % of the CPU time at 3000 rows (50 normal features, rbf, gamma = 0.02, D =
-0.9). In place of the inverse (n^3 operations), a working set of m rows would need a Cholesky factor
-(n^3/3 operations) and m columns of the kernel matrix (``n^2 m + n m^2`` operations). If m is above
-15 % of n, a working set needs more than half of the operations of the inverse. No working set is
-used, since 75 % of the rows are support vectors in the example with 3000 rows.
+0.9). A working set of m rows would need a Cholesky factor (n^3/3 operations) and m columns of the
+kernel matrix (``n^2 m + n m^2`` operations). If m is above 15 % of n, a working set needs more than
+half of the n^3 operations of the inverse. No working set is used, since 75 % of the rows are
+support vectors in the example with 3000 rows.
 
 References
 ----------
@@ -83,8 +83,8 @@ from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
 #: The inverse P is used only if the mean eigenvalue of the centred Gram matrix Kc, divided by ``s =
-#: n (1-D)/D``, is at least this value. If the eigenvalues are smaller, the difference ``I - s P``
-#: loses its digits by cancellation.
+#: n (1-D)/D``, is at least this value. If the eigenvalues of Kc are smaller, the difference ``I - s
+#: P`` loses its digits by cancellation.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
 #: The inverse P is used only if ``s = n (1-D)/D``, divided by the trace of the centred Gram matrix
@@ -93,20 +93,20 @@ LEAST_EIGENVALUE_RATIO = 1e-7
 LEAST_SHIFT = 1e-9
 
 #: With D = 1 and a kernel other than linear, directions of the feature space are omitted if their
-#: variance is at most this fraction of the largest variance. The coefficients in these directions
-#: would be so large that sums of coefficients lose half of their digits.
+#: variance is at most this fraction of the largest variance. Coefficients in directions of small
+#: variance would be so large that sums of coefficients lose half of their digits.
 LEAST_VARIANCE = float(np.sqrt(np.finfo(float).eps))
 
 
 class SigmaSVM(WeightedClassifier):
-    """SVM with a penalty on the variance of its decisions, one-vs-one.
+    """SVM with a penalty on the variance of its decision values, one-vs-one.
 
     Attributes
     ----------
     fits_ : list of Fit
         Certificate of each pair of classes. `objective` is the value of (3) at the returned w and
         b, and `bound` is the dual objective of (3) at a feasible point. The optimum lies between
-        `bound` and `objective`. `n_support` is the number of rows with a non-zero multiplier.
+        `bound` and `objective`. `n_support` is the number of rows with a non-zero dual variable.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of w over the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
@@ -194,7 +194,7 @@ def train_sigma_svm(
     tol: float = 1e-5,
     weights: NDArray | None = None,
 ) -> list[BinaryModel]:
-    """Train one binary Sigma-SVM for each (D, C), for each D in ascending order of C.
+    """Train one binary Sigma-SVM for each pair (D, C), in ascending order of C for each D.
 
     The `state` of each model is the SVM with the kernel (4).
     """
@@ -267,8 +267,8 @@ def dual_bound(
         y'u - max over w of (u'Zw - 1/2 w'Mw) = y'u - u'Zw + 1/2 w'Mw - 1/2 r'M^-1 r
 
     The residual of w is ``r = Z'u - Mw``. Replacing M^-1 by ``I / (1-D)`` gives a lower bound,
-    since ``M >= (1-D) I``. The maximiser is the w of the model, up to rounding errors. All rounding
-    errors are bounded as in `PiecewiseQP.solution`.
+    since ``M >= (1-D) I``. The w of the model is the maximiser over w, up to rounding errors. All
+    rounding errors are bounded as in `PiecewiseQP.solution`.
     """
     X, w, coef, n = problem.X, model.w, model.coef, len(u)
     shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()

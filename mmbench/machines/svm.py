@@ -22,10 +22,10 @@ follow the RMM paper. If ``C=inf``, all slacks are zero (hard margin).
 | liblinear | never: solver="liblinear" | `solvers.libsvm_` |
 | Clarabel | never: solver="clarabel" | `solvers.clarabel_` |
 
-With a linear kernel, if SMO finds no optimal solution, the solvers of `solvers.features` continue,
-and vice versa. If coordinate descent finds no optimal solution, `solvers.features` or SMO
-continues. SMO alone leaves a relative duality gap of up to 0.7 on unscaled features. The interior
-point alone stalls if there are many rows and one class is rare.
+With a linear kernel, if SMO or `solvers.features` finds no optimal solution, the other algorithm
+continues. If coordinate descent finds no optimal solution, `solvers.features` or SMO continues. SMO
+alone leaves a relative duality gap of up to 0.7 on unscaled features. The interior point alone
+stalls if there are many rows and one class is rare.
 
 References
 ----------
@@ -64,34 +64,37 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_gap
 
 #: Minimum number of rows per feature for the solvers in the feature space. For a path over C on 200
-#: rows, these solvers take 1/3 to 1 times the CPU time of pairwise steps (1.4 times on
-#: Flare-Solar). On 800 rows, the ratio of the CPU times is 1/180 to 1/7. On a pair of digits with
-#: 256 pixels, pairwise steps are equally fast at four rows per feature.
+#: rows, solvers in the feature space take 1/3 to 1 times the CPU time of pairwise steps (1.4 times
+#: on Flare-Solar). On 800 rows, solvers in the feature space take 1/180 to 1/7 of the CPU time of
+#: pairwise steps. On a pair of digits with 256 pixels, the CPU times are equal at four rows per
+#: feature.
 ROWS_PER_FEATURE = 4
 
-#: Up to this number of features d, the interior point is used for all n > d training rows. The
-#: interior point is insensitive to feature scaling. On unscaled features, SMO takes seconds and
-#: stops with a duality gap above the tolerance.
+#: If there are at most this many features d, the interior point is used for any number n > d of
+#: training rows. The interior point is insensitive to feature scaling. On unscaled features, SMO
+#: takes seconds and stops with a duality gap above the tolerance.
 FEW_FEATURES = 64
 
-#: Above this number of features, coordinate descent is tried before the interior point on many
-#: dense rows. On 10,000 rows with C = 1 (C = 0.01), the CPU time of coordinate descent relative to
-#: the interior point is 1.2 (0.3) for 500 features, 0.55 (0.15) for 1000, and 0.23 (0.05) for 2000.
+#: Above this number of features, coordinate descent is tried before the interior point if there are
+#: many dense rows. On 10,000 rows with C = 1 (C = 0.01), the CPU time of coordinate descent
+#: relative to the interior point is 1.2 (0.3) for 500 features, 0.55 (0.15) for 1000, and 0.23
+#: (0.05) for 2000.
 MANY_FEATURES = 1000
 
 #: Maximum number of features d for the interior point, which factors a d x d matrix per iteration.
 MOST_FEATURES = 5000
 
 #: If coordinate descent ends with at most this relative gap, its solution is the warm start of the
-#: next solver. From dual variables far from the optimum, pairwise steps take longer than from zero.
+#: next solver. Pairwise steps from dual variables far from the optimum take longer than pairwise
+#: steps from zero.
 MOST_START_GAP = 0.1
 
 #: Up to this number of rows, SMO is also tried if the duality gap is within its tolerance but a KKT
 #: condition is violated.
 FEW_GRAM_ROWS = 100
 
-#: Tolerance for the relative duality gap, in units of `tol`. The factor is large, since the
-#: violations of all rows contribute to the gap.
+#: Tolerance for the relative duality gap, in units of `tol`. The factor of `tol` is large, since
+#: the violations of all rows contribute to the gap.
 GAP_TOLERANCE_FACTOR = 100
 
 #: For at most FEW_ROWS rows, the tolerance is multiplied by FEW_ROWS_FACTOR. With the smaller
@@ -159,13 +162,14 @@ class SVM(WeightedClassifier):
     #: = 0 is returned if its objective is not larger than the solver's, which may occur with C
     #: below 1e-5. Version 4: smaller tolerances are tried before w = 0 is returned.
     version: ClassVar[int] = 4
-    #: Version 1 of ``linear``: exact solutions for many rows, which may change ties in a grid
-    #: search. Version 2 of ``linear``: exact solutions for few rows and for degenerate problems.
-    #: Version 3 of ``linear``: coordinate descent. Version 4 of ``linear``: coordinate descent also
-    #: for many dense features. Version 5 of ``linear``: the gap is relative to the objective, even
-    #: if the objective is tiny. Version 1 of ``poly`` and ``rbf``: with more than 3000 rows, kernel
-    #: values are computed by NumPy. Version 2 of ``rbf``: distances of rows with up to 64 features
-    #: are computed from differences of features.
+    #: Version 1 of ``linear``: problems with many rows are solved exactly, which may change ties in
+    #: a grid search. Version 2 of ``linear``: problems with few rows and degenerate problems are
+    #: also solved exactly. Version 3 of ``linear``: coordinate descent is added to the solvers.
+    #: Version 4 of ``linear``: coordinate descent is also used for many dense features. Version 5
+    #: of ``linear``: the gap is relative to the objective, even if the objective is tiny. Version 1
+    #: of ``poly`` and ``rbf``: with more than 3000 rows, kernel values are computed by NumPy.
+    #: Version 2 of ``rbf``: distances of rows with up to 64 features are computed from differences
+    #: of features.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 

@@ -4,8 +4,8 @@ A machine implements the method `train`. The base classes implement validation, 
 prediction, tie rules and certificates.
 
 The weight of a row is the product of its sample weight and its class weight. A row of weight s is
-equivalent to s copies of the row. Therefore, sums and means over training rows are weighted, and
-a number of rows is replaced by the sum of their weights.
+equivalent to s copies of the row. With row weights, sums and means over training rows are weighted,
+and sums of weights replace numbers of rows.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ else:
                 return None
 
         def with_callbacks(method):
-            """Wrap a method, so that `stacklevel` of warnings is as with scikit-learn 1.9."""
+            """Wrap a method, so that warnings name the same caller as with scikit-learn 1.9."""
             return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
     class Estimator(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -155,8 +155,8 @@ class PairwiseClassifier(Declared, Estimator):
     override `train_path` or `train_folds`, so that grid points or folds share work. A subclass may
     override the following class attributes:
 
-    - ``kernels``: names of the kernels for which the machine is defined. If one of these kernels is
-      not linear, kernel matrices and kernel functions are accepted as well.
+    - ``kernels``: names of the kernels for which the machine is defined. A machine with a kernel
+    other than linear also accepts kernel matrices and kernel functions.
 
     - ``search_space``: default grid search of the machine, a `SearchSpace`.
 
@@ -171,10 +171,11 @@ class PairwiseClassifier(Declared, Estimator):
     - ``convex_on_any_matrix``: whether the optimisation problem is also convex for a kernel matrix
       with negative eigenvalues, so that lower bounds on its optimum are valid.
 
-    - ``gap_tolerance_factor``: maximum relative gap of an optimal solution, in units of ``tol``.
+    - ``gap_tolerance_factor``: maximum relative duality gap of an optimal solution, in units of
+    ``tol``.
 
     - ``version``: number that is increased by each change of the code that may alter results. The
-    key of every record contains this number.
+    key of every record contains `version`.
 
     - ``kernel_versions``: additional version numbers by kernel, for changes that alter the results
       of one kernel only.
@@ -310,7 +311,7 @@ class PairwiseClassifier(Declared, Estimator):
         y : array-like of shape (n_samples,)
         pair_params : sequence of dict
             One dict per pair of classes, in the order of `class_pairs`. Each dict contains the
-            parameters that are changed for this pair.
+            changed parameters of one pair.
 
         Returns
         -------
@@ -353,11 +354,11 @@ class PairwiseClassifier(Declared, Estimator):
         Returns
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-            For two classes, ``f(x)``; ``classes_[1]`` is predicted if ``f(x) >= 0``. For more
-            classes, the parameter `decision_function_shape` selects the columns. For "ovo", the
-            columns are the decision values of the pairs of classes. For "ovr", the columns are the
-            votes of the classes, plus a term of less than half a vote that increases with the
-            decision values for the class.
+            For two classes, the decision value ``f(x)``. Zero and positive decision values predict
+            ``classes_[1]``. For more classes, the parameter `decision_function_shape` selects the
+            columns. For "ovo", the columns are the decision values of the pairs of classes. For
+            "ovr", each column contains the votes of a class, plus a term of less than half a vote
+            that increases with the decision values for the class.
         """
         decisions = self.pairwise_decision_function(X)
         if len(self.classes_) == 2:
@@ -367,7 +368,7 @@ class PairwiseClassifier(Declared, Estimator):
         return ovr_scores(decisions, len(self.classes_), self.break_ties)
 
     def pairwise_decision_function(self, X: ArrayLike) -> NDArray:
-        """Return the decision value of every binary machine.
+        """Return the decision values of the binary machines of all pairs of classes.
 
         Parameters
         ----------
@@ -395,7 +396,7 @@ class PairwiseClassifier(Declared, Estimator):
         """Coefficients of the support vectors, one row per pair of classes."""
         # rounding errors of sums over this array depend on the memory order
         dense = self._sparse_coef.toarray(order="F")
-        dense.flags.writeable = False  # a change of this copy would not change the machine
+        dense.flags.writeable = False  # changing this copy would not change the machine
         return dense
 
     @property
@@ -437,7 +438,7 @@ class PairwiseClassifier(Declared, Estimator):
         Returns
         -------
         BinaryModel
-            The model with its certificate. The caller sets `Fit.pair` of the certificate.
+            The model with its certificate, in which the caller sets `Fit.pair`.
         """
         if type(self).train_path is PairwiseClassifier.train_path:
             raise TypeError(f"{type(self).__name__} does not implement train")
@@ -480,12 +481,12 @@ class PairwiseClassifier(Declared, Estimator):
 
     @property
     def gap_tolerance(self) -> float:
-        """Maximum relative gap of an optimal solution."""
+        """Maximum relative duality gap of a solution with the status ``optimal``."""
         return self.gap_tolerance_factor * self.tol
 
     @property
     def violation_tolerance(self) -> float:
-        """Maximum constraint violation of an optimal solution."""
+        """Maximum constraint violation of a solution with the status ``optimal``."""
         return self.tol
 
     # -- methods that parameter selection calls ----------------------------------------------
@@ -664,16 +665,17 @@ class PairwiseClassifier(Declared, Estimator):
 
     @contextmanager
     def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
-        """Convert numerical errors to a ValueError with their cause; warn if `gram` is indefinite.
+        """Convert numerical errors to a ValueError that names their cause.
 
-        Yields `gram` if the training problem is nonconvex, else None.
+        Warns if `gram` is indefinite. Yields `gram` if the training problem is not convex, else
+        None.
         """
         machine, nonconvex = type(self).__name__, False
         text = f"{machine} found no solution in double precision; scale the data"
         caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
         if gram is not None and not gram.any():
             text = f"the kernel matrix is zero; {machine} has no solution on it"
-            # a solver may raise a ValueError whose message does not mention the zero matrix
+            # the ValueError of a solver may not mention that the kernel matrix is zero
             caught = (ArithmeticError, ValueError)
         elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
             least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
@@ -712,7 +714,7 @@ class PairwiseClassifier(Declared, Estimator):
         for fit in self.fits_:
             warn_unless_solved(fit, type(self).__name__, self.gap_tolerance)
         for name in ("coef_", "support_", "support_vectors_", "n_support_", "_sparse_coef"):
-            self.__dict__.pop(name, None)  # an earlier fit may have set this attribute
+            self.__dict__.pop(name, None)  # attributes of an earlier fit are removed
         self.intercept_ = np.array([m.intercept for m in models])
         if self.kernel == "linear":
             self.coef_ = np.array(
@@ -744,8 +746,8 @@ def _hooks_called(
 ) -> Iterator[None]:
     """Call the hooks of scikit-learn's callbacks before and after a task.
 
-    If `task` is None, no hooks are called. `fitted` is the argument `reconstruction_attributes` of
-    the hooks after the task: `dict` if the machine is fitted then, else None.
+    If `task` is None, no hooks are called. `fitted`, the argument `reconstruction_attributes` of
+    the hooks after the task, is `dict` if the machine is fitted after the task, else None.
     """
     if task is not None:
         task.call_on_fit_task_begin(estimator=machine, **data)
@@ -873,7 +875,7 @@ class WeightedClassifier(PairwiseClassifier):
 
 
 def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
-    """Return the product of sample weight and class weight of each row, or None without weights.
+    """Return the sample weight times the class weight of each row, or None without any weights.
 
     Rows with ``y = 0`` do not belong to the problem and have weight 0. Class weights by label raise
     a ValueError in a grid search, in which the labels are unknown.

@@ -59,7 +59,7 @@ def imported(path: str) -> Any:
 
 
 class AnyValue:
-    """Accepts all values, since a foreign classifier checks its parameters itself."""
+    """Accepts every parameter value, since a foreign classifier checks its parameters itself."""
 
     numeric = False
 
@@ -131,12 +131,12 @@ class ForeignClassifier:
         return self.classes_[self._predicted(X)]
 
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
-        """Return decision values of pairs, whose one-vs-one vote is the classifier's prediction.
+        """Return decision values of pairs of classes, whose vote is the classifier's prediction.
 
-        For two classes, the absolute values are taken from the decision function of the classifier.
-        If there is no decision function, the absolute value is the distance of the predicted
-        probability from 1/2. For more than two classes, and for classifiers without scores, all
-        absolute values are 1.
+        For two classes, each absolute value is the absolute decision value of the classifier. If
+        the classifier has no decision function, the absolute value is the distance of the predicted
+        probability from 1/2. For more than two classes, and for classifiers without scores, the
+        returned values are -1 and 1.
 
         Returns
         -------

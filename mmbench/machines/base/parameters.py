@@ -1,6 +1,6 @@
 """Declarations of the hyper-parameters of a machine: name, default, valid values and meaning.
 
-A machine declares its parameters as class attributes,
+A machine declares its parameters as class attributes:
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
 
@@ -38,8 +38,8 @@ def parameter(default: Any, valid: "Param", doc: str, after: str | None = None) 
     Returns
     -------
     Any
-        The declaration. Its type is Any, since the attribute of an instance is the value of the
-        parameter.
+        The declaration. Type checkers see Any, since the attribute of an instance is the value of
+        the parameter.
     """
     return Parameter(**vars(valid), default=default, doc=doc, after=after)
 

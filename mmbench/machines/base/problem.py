@@ -32,8 +32,8 @@ LAZY_FEATURES = 64
 #: Statuses that are changed to "optimal" if the gap and the violation are within the tolerances.
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
-#: Rounding errors may explain a lower bound that exceeds the objective by at most this fraction. If
-#: the excess is larger, the certificate is refused.
+#: Because of rounding errors, a lower bound may exceed the objective by this fraction. If a lower
+#: bound exceeds the objective by a larger fraction, the certificate is refused.
 FALSE_BOUND_EXCESS = 1e-3
 
 #: Up to this number of rows, predictions are computed with a sparse array of coefficients. For c
@@ -129,7 +129,7 @@ class BinaryModel:
         Coefficients over the training rows, ``f(z) = sum_i coef_i k(x_i, z) + b``.
     w : ndarray of shape (n_features,) or None
         Weights of a linear machine, ``f(z) = w'z + b``. A model has `coef` or `w` or both. If a
-        model has both, predictions are computed by `w`, which is more accurate.
+        model has both `coef` and `w`, predictions are computed by `w`, which is more accurate.
     state : object
         Warm start for the next grid point, in a format of the machine.
     scores : ndarray of shape (n_all,) or None
@@ -171,7 +171,7 @@ class Fit:
         Labels of the negative and of the positive class.
     route : str
         Name of the algorithm that found the returned solution. The docstring of the machine's or
-        solver's module lists these names.
+        solver's module lists the names of its algorithms.
     extra : dict
         Additional values by name, which depend on the machine. If a fit is not optimal, the value
         "reason" is appended to the warning.
@@ -224,7 +224,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     solved = feasible and abs(fit.gap) <= gap_tolerance
     if fit.bound > fit.objective:
         fit = replace(fit, bound=fit.objective if solved or not feasible else -math.inf)
-    if math.isinf(gap_tolerance):  # only the machine sets the status of its fits
+    if math.isinf(gap_tolerance):  # without a tolerance, the status is not changed
         return fit
     if solved:
         return replace(fit, status=Status.OPTIMAL)
@@ -253,7 +253,7 @@ def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
 
 
 def out_of_time(model: BinaryModel) -> BinaryModel:
-    """Set the status of a model to ``time_limit``, for a training that exceeded its time limit.
+    """Set the status of a model to ``time_limit``, since its training exceeded the time limit.
 
     Statuses that do not depend on time, for example ``trivial``, are not changed. If the gap and
     the violation are within the tolerances, `judged` later sets the status to "optimal".
@@ -304,7 +304,8 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
     if not n_support:
         return out
     if n == 1 and kernel.name == "rbf" and not (issparse(X) or issparse(support)):
-        distances = row_squares(support - X)  # faster than inner products if X has one row
+        # for a single row, differences are computed faster than inner products
+        distances = row_squares(support - X)
         return (coef @ kernel.apply(distances))[None, :]
     expansion = KernelRows(kernel, support, dtype=coef.dtype)
     step = max(1, BLOCK_BYTES // (coef.dtype.itemsize * n_support))

@@ -49,8 +49,8 @@ def cache_bytes(size: float | None) -> float:
 def check_free_memory(task: str, needed: int) -> None:
     """Raise an error if a task needs more memory than is free or allowed.
 
-    The error is BeyondLimit for the memory limit of this process, and NotEnoughMemory for the free
-    memory. `needed` is the memory footprint of the task in bytes.
+    Raises BeyondLimit if the task exceeds the memory limit of this process, and NotEnoughMemory if
+    the task exceeds the free memory. `needed` is the memory footprint of the task in bytes.
     """
     free, left = available_bytes(), allowed_bytes()
     needs = f"{task} needs about {needed / 1e9:.1f} GB"
@@ -143,9 +143,9 @@ WHOLE_GRAM = ("libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 #: number of copies of X.
 ROW_VECTORS, ROW_COPIES = 70, 2
 
-#: Upper bound on the workspace for blocks of the Gram matrix, in units of one n x n matrix. The
-#: bound is PART_GRAMS, or SMALL_PART_GRAMS for at most SMALL_PART_ROWS rows. For few rows, the
-#: workspace also contains the factors of a matrix of order 2n.
+#: The workspace for blocks of the Gram matrix is at most PART_GRAMS matrices of size n x n. For at
+#: most SMALL_PART_ROWS rows, the workspace is at most SMALL_PART_GRAMS matrices of size n x n,
+#: including the factors of a matrix of order 2n.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
@@ -156,16 +156,16 @@ class SearchSpace:
     Parameters
     ----------
     auto_grids : mapping of str to (str, tuple)
-        Parameter and grid values that replace a grid axis with the value ``auto``. For example,
-        ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces the axis B by the axis B_fraction with two
-        values.
+        For each grid axis with the value ``auto``, the parameter and the values that replace this
+        axis. For example, ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces the axis B by the axis
+        B_fraction with two values.
     prefer : mapping of str to {"small", "large", "near_one"}
-        Preferred values of parameters among equally good grid points. The first parameter has
-        priority.
+        Preferred values of parameters among equally good grid points. If several parameters have
+        preferred values, the first parameter has priority.
     tol : float or None
         Tolerance of the trainings in a grid search, or None for the parameter `tol` of the machine.
     single_precision : bool
-        Whether kernel values of order 1 may be stored in float32 during the search.
+        Whether kernel values of magnitude about 1 may be stored in float32 during the search.
     """
 
     auto_grids: Mapping[str, tuple[str, tuple]] = field(default_factory=dict)

@@ -13,19 +13,18 @@ problem (MAMC paper, section 2.3):
     f(x) = s(x) + b,     minimise   E_R = #{i : xi_i > 0},   then   E_S = sum_i xi_i
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
 
-A candidate for the threshold -b is the midpoint of two consecutive sorted scores, of which the
-lower score belongs to class 2 (label -1) and the upper score to class 1 (label +1). The margin rho
-of a candidate is half the distance between the two scores (20). The best candidate has the fewest
-errors among all thresholds that assign points to both classes. The paper excludes thresholds that
-assign all points to one class.
+A candidate for the threshold -b is the midpoint between a score of class 2 (label -1) and the next
+larger score, which belongs to class 1 (label +1). The margin rho of a candidate is half the
+distance between its two scores (20). The best candidate has the fewest training errors among all
+thresholds that assign points to both classes. The paper excludes thresholds that assign all points
+to one class.
 
 If the rows have weights s_i, ``E_R`` is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S =
 sum_i s_i xi_i``.
 
 Equation (25) of the paper prints "arg max" for the class 1 point above a misclassified class 2
-point. The text of the paper requires the nearest class 1 point, and therefore "arg min". Among
-candidates with equal E_R and E_S, the candidate with the largest rho is selected. Among candidates
-that also have equal rho, the candidate with the smallest |b| is selected.
+point. The text of the paper requires the nearest class 1 point, and therefore "arg min". Ties
+between candidates with equal E_R and E_S are resolved by the largest rho, then by the smallest |b|.
 
 References
 ----------
@@ -46,8 +45,8 @@ TIE = 1e-12
 def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     """Return the s >= 0 that minimises ``s length + sum_i p_i max(0, 1 - s m_i)``.
 
-    Row i has the margin m_i and the penalty p_i. If the function decreases for all s, 1 is
-    returned.
+    Row i has the margin m_i and the penalty p_i. If the minimised function decreases for all s, 1
+    is returned.
 
     Examples
     --------
@@ -55,8 +54,8 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     2.0
     """
     order = np.argsort(-margins)[: int((margins > 0).sum())]
-    # entry j is the sum of p_i m_i over the j largest margins, since the losses of these rows
-    # become zero first if s increases
+    # Entry j is the sum of p_i m_i over the j rows with the largest margins. If s increases, rows
+    # with large margins are the first rows without loss.
     reached = np.append(0.0, np.cumsum((penalties * margins)[order]))
     rising = np.flatnonzero(length - penalties @ margins + reached >= 0)
     if not len(rising):
@@ -88,7 +87,7 @@ def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> 
 
 
 def balanced(a: NDArray, y: NDArray, upper: float | NDArray) -> NDArray:
-    """Clip dual variables a to [0, upper], and scale down one class so that y'a = 0."""
+    """Clip dual variables a to [0, upper], and scale down the a_i of one class so that y'a = 0."""
     a = np.clip(a, 0.0, upper)
     positive, negative = float(a[y > 0].sum()), float(a[y < 0].sum())
     lighter = min(positive, negative)
@@ -132,7 +131,7 @@ def optimal_bias(
     if not len(gaps):
         return one_class_bias(scores, y, weights)
     below, above = s[gaps], s[gaps + 1]
-    # sums over misclassified rows of each candidate, class 1 below and class 2 above the threshold
+    # misclassified rows are the rows of class 1 below, and of class 2 above a candidate threshold
     own = np.ones(len(y), dtype=int) if weights is None else weights[order]
     low, high = np.where(positive, own, 0), np.where(positive, 0, own)[::-1]
     n_low, sum_low = np.cumsum(low)[gaps], np.cumsum(low * s)[gaps]
@@ -202,7 +201,7 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
     edges = np.flatnonzero(np.diff(s) > resolution)
     if not len(edges):
         return edges
-    # equal scores form a block; a block starts at index 0 and after each edge
+    # equal sorted scores form blocks, which start at index 0 and after each edge
     starts = np.concatenate([[0], edges + 1])
     n_positive = np.add.reduceat(positive.astype(np.intp), starts)
     sizes = np.diff(np.append(starts, len(s)))

@@ -84,9 +84,9 @@ def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
 def scores_of_votes(counts: NDArray, confidence: NDArray, break_ties: bool = False) -> NDArray:
     """Return class scores from votes and summed decision values.
 
-    For two classes, the scores are the summed decision values. If there are more classes and
-    `break_ties` is true, the decision values rank the classes with equal votes. If `break_ties` is
-    false, the class selected by `resolve_votes` has the largest score.
+    For two classes, the scores are the summed decision values. If there are more than two classes
+    and `break_ties` is true, the decision values rank the classes with equal votes. If `break_ties`
+    is false, the class selected by `resolve_votes` has the largest score.
     """
     if counts.shape[1] == 2:
         return confidence

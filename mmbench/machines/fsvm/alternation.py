@@ -39,13 +39,13 @@ SHORTEST_STEP = 1e-9
 
 
 def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEPS) -> NDArray:
-    """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, as in (20) to (22).
+    """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, equations (20) to (22).
 
     Each step size is halved until the step does not increase the objective. Without halving, the
     paper's steps diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
-    # no projection is needed if all possible steps together leave the eigenvalues above the floor
+    # no projection is needed if all possible steps together leave the eigenvalues of M above FLOOR
     far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):
@@ -160,7 +160,7 @@ def alternate(
         if iterations.max() > max_steps:
             after = replace(after, status=Status.ITERATION_LIMIT)
         value = _value(moved, after, rows.s, C, eps)
-        if value >= values[-1]:  # a possible decrease is smaller than the errors of the SVMs
+        if value >= values[-1]:  # a remaining decrease is below the accuracy of the SVMs
             break
         M, root, planes = moved, next_root, after
         values.append(value)
@@ -194,9 +194,10 @@ def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
     """Return a lower bound on the optimum of the F-SVM with ``WW' + eps I`` in place of ``WW'``.
 
     At dual variables a that are feasible in `lower_bound`, the dual objective is ``sum a + sqrt(2
-    eps) tr((S - 1/2 QQ')^{1/2})``. The dual variables are scaled to the boundary of the feasible
-    set, and by several smaller factors. A smaller factor may give a larger bound, since the slope
-    of the matrix root is infinite at the boundary. The largest bound is returned.
+    eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. The dual variables are
+    scaled to the boundary of the feasible set, and by several smaller factors. A smaller factor may
+    give a larger lower bound, since the slope of the matrix square root is infinite at the boundary
+    of the feasible set. The largest lower bound of all factors is returned.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

@@ -8,26 +8,26 @@ A. The term ``tr(MS)`` replaces the squared radius of the smallest ball around t
 one-vs-one pairs of classes share M. With a kernel, the features are the first components of kernel
 PCA.
 
-With sample weights s_i, the penalty on slack in (12) is ``C sum_i s_i xi_i``. The scatter matrix S
-is then ``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i`` with the weighted mean m. Class weights only
-change the penalties on slack, since S is the same for all pairs of classes.
+With sample weights s_i, the penalty on slack in (12) is ``C sum_i s_i xi_i``. With sample weights
+s_i, S is ``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i``, where m is the weighted mean. Class weights
+only change the penalties on slack, since S is the same for all pairs of classes.
 
-After minimisation over M, problem (12) becomes the problem of F*:
+After minimisation over M, problem (12) becomes the following problem with the optimal value F*:
 
     F* = min over w, b   sqrt(2 rho) ||S^{1/2}w|| + C sum_i xi_i
 
-The problem of F* is an SVM on whitened data, except that the norm is not squared. The optimal M is
-proportional to ``ww'``, on the boundary of the cone of positive definite matrices. The optimal w
-and b depend on C and rho only through C / sqrt(rho). For several pairs of classes with normal
-vectors W, the norm in F* is the nuclear norm ``||S^{1/2}W||_*``, which is the sum of the singular
-values.
+The problem with the optimal value F* is an SVM on whitened data, except that the norm is not
+squared. The optimal M is proportional to ``ww'``, on the boundary of the cone of positive definite
+matrices. The optimal w and b depend on C and rho only through C / sqrt(rho). For several pairs of
+classes with normal vectors W, the norm in F* is the nuclear norm ``||S^{1/2}W||_*``, which is the
+sum of the singular values.
 
 The paper's algorithm 1 alternates between SVMs and gradient steps in M, and starts at the
 semi-whitening ``M ~ S^{-1/2}`` (17). Algorithm 1 stalls inside the cone of positive definite
 matrices. `Fit.gap` is the relative gap between the objective of algorithm 1 and a lower bound on
-F*. For a fixed C / sqrt(rho), the result of the paper's algorithm 1 depends on rho, because its
-step sizes do not scale with M. In this implementation, all variants are computed in units with rho
-= 1, see `mmbench.machines.fsvm.pair_svms`.
+the optimal value F*. For a fixed C / sqrt(rho), the result of the paper's algorithm 1 depends on
+rho, because its step sizes do not scale with M. In this implementation, all variants are computed
+in units with rho = 1, see `mmbench.machines.fsvm.pair_svms`.
 
 Variants and routes (`Fit.route`). Each SVM is solved by pairwise steps, or from 1000 rows on (2000
 rows in a grid search) by an interior-point method. The benchmark benchmarks/peers.py compares the
@@ -268,7 +268,7 @@ class FSVM(WeightedClassifier, JointClassifier):
             return float(f"{self.C / np.sqrt(self.rho):.12g}")
 
     def _refuse_large(self, weights: NDArray | None) -> None:
-        """Raise ValueError if C / sqrt(rho), times the largest weight, is outside its range."""
+        """Raise ValueError if C / sqrt(rho), times the largest weight, is out of range."""
         ratio, limits = self._ratio, f"{1 / LARGEST_RATIO:g} and {LARGEST_RATIO:g}"
         heaviest = 1.0 if weights is None else max(1.0, float(np.max(weights)))
         if isinstance(self.class_weight, Mapping):
@@ -323,7 +323,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         C, starts = self._ratio, None
         if self._rule in space.states:
             last, before = space.states[self._rule]
-            starts = [C / last * u for u in before]  # scaled to the new upper bound C
+            starts = [C / last * u for u in before]  # dual variables are scaled to the new C
         found = alternate(
             space.rows,
             space.transformed("semi"),
@@ -372,8 +372,8 @@ class ComponentSpace:
     def models(self, found: JointSolution, seconds: float, rho: float) -> list[BinaryModel]:
         """Return one model per pair of classes, in units with the given rho.
 
-        The change from rho = 1 to this rho multiplies the objective by sqrt(rho) and divides M by
-        sqrt(rho).
+        The conversion from rho = 1 to the given rho multiplies the objective by sqrt(rho) and
+        divides M by sqrt(rho).
         """
         scale = float(np.sqrt(rho))
         extra = {

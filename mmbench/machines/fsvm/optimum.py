@@ -10,16 +10,16 @@ One pair (`solve_pair`). For one pair of classes, F* is the objective of an SVM 
 except that the norm is not squared. Let v(C') be the normal vector of the SVM with the penalty C'
 on slack. The minimiser of F* is v(C') for the penalty C' that satisfies ``C' = C ||v(C')|| /
 sqrt(2)``. The norm of v(C') increases with C'. The penalty C' is found by secant steps in a
-bracket, and each SVM starts from the previous solution. If no C' satisfies the equation, w = 0 is
-optimal.
+bracket, and each SVM starts from the previous solution. If no penalty C' satisfies this equation, w
+= 0 is the optimum of the F-SVM.
 
 Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
 slack term of F* over a matrix U and the norm term over V, under the constraint ``U = V``. Each
-column of U solves an SVM on whitened rows, with a quadratic penalty on the distance to a given
-vector. The matrix V is computed from U by shrinking the singular values. All rounds use the same
-Gram matrices of the whitened rows, and each SVM starts from the previous solution. Alternating
-between M and W takes hundreds of times as long as ADMM to reach the same gap, also with a
-decreasing eps.
+column of the matrix U is the solution of an SVM on whitened rows, with a quadratic penalty on the
+distance to a given vector. The matrix V is computed from U by shrinking the singular values. All
+rounds use the same Gram matrices of the whitened rows, and each SVM starts from the previous
+solution. An alternation between M and W, as in the paper or with a decreasing eps, takes hundreds
+of times as long as ADMM to reach the same gap.
 
 References
 ----------
@@ -59,12 +59,13 @@ SVM_SHARE_OF_GAP = 0.5
 #: the ADMM penalty.
 MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 
-#: If the duality gaps of the SVMs are too large, their tolerance is multiplied by this factor.
+#: If the duality gaps of the SVMs are too large, the tolerance of the SVMs is multiplied by this
+#: factor.
 TIGHTENING_FACTOR = 1 / 8
 
-#: An update multiplies the ADMM penalty by the square root of the ratio of primal to dual residual.
-#: The penalty is not changed if this factor and its inverse are at most SMALLEST_PENALTY_CHANGE.
-#: The factor and its inverse are clipped to at most LARGEST_PENALTY_CHANGE.
+#: An update multiplies the ADMM penalty by the factor sqrt(primal residual / dual residual). If the
+#: factor and its inverse are at most SMALLEST_PENALTY_CHANGE, the ADMM penalty is not changed. The
+#: factor of the ADMM penalty and its inverse are clipped to at most LARGEST_PENALTY_CHANGE.
 SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 
@@ -101,7 +102,7 @@ def solve_pair(
         slope = start.slope if 0.1 <= start.slope <= 1.0 else 1.0
         search = SecantSearch(log(start.penalty), slope)
         search.move(log(start.penalty) - log(start.length) - log(c))
-        search = SecantSearch(search.at, slope)  # no bracket, since the length is inexact
+        search = SecantSearch(search.at, slope)  # the inexact warm start gives no bracket
     best, bound, iterations, rounds = majority(rows, C), 0.0, 0, 0
     while rounds < MAX_SVMS:
         rounds += 1

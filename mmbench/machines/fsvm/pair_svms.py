@@ -7,14 +7,15 @@ by the change of units ``M = N / sqrt(rho)``:
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
 
-Up to the factor sqrt(rho), the optimum depends only on C / sqrt(rho). All variants are computed in
-units with rho = 1, so that a grid over C and rho needs one training per value of C / sqrt(rho).
+Up to the factor sqrt(rho), the optimal value depends only on C / sqrt(rho). All variants are
+computed in units with rho = 1, so that a grid over C and rho needs one training per value of C /
+sqrt(rho).
 
 The result of the paper's algorithm 1 also depends on rho, since its step sizes and its lower bound
-on eigenvalues apply to M. In this implementation, step sizes and lower bound apply to the matrix N
-of the units with rho = 1. For example, on standardised Heart with C / sqrt(rho) = 0.1, the paper's
-algorithm 1 ends with objective / sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4. The
-optimal value of objective / sqrt(rho) in this example is 12.7.
+on eigenvalues apply to M. In this implementation, the step sizes and the lower bound on eigenvalues
+apply to ``N = sqrt(rho) M``. For example, on standardised Heart with C / sqrt(rho) = 0.1, the
+paper's algorithm 1 ends with objective / sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4.
+In this example on Heart, the optimal value of objective / sqrt(rho) is 12.7.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,8 +38,8 @@ from mmbench.solvers.svm_dual.qp import (
 )
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
-#: From this tolerance on, few correct digits of the SVMs are sufficient, for example in a grid
-#: search.
+#: If the tolerance of the SVMs is at least this value, few correct digits are sufficient, for
+#: example in a grid search.
 SEARCH_TOL = 1e-4
 
 #: The interior point is used for pairs of classes with more than INTERIOR_ROWS rows, or in a grid
@@ -49,7 +50,7 @@ INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000
 
 #: The interior point is used if pairwise steps do not converge within STEPS_BEFORE_INTERIOR steps.
 #: If the tolerance is below `SEARCH_TOL` and a pair of classes has at least FEWER_INTERIOR_ROWS
-#: rows, the maximum is STEPS_PER_ROW steps per row.
+#: rows, the maximum number of pairwise steps is STEPS_PER_ROW per row.
 FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
 
 
@@ -242,7 +243,7 @@ def _attempts(
 
 
 def majority(rows: JointRows, C: float) -> tuple[float, NDArray, NDArray]:
-    """Return the objective, W and b of the solution W = 0, which predicts the larger classes.
+    """Return the objective, W and b of the solution W = 0, which predicts the larger class.
 
     With W = 0, the rows of the smaller class of each pair have slack 2.
     """
@@ -258,13 +259,14 @@ def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
 
         max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
 
-    The norm is the spectral norm, and Q has one column ``q = sum_i a_i t_i z_i`` per pair of
-    classes. Dual variables a of SVMs with penalty C satisfy the first two constraints. The
-    variables a are multiplied by a factor of at most 1, so that the norm constraint is satisfied as
-    well. `total` is the sum of all a_i before the scaling.
+    The norm is the spectral norm, and the matrix Q has one column ``q = sum_i a_i t_i z_i`` per
+    pair of classes. Dual variables a of SVMs with penalty C satisfy ``0 <= a <= C`` and ``sum_i a_i
+    t_i = 0``. The variables a are multiplied by a factor of at most 1, so that the norm constraint
+    is satisfied as well. `total` is the sum of all a_i before the scaling.
     """
     scaled = Q / np.sqrt(s)[:, None]
-    size = np.linalg.norm(scaled, 2 if scaled.shape[1] > 1 else None)  # one column needs no SVD
+    # the norm of a single column needs no SVD
+    size = np.linalg.norm(scaled, 2 if scaled.shape[1] > 1 else None)
     return total * min(1.0, np.sqrt(2.0) / max(float(size), 1e-300))
 
 
@@ -304,8 +306,8 @@ def constant_if_unresolved(
 def infimum_root(W: NDArray, s: NDArray) -> NDArray:
     """Return a root of ``M = W (W'S W)^{-1/2} W' / sqrt(2)``, the minimiser of (12) for fixed W.
 
-    This M is on the boundary of the cone of semidefinite matrices, and its root has one column per
-    pair of classes.
+    The minimiser M is on the boundary of the cone of semidefinite matrices, and its root has one
+    column per pair of classes.
     """
     root = np.sqrt(s)[:, None]
     left, sizes, _ = np.linalg.svd(root * W, full_matrices=False)
