@@ -34,9 +34,9 @@ With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j 
 
 | `Fit.route` | used by "auto" | cost |
 | --- | --- | --- |
-| the SVM's | (7) with B >= theta | none in addition to the SVM |
-| the SVM's | (7), solved like the SVM | 1 to 3 SVMs (benchmarks/peers.py, growth) |
-| root search | (13) and (14) | 10 warm RMMs |
+| route of the SVM | (7) with B >= theta | none in addition to the SVM |
+| route of the SVM | (7) with B < theta | 1 to 3 SVMs (benchmarks/peers.py, growth) |
+| root search | (13) and (14) | 10 RMMs with warm starts |
 | Clarabel | never: solver="reference" | n^3 per iteration |
 
 In a grid search, each RMM starts from the solution at a neighbouring grid point. The experiment
@@ -330,7 +330,7 @@ class RMMState:
     #: Dual solution of the previous RMM.
     last: PiecewiseSolution
     #: Last dual solution by (form, B, B_fraction, nu, D). If no alpha_i reaches C, the RMM is the
-    #: same for every larger C. A training with a larger C that starts from this RMM ends at once.
+    #: same for every larger C, and a training with a larger C ends at once.
     solved: Mapping[tuple, PiecewiseSolution]
 
 
@@ -386,9 +386,9 @@ def rmm_dual(
     """Return (8) as a minimisation over u alone, with a piecewise linear cost of each u_i.
 
     If u_i lies between 0 and ``y_i C``, then u_i is ``y_i alpha_i`` and the slope of the cost is
-    -y_i. If u_i lies below this interval, lambda_i is positive and the slope of the cost is -B. If
-    u_i lies above this interval, lambda*_i is positive and the slope of the cost is B. `cap` is the
-    upper bound of each lambda_i and lambda*_i in (14).
+    -y_i. If u_i is below both 0 and ``y_i C``, lambda_i is positive and the slope of the cost is
+    -B. If u_i is above both 0 and ``y_i C``, lambda*_i is positive and the slope of the cost is B.
+    `cap` is the upper bound of each lambda_i and lambda*_i in (14).
 
     If B < 1, ``alpha_i = C`` is optimal for all u_i between 0 and ``y_i C``, and the slope of the
     cost is ``-y_i B``.
@@ -461,7 +461,7 @@ class DualPoint(NamedTuple):
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
         """Return the convex combination of two feasible points that has the given `total`.
 
-        The convex combination of both values of `rounding` is an upper bound of the rounding error,
+        The convex combination of both values of `rounding` is an upper bound on the rounding error,
         since sqrt(rounding) is a convex function of u.
         """
         share = (total - other.total) / (self.total - other.total)

@@ -144,8 +144,8 @@ class SigmaSVM(WeightedClassifier):
     translation_invariant = True
     #: Version 3: folds are trained one by one, and a grid search uses float64. Version 4: the lower
     #: bound takes account of directions of small variance, and no longer exceeds the optimum.
-    #: Version 5: w = 0 is returned if its objective is not larger than the solver's. Version 6:
-    #: smaller tolerances are tried before w = 0 is returned.
+    #: Version 5: w = 0 is returned if the solution of the solver is no better. Version 6: smaller
+    #: tolerances are tried before w = 0 is returned.
     version: ClassVar[int] = 6
     #: Version 1 of ``poly``: polynomials of degree 1 are solved like other degrees. Version 3 of
     #: ``linear``: the gap is relative to the objective, even if the objective is tiny.

@@ -159,8 +159,8 @@ class SVM(WeightedClassifier):
     )
     sparse_input = translation_invariant = True
     #: Version 2: pairwise steps use all rows; rows are no longer removed by shrinking. Version 3: w
-    #: = 0 is returned if its objective is not larger than the solver's, which may occur with C
-    #: below 1e-5. Version 4: smaller tolerances are tried before w = 0 is returned.
+    #: = 0 is returned if the solution of the solver is no better, which may occur with C below
+    #: 1e-5. Version 4: smaller tolerances are tried before w = 0 is returned.
     version: ClassVar[int] = 4
     #: Version 1 of ``linear``: problems with many rows are solved exactly, which may change ties in
     #: a grid search. Version 2 of ``linear``: problems with few rows and degenerate problems are

@@ -355,10 +355,10 @@ class PairwiseClassifier(Declared, Estimator):
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
             For two classes, the decision value ``f(x)``. Zero and positive decision values predict
-            ``classes_[1]``. For more classes, the parameter `decision_function_shape` selects the
-            columns. For "ovo", the columns are the decision values of the pairs of classes. For
-            "ovr", each column contains the votes of a class, plus a term of less than half a vote
-            that increases with the decision values for the class.
+            ``classes_[1]``. For more than two classes, the parameter `decision_function_shape`
+            selects the columns. For "ovo", the columns are the decision values of the pairs of
+            classes. For "ovr", each column contains the votes of a class, plus a term between -1/3
+            and 1/3 that depends on the decision values.
         """
         decisions = self.pairwise_decision_function(X)
         if len(self.classes_) == 2:

@@ -195,7 +195,7 @@ class Fit:
 
 
 def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
-    """Return a certificate whose status follows from its gap and its violation.
+    """Return the certificate with the status that its gap and its largest violation imply.
 
     A solution is optimal if its relative gap and its largest violation are within the tolerances,
     whatever status the solver reports.

@@ -5,7 +5,7 @@
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
 For every penalty on w, the optimal b minimises the sum of the losses at the optimal w. The dual
-variables a of this problem satisfy ``0 <= a_i <= C`` and ``y'a = 0``.
+variables a of a machine with hinge loss satisfy ``0 <= a_i <= C`` and ``y'a = 0``.
 
 `optimal_bias`. For given scores s(x), the bias with the fewest training errors solves the following
 problem (MAMC paper, section 2.3):
@@ -14,8 +14,8 @@ problem (MAMC paper, section 2.3):
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
 
 A candidate for the threshold -b is the midpoint between a score of class 2 (label -1) and the next
-larger score, which belongs to class 1 (label +1). The margin rho of a candidate is half the
-distance between its two scores (20). The best candidate has the fewest training errors among all
+larger score, which belongs to class 1 (label +1). The margin rho (20) is half the distance between
+the two scores next to the threshold. The best candidate has the fewest training errors among all
 thresholds that assign points to both classes. The paper excludes thresholds that assign all points
 to one class.
 

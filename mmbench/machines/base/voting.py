@@ -77,7 +77,7 @@ def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> 
 
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
-    """Return per class the sum of its pairs' decision values, signed in favour of the class."""
+    """Return for each class the sum of its decision values; positive values favour the class."""
     return decisions @ _signs(n_classes)
 
 

@@ -10,8 +10,8 @@ One pair (`solve_pair`). For one pair of classes, F* is the objective of an SVM 
 except that the norm is not squared. Let v(C') be the normal vector of the SVM with the penalty C'
 on slack. The minimiser of F* is v(C') for the penalty C' that satisfies ``C' = C ||v(C')|| /
 sqrt(2)``. The norm of v(C') increases with C'. The penalty C' is found by secant steps in a
-bracket, and each SVM starts from the previous solution. If no penalty C' satisfies this equation, w
-= 0 is the optimum of the F-SVM.
+bracket, and each SVM starts from the previous solution. If no penalty C' satisfies ``C' = C
+||v(C')|| / sqrt(2)``, w = 0 is optimal.
 
 Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
 slack term of F* over a matrix U and the norm term over V, under the constraint ``U = V``. Each

@@ -15,7 +15,7 @@ The result of the paper's algorithm 1 also depends on rho, since its step sizes 
 on eigenvalues apply to M. In this implementation, the step sizes and the lower bound on eigenvalues
 apply to ``N = sqrt(rho) M``. For example, on standardised Heart with C / sqrt(rho) = 0.1, the
 paper's algorithm 1 ends with objective / sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4.
-In this example on Heart, the optimal value of objective / sqrt(rho) is 12.7.
+On standardised Heart with C / sqrt(rho) = 0.1, the optimal value of objective / sqrt(rho) is 12.7.
 """
 
 from collections.abc import Iterator, Sequence
