@@ -1,8 +1,8 @@
 """The classifiers as scikit-learn estimators, with one file or folder per classifier.
 
-A machine is registered by one line in `MACHINES`: its name in YAML files and tables, and the module
-and name of its class. `ALIASES` are the papers' names for a machine with certain parameters.
-Classes are imported at their first use, so that listing the names imports no classifier.
+Each machine has one line in `MACHINES`, which maps its name in YAML files and tables to the module
+and name of its class. `ALIASES` contains the papers' names for machines with fixed parameter
+values. Classifiers are imported at their first use, so that a list of the names needs no imports.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Alias:
-    """A name for a machine with certain parameters.
+    """A name for a machine with fixed parameter values.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Alias:
     label : str
         Name in tables.
     stages : tuple of tuples of str
-        Groups of grid axes that selection searches one after the other; see
+        Groups of hyper-parameters that are selected one group after the other; see
         `mmbench.selection.select`.
     version : int
         Number that is added to the `version` of the machine.
@@ -91,7 +91,7 @@ class Alias:
 
 
 _OPTIMIZED = {"bias": "optimized"}
-# Figure 2 of the RMM paper: the training starts from the SVM's solution (warm) or from zero (cold).
+# in figure 2 of the RMM paper, training starts from the SVM's solution (warm) or from zero (cold)
 _WARM, _COLD = {"timing": "warm"}, {"timing": "cold"}
 
 ALIASES = {
@@ -127,7 +127,7 @@ __all__ += [path.rpartition(":")[2] for path in MACHINES.values()]
 
 
 def alias_of(name: str) -> Alias:
-    """Return the alias of a name; the alias of a machine's own name has no fixed parameters.
+    """Return the alias of a name; for the name of a machine, an alias without fixed parameters.
 
     Examples
     --------
@@ -142,12 +142,12 @@ def alias_of(name: str) -> Alias:
 def machine_class(name: str) -> type[PairwiseClassifier]:
     """Return the estimator class of a machine, an alias or ``module:Class``.
 
-    A classifier of another package, for example of scikit-learn, is wrapped in an adapter.
+    A classifier of another package, for example of scikit-learn, is wrapped by an adapter class.
 
     Raises
     ------
     UserError
-        If no machine has this name; the message contains the most similar name.
+        If no machine or alias has this name. The message contains the most similar name.
     """
     machine = alias_of(name).machine
     if machine in MACHINES:
@@ -171,7 +171,7 @@ def make_machine(name: str, **params: Any) -> PairwiseClassifier:
     name : str
         A machine, an alias or ``module:Class``.
     **params
-        Parameters of the estimator; the fixed parameters of an alias take precedence.
+        Parameters of the estimator. The fixed parameter values of an alias take precedence.
 
     Examples
     --------

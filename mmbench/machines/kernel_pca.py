@@ -2,14 +2,14 @@
 
     S = (1/n) sum_i (x_i - xbar)(x_i - xbar)' = U diag(s) U',    z(x) = U'(x - xbar)
 
-With a kernel, the coordinates are the components of kernel PCA. H is the centring matrix and
-``H K H = V diag(n s) V'``; row i has the coordinates ``sqrt(n s_k) V_ik``. One decomposition is
-sufficient for all numbers of components, and for all hyper-parameter values of a machine that
-depends on the data through S.
+With a kernel, the coordinates are the components of kernel PCA. Let H be the centring matrix, and
+let ``H K H = V diag(n s) V'`` be the eigendecomposition of the centred kernel matrix. Coordinate k
+of row i is ``sqrt(n s_k) V_ik``. One eigendecomposition is sufficient for all numbers of
+components, and for all hyper-parameter values of a machine that depends on the data through S.
 
-Row weights p_i with sum 1 replace 1/n in S and in the mean. With P = diag(p) and the Gram matrix Kc
-of the rows centred at the weighted mean, ``P^(1/2) Kc P^(1/2) = V diag(s) V'``, and row i has the
-coordinates ``sqrt(s_k / p_i) V_ik``.
+If rows have weights p_i with sum 1, p_i replaces 1/n in S and in the mean. Let P = diag(p), let Kc
+be the Gram matrix of the rows centred at the weighted mean, and let
+``P^(1/2) Kc P^(1/2) = V diag(s) V'``. Coordinate k of row i is then ``sqrt(s_k / p_i) V_ik``.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from mmbench.solvers.rows import MappedRows
 #: Directions are omitted if their variance is below this fraction of the largest variance.
 NO_VARIANCE = 1e-12
 
-#: Minimum number of rows per feature for which a linear kernel is represented by the features
-#: instead of the Gram matrix.
+#: Minimum number of rows per feature for which the features of a linear kernel are used instead of
+#: the Gram matrix.
 ROWS_PER_FEATURE = 2
 
-#: Maximum number of requested components, as a fraction of the matrix order, for which LAPACK
-#: computes only the requested components.
+#: LAPACK computes only the requested components if their number is at most this fraction of the
+#: matrix order.
 PARTIAL_SHARE = 0.25
 
-#: The Lanczos method is used if the number of rows is at least LANCZOS_ROWS, and if the number of
-#: requested components is at most LANCZOS_SHARE times the number of rows. In this range it is 2 to
-#: 40 times as fast as a reduction of the whole matrix (`benchmarks/routes.py`).
+#: The Lanczos method is used for at least LANCZOS_ROWS rows, and for at most LANCZOS_SHARE
+#: requested components per row. In this range, the Lanczos method is 2 to 40 times as fast as
+#: LAPACK (`benchmarks/routes.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 
@@ -50,18 +50,19 @@ class Spectrum:
     rows: NDArray
     #: Variances s of the coordinates, descending, shape (k,).
     variances: NDArray
-    #: Linear kernel: directions U, shape (n_features, k). Other kernels: coefficients of the
-    #: directions over the training rows, ``P^(1/2) V / sqrt(s)``, shape (n, k).
+    #: For a linear kernel, the directions U, shape (n_features, k). For other kernels, the
+    #: coefficients ``P^(1/2) V / sqrt(s)`` of the directions over the training rows, shape (n, k).
     basis: NDArray
-    #: Linear kernel: mean of the rows, shape (n_features,). Other kernels: mean of the rows of the
-    #: kernel matrix, shape (n,).
+    #: For a linear kernel, the mean of the rows, shape (n_features,). For other kernels, the mean
+    #: of the rows of the kernel matrix, shape (n,).
     origin: NDArray
     linear: bool
 
     def first(self, n_components: int | float | None) -> Spectrum:
         """Return the first components.
 
-        `n_components` is a number, a fraction (below 1) of the total variance, or None for all.
+        `n_components` is a number of components, a fraction of the total variance if below 1, or
+        None for all components.
 
         Examples
         --------
@@ -82,7 +83,7 @@ class Spectrum:
         )
 
     def original(self, w: NDArray, b: float) -> tuple[NDArray, float]:
-        """Convert ``f(x) = w'z(x) + b`` to weights of features or training rows, and a bias."""
+        """Convert ``f(x) = w'z(x) + b`` to weights of the features or training rows, and a bias."""
         weights = self.basis @ w
         return weights, b - float(self.origin @ weights)
 
@@ -92,9 +93,9 @@ def spectrum(
 ) -> Spectrum:
     """Return the eigendecomposition of the total scatter of the training rows of all classes.
 
-    With a nonlinear kernel at most `n_components` components are computed. The weights need not sum
-    to 1. Directions without variance are omitted. If all rows are equal, the only coordinate is
-    zero.
+    For a nonlinear kernel, at most `n_components` components are computed. The row weights
+    `weights` need not sum to 1. Directions without variance are omitted. If all rows are equal,
+    there is one coordinate, which is zero for each row.
     """
     s = np.ones(len(problem.y)) if weights is None else weights / weights.mean()
     roots = np.sqrt(s)[:, None]  # the diagonal of (n P)^(1/2)
@@ -109,7 +110,7 @@ def spectrum(
 
 
 def spectrum_of_many(X: NDArray, weights: NDArray | None = None) -> Spectrum:
-    """Return the result of `spectrum` for many rows with few features.
+    """Return the result of `spectrum` for a linear kernel and many rows with few features.
 
     `Spectrum.rows` is a linear operator, so that the coordinates are not stored.
     """
@@ -126,7 +127,7 @@ def _linear(X: NDArray, weights: NDArray | None, roots: NDArray) -> Spectrum:
     scaled = roots * rows
     n, d = rows.shape
     if d <= n:
-        with np.errstate(over="ignore"):  # `_eigh` raises if values are not finite
+        with np.errstate(over="ignore"):  # `_eigh` raises ValueError if values are not finite
             scatter = scaled.T @ scaled / n
         variances, basis = _eigh(scatter)
         return Spectrum(rows @ basis, variances, basis, origin, True)
@@ -137,7 +138,7 @@ def _linear(X: NDArray, weights: NDArray | None, roots: NDArray) -> Spectrum:
 
 
 def gram_by_features(problem: BinaryProblem) -> Gram:
-    """Return the Gram matrix in float64, as a `FeatureGram` if a linear kernel has few features."""
+    """Return the float64 Gram matrix, as a `FeatureGram` if a linear kernel has few features."""
     n, d = problem.X.shape
     few = problem.kernel.name == "linear" and d <= n // ROWS_PER_FEATURE
     return FeatureGram(problem.X) if few else np.asarray(problem.gram, dtype=np.float64)
@@ -156,8 +157,8 @@ def _kernel(
     centred /= n
     variances, vectors = _eigh(centred, n_components)
     lengths = np.sqrt(n * variances)
-    # the columns sum to 0 up to rounding errors; the mean is subtracted, since the division by
-    # small `lengths` would amplify these errors
+    # the columns of `scaled` sum to 0 up to rounding errors; their means are subtracted, since
+    # division by small `lengths` would amplify the rounding errors
     scaled = roots * vectors
     basis = (scaled - roots**2 * scaled.mean(axis=0)) / lengths
     return Spectrum(vectors * lengths / roots, variances, basis, means, False)
@@ -190,7 +191,7 @@ def _eigh_lapack(matrix: NDArray, few: int) -> tuple[NDArray, NDArray]:
 def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
     """Return the result of `_eigh_lapack` by the Lanczos method; None if it does not converge.
 
-    The method may fail to converge if many eigenvalues are equal.
+    The Lanczos method may fail to converge if many eigenvalues are equal.
     """
     from scipy.linalg.blas import dsymv
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
@@ -200,8 +201,8 @@ def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
     # needs a column-major matrix
     triangle = matrix.T
     products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
-    # the start vector is fixed, since the default is random; with this maxiter, the time is at most
-    # the time of a reduction of the whole matrix
+    # the default start vector is random, and is replaced by a fixed vector; with this maxiter, the
+    # Lanczos method takes at most as long as `_eigh_lapack`
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     try:
         values, vectors = eigsh(products, few, which="LA", v0=start, maxiter=n // (2 * few))

@@ -2,21 +2,23 @@
 
     min over w   1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)
 
-m+ and m- are the class means, and N is the within-class scatter, a sum over all rows. With the
-expansion ``w = sum_i a_i phi(x_i)`` over the training rows, the optimum is
+In the feature space, m+ and m- are the class means, and N is the within-class scatter matrix
+without a factor 1/n. The optimal w is ``sum_i a_i phi(x_i)`` over the training rows, with
 
     a = (N_K + eta K)^-1 (m_+ - m_-),    N_K = sum_c K_c (I - 11'/n_c) K_c',   m_c = K_c 1 / n_c
 
-K_c contains the columns of the Gram matrix K that belong to class c. The papers do not define b.
+K_c contains the columns of the Gram matrix K that belong to class c. The papers do not define the
+intercept b.
 
-With row weights s (`sample_weight`), the class means are weighted, N is the sum of ``s_i (x_i -
-m)(x_i - m)'`` with the mean m of the row's class, and ``tr(K)/n`` is the weighted mean of
-k(x_i, x_i). Class weights multiply s only in the training errors, which determine b. If class
-weights multiplied the terms of N, the projected training rows of the class with the larger weight
-would have a smaller scatter, and new rows of this class would be misclassified.
+If rows have sample weights s_i, the class means are weighted means. N is then the sum of
+``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i. In addition, ``tr(K)/n`` is
+replaced by the weighted mean of ``k(x_i, x_i)``. Class weights affect only the intercept b, which
+minimises the weighted training errors. Class weights in N would reduce the projected scatter of the
+training rows of the class with the larger weight. New rows of this class would then be
+misclassified.
 
-The total scatter is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore w is a multiple of the w of
-the least squares SVM with C = 1/eta, and the solver of the least squares SVM is used.
+The total scatter matrix is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore w is a multiple of
+the w of the least squares SVM with C = 1/eta. Both machines use the same solver.
 
 | `Fit.route` | condition | operations per eta |
 | --- | --- | --- |
@@ -55,8 +57,8 @@ from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
 
-#: Relative difference below which two scores are considered equal; scores of repeated rows differ
-#: by rounding.
+#: Two scores count as equal if their relative difference is below this number. The scores of
+#: repeated rows differ by rounding errors.
 SCORE_RESOLUTION = 1e-12
 
 
@@ -66,10 +68,11 @@ class KLDA(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair. `objective` is the value of ``1/2 w'Nw + eta/2 ||w||^2 - w'(m+ -
-        m-)``, and `bound` is the lower bound ``objective - ||r||^2 / (2 eta)`` on its minimum, with
-        the residual r of the optimality condition. `max_violation` is ``||r|| / ||m+ - m-||``. If
-        the class means are equal, w = 0 and the status is ``trivial``.
+        Certificate of each pair. `objective` is the value of
+        ``1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)``. Let r be the gradient of the objective at the
+        returned w. `bound` is the lower bound ``objective - ||r||^2 / (2 eta)`` on the minimum of
+        the objective. `max_violation` is the relative residual ``||r|| / ||m+ - m-||``. If the
+        class means are equal, w = 0 and the status is ``trivial``.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients a of each pair (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
@@ -143,7 +146,7 @@ def train_klda(
     solver: str = "auto",
     class_weight: Any = None,
 ) -> list[BinaryModel]:
-    """Train a binary machine for each value of eta, relative to ``tr(K)/n``."""
+    """Train one binary machine for each value of eta; the ridge is eta times ``tr(K)/n``."""
     errors, reference = row_weights(problem, class_weight), solver == "reference"
     gram = problem.copied_gram() if reference else gram_by_features(problem)
     started = time.perf_counter()
@@ -158,8 +161,9 @@ def train_klda(
         status, route, features = Status.TRIVIAL, "equal means", None
         coef = np.zeros((len(rows.y), len(etas)))
     elif reference:
-        # (P K + eta I) a = d, where P subtracts the mean of each class. The printed system is this
-        # system multiplied by K; it has no unique solution if K is singular.
+        # The system is (P K + eta I) a = d, where P subtracts the mean of each class. The system
+        # printed in the paper is the same system multiplied by K, and has no unique solution if K
+        # is singular.
         route, printed, eye = "printed system", rows.centred(np.asarray(gram)), np.eye(len(rows.y))
         coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])
     else:
@@ -176,9 +180,10 @@ def train_klda(
 class _Rows:
     """The training rows multiplied by the square roots of their weights.
 
-    `root` contains the square roots, which replace the vector of ones in all formulas. The two
-    arrays in `sides` are `root` with zeros at the negative rows, and with zeros at the positive
-    rows. `totals` contains the sums of the weights of the positive rows and of the negative rows.
+    `root` contains the square roots of the row weights, which replace the vector of ones in all
+    formulas. `sides` contains two copies of `root`. The first copy has zeros at the negative rows,
+    the second copy has zeros at the positive rows. `totals` contains the sums of the weights of the
+    positive rows and of the negative rows.
     """
 
     def __init__(self, gram: Gram, y: NDArray, weights: NDArray | None):
@@ -190,9 +195,7 @@ class _Rows:
         self.delta = self.sides[0] / self.totals[0] - self.sides[1] / self.totals[1]
 
     def centred(self, columns: NDArray) -> NDArray:
-        """Subtract the class means from values at the rows; values and means include the factor
-        `root`.
-        """
+        """Subtract the class means from columns of values at the rows, multiplied by `root`."""
         out = columns.copy()
         for side, total in zip(self.sides, self.totals, strict=True):
             out -= np.outer(side, side @ columns / total)
@@ -203,9 +206,9 @@ def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArra
     """Return w if features are given, else a; column k belongs to the k-th value of eta.
 
     The least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and c = 2
-    n+ n- / n. By the Sherman-Morrison formula, ``(N + eta I)^-1 (m+ - m-)`` is the w of the least
-    squares SVM divided by ``c - w'(m+ - m-) c/2``. The distance of the projected class means
-    ``w'(m+ - m-)`` of the least squares SVM is ``2 - eta delta'a``.
+    n+ n- / n. By the Sherman-Morrison formula, the optimal w of `KLDA` is the w of the least
+    squares SVM divided by ``c - w'(m+ - m-) c/2``. For the least squares SVM, ``w'(m+ - m-)`` is
+    equal to ``2 - eta delta'a``.
     """
     y, costs = rows.root * rows.y, (1 / etas).tolist()
     half = rows.totals[0] * rows.totals[1] / sum(rows.totals)
@@ -219,9 +222,9 @@ def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArra
 def _certified(
     rows: _Rows, etas: NDArray, coef: NDArray, bias: str, errors: NDArray | None, features: Any
 ) -> list[BinaryModel]:
-    """Return the models of all values of eta; `coef` contains w if features are given, else a.
+    """Return the models for all values of eta; `coef` contains w if features are given, else a.
 
-    The certificates of all models are computed together, so that each product is a matrix product.
+    The certificates of all models are computed together by matrix products.
     """
     delta, of_weights = rows.delta, features is not None
     scores = (features if of_weights else rows.gram) @ coef
@@ -255,7 +258,7 @@ def _certified(
 
 
 def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) -> float:
-    """Return b; the scores include the factor `root`, `errors` are weights of training errors."""
+    """Return b; `scores` include the factor `root`, and `errors` weight the training errors."""
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))
         return -0.5 * float(sum(means))

@@ -2,26 +2,27 @@
 
     min over w, b   1/2 w'w + C/2 sum_i xi_i^2    subject to   y_i f(x_i) = 1 - xi_i    (30), (31)
 
-The paper's average margin term with its factor C_a only rescales (w, b) and is omitted. Phi is the
-matrix with the rows phi(x_i)'. The optimum solves
+The objective of the paper has an additional average margin term with a factor C_a. This term only
+rescales (w, b), and is omitted. Let Phi be the matrix with the rows phi(x_i)'. The optimal w and b
+solve
 
     (I/C + Phi'Phi) w + Phi'1 b = Phi'y,    1'Phi w + M b = 1'y                        (36), (37)
 
-or, in the dual, with G = Phi Phi',
+The dual variables a solve the dual system with the Gram matrix G = Phi Phi',
 
     (I/C + G) a + 1 b = y,                  1'a = 0,          w = Phi'a.
 
 Two interpretations of phi lead to two classifiers:
 
-- "gram": phi is the feature map of the kernel, or the orthonormal empirical feature map. Then G = K
-  and ``f(z) = sum_i a_i k(x_i, z) + b``, which is the usual LS-SVM.
-- "empirical": phi(x) = (k(x, x_1), ..., k(x, x_M))' as printed in (32). Then G = K K' and ``f(z) =
-  sum_i w_i k(x_i, z) + b`` with w = K a, which is the EMAMC.
+- With ``reading="gram"``, phi is the feature map of the kernel. Then ``G = K`` and
+  ``f(z) = sum_i a_i k(x_i, z) + b``, which is the usual LS-SVM.
+- With ``reading="empirical"``, ``phi(x) = (k(x, x_1), ..., k(x, x_M))'`` as printed in (32). Then
+  ``G = K K'`` and ``f(z) = sum_i w_i k(x_i, z) + b`` with ``w = K a``, which is the EMAMC.
 
-The weights s are the products of sample weights and class weights. With weights, the penalty is
-``C/2 sum_i s_i xi_i^2``, and I/C is replaced by ``diag(1/(C s))``. The feature map (32) is replaced
-by ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, so that G = K diag(s) K'. A row of weight 2 is equivalent
-to two equal rows, which also yield two equal features.
+The row weights s_i are the products of sample weights and class weights. If rows have weights, the
+penalty in (30) is ``C/2 sum_i s_i xi_i^2``, and ``diag(1/(C s))`` replaces I/C. The feature map
+(32) becomes ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, so that ``G = K diag(s) K'``. A row of weight 2
+is then equivalent to two equal rows, which yield two equal features.
 
 | `Fit.route` | condition | operations per C |
 | --- | --- | --- |
@@ -66,7 +67,7 @@ GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
 #: The paper's grid of C.
 COSTS = (0.1, 1, 10, 50, 100, 500, 1000, 2000)
 
-#: Maximum relative excess of the objective over its value at w = 0 that is attributed to rounding.
+#: Rounding errors may raise the objective value above the value at w = 0 by at most this fraction.
 ROUNDING = 1e-9
 
 
@@ -76,15 +77,15 @@ class LSSVM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair. `objective` is (30) without C_a at the returned w and b, and
-        `bound` is the dual objective ``y'a - 1/2 a'(G + I/C)a`` at the returned a, centred to be
-        feasible. `max_violation` is the largest residual of the dual system; with
-        ``reading="empirical"``, and for a linear machine with few features, it is the largest
-        residual of (36) relative to the right-hand side. If rows have weights, the rows and
+        Certificate of each pair. `objective` is the value of (30) without C_a at the returned w and
+        b. `bound` is the dual objective ``y'a - 1/2 a'(G + I/C)a``, after a is centred so that
+        ``1'a = 0``. `max_violation` is the largest residual of the dual system. If
+        ``reading="empirical"``, or if a linear machine has few features, `max_violation` is the
+        largest residual of (36) relative to the right-hand side. If rows have weights, the rows and
         residuals are multiplied by the square roots of the weights.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Coefficients a of each pair, or w with ``reading="empirical"`` (``rbf``, ``poly``). With row
-        weights, w is multiplied by the square roots of the weights.
+        Coefficients of each pair (``rbf``, ``poly``): a, or w if ``reading="empirical"``. If rows
+        have weights, w is multiplied by the square roots of the weights.
     support_, support_vectors_ : ndarray
         Indices and features of the training rows with a non-zero coefficient, in general all rows
         (``rbf``, ``poly``).
@@ -113,8 +114,8 @@ class LSSVM(WeightedClassifier):
         rows_per_feature=ROWS_PER_FEATURE,
     )
     sparse_input = True
-    #: Version 2: with (32) and a ridge below the rounding errors of K K', eigenvectors of K are
-    #: used. Version 3: with (32), the reference solves a least squares problem.
+    #: Version 2: the EMAMC uses eigenvectors of K if the ridge is below the rounding errors of K
+    #: K'. Version 3: the reference solver of the EMAMC solves a least squares problem.
     version: ClassVar[int] = 3
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on squared errors.")
@@ -163,7 +164,7 @@ def train_lssvm(
     solver: str = "auto",
     weights: NDArray | None = None,
 ) -> list[BinaryModel]:
-    """Train a binary LS-SVM for each value of C; the row weights s are 1 by default."""
+    """Train one binary LS-SVM for each value of C; the row weights are 1 by default."""
     reference, squared = solver == "reference", reading == "empirical"
     gram: Gram = problem.copied_gram() if reference else gram_by_features(problem)
     started = time.perf_counter()
@@ -201,10 +202,11 @@ def _certificates(
 ) -> list[Fit]:
     """Return the certificates for all values of C, computed together by matrix products.
 
-    `rows` and `y` are multiplied by the square roots of the weights, and `root` replaces the vector
-    of ones in (37). If `of_weights` is true, `coef` contains w. If `a` is None, it is computed as
-    ``a = C (y - F w - b)`` with F = `rows`; the only equation of the dual system that may then be
-    violated is ``w = F'a``, which is (36).
+    `rows` and `y` are multiplied by the square roots of the row weights. `root` contains these
+    square roots, and replaces the vector of ones in (37). If `of_weights` is true, `coef` contains
+    w. If `a` is None, the dual variables are computed as ``a = C (y - F w - b)``, where F is
+    `rows`. The dual system is then satisfied, except possibly for the equation ``w = F'a``, which
+    is (36).
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)
@@ -224,7 +226,7 @@ def _certificates(
     bound = y @ centred - 0.5 * dual_norms - 0.5 * _inner(centred, centred) / costs
     balance = np.abs(root @ a) / np.maximum(1.0, root @ np.abs(a))
     violation = np.maximum(np.abs(residual).max(axis=0), balance)
-    at_zero = 0.5 * costs * (y @ y - (root @ y) ** 2 / (root @ root))  # with the optimal b
+    at_zero = 0.5 * costs * (y @ y - (root @ y) ** 2 / (root @ root))  # w = 0 with the optimal b
     fits = []
     for k in range(len(costs)):
         fit = Fit(

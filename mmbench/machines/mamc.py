@@ -3,19 +3,20 @@
     max over w, b   (1/M) sum_i y_i (w'phi(x_i) + b) - 1/2 (w'w + b^2)                  (11)
     w = (1/M) sum_i y_i phi(x_i),   b = (1/M) sum_i y_i                           (12), (13)
 
-The b of (13) depends only on the numbers of rows of the classes. ``bias="optimized"`` replaces this
-b by the bias with the fewest training errors (14)-(25), and ``Cm`` changes the direction of w:
+The intercept b of (13) depends only on the class sizes. ``bias="optimized"`` replaces the b of (13)
+by the intercept with the fewest training errors (14)-(25). The parameter `Cm` changes the direction
+of w:
 
     f(x) = (1/M) sum_{y_i=+1} k(x, x_i) - (Cm/M) sum_{y_i=-1} k(x, x_i) + b             (29)
 
-The weights s are the products of sample weights and class weights. With weights, M is replaced by
-``sum_i s_i``, and the terms of all sums over rows are multiplied by s_i: in (11)-(13), in (29), and
-in the errors and slacks of (14)-(16).
+The row weights s_i are the products of sample weights and class weights. If rows have weights,
+``sum_i s_i`` replaces M, and s_i multiplies the terms of all sums over rows in (11)-(16) and (29).
 
-One estimator covers four classifiers of the paper. The MAMC is defined by (12) and (13), and the
-MAMC_b has ``bias="optimized"``. In addition, the MAMC_bs selects Cm after gamma, and the MAMC_bsg
-selects Cm jointly with gamma. All solutions are in closed form; `Fit.route` is "closed form" or
-(with ``solver="reference"``) "closed form, bias pair by pair".
+One estimator covers four classifiers of the paper. The MAMC has the w of (12) and the b of (13).
+The MAMC_b has ``bias="optimized"``. The MAMC_bs and the MAMC_bsg also have ``bias="optimized"``,
+and select the hyper-parameter Cm. The MAMC_bs selects Cm after gamma, and the MAMC_bsg selects Cm
+jointly with gamma. All solutions are in closed form. `Fit.route` is "closed form", or "closed form,
+bias pair by pair" if ``solver="reference"``.
 
 References
 ----------
@@ -52,14 +53,15 @@ class MAMC(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair. `objective` is the negative of (11), with the factor Cm on the
-        rows of class 2, and without the terms in b if ``bias="optimized"``. Since the solution is
-        in closed form, `bound` is equal to `objective`, and `max_violation` is zero. `extra`
-        contains the solution of the bias problem: "errors" (14), "slack" (16) and "rho" (15). The
-        status is "trivial" if no row of class 1 has a larger score than a row of class 2.
+        Certificate of each pair. `objective` is the negative value of (11), with the factor Cm for
+        the rows of class 2. The terms with b are omitted if ``bias="optimized"``. Since the
+        solution is in closed form, `bound` is equal to `objective`, and `max_violation` is zero.
+        `extra` has the entries "errors" (14), "slack" (16) and "rho" (15) for the returned b. With
+        ``bias="optimized"``, the status is "trivial" if every score of class 1 is at most every
+        score of class 2.
     dual_coef_, support_, support_vectors_ : ndarray
-        Coefficients of the expansion (29), and the indices and features of its rows, which are all
-        training rows (``rbf``, ``poly``).
+        Coefficients of the kernel expansion (29), and indices and features of the training rows in
+        this expansion, which are all training rows (``rbf``, ``poly``).
 
     Examples
     --------
@@ -129,16 +131,16 @@ class ClassSums(NamedTuple):
 
     #: Class sums at the training rows, shape (n_samples, 2).
     own: NDArray
-    #: Class sums at all rows of the stored kernel matrix, shape (n_all, 2); None without a stored
-    #: matrix.
+    #: Class sums at all rows of a stored kernel matrix, shape (n_all, 2). None if no kernel matrix
+    #: is stored.
     whole: NDArray | None = None
 
 
 def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassSums:
-    """Return the class sums; `weights` are the row weights.
+    """Return the sums over class 1 and class 2 in (29); `weights` are the row weights.
 
-    For a fold of a stored kernel matrix, or if a kernel matrix is given, the sums are a product
-    with this matrix. Otherwise, kernel values are computed in blocks and not stored.
+    If a kernel matrix is stored or given, the class sums are a product with this matrix. If no
+    kernel matrix exists, kernel values are computed in blocks and not stored.
     """
     shares = _shares(problem.y, weights)
     if isinstance(problem, PartProblem):
@@ -155,7 +157,7 @@ def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassS
 
 
 def _shares(y: NDArray, weights: NDArray | None) -> NDArray:
-    """Return s/M at the rows of class 1 (column 0) and of class 2 (column 1), else 0."""
+    """Return s_i/M for the rows of class 1 in column 0 and of class 2 in column 1, else 0."""
     sides = np.column_stack([y > 0, y < 0])
     return sides / len(y) if weights is None else sides * (weights / weights.sum())[:, None]
 

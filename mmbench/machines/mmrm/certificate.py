@@ -1,7 +1,7 @@
-"""Solutions of a max-margin ratio program with their certificates.
+"""Solutions of max-margin ratio programs with their certificates.
 
-Value, bound and status are recomputed from the program and the two vectors; the values that a
-solver reports are not used.
+The objective value, the lower bound and the status are computed from the program and the primal and
+dual vectors. Values reported by a solver are not used.
 """
 
 from collections.abc import Sequence
@@ -16,44 +16,46 @@ from mmbench.machines.base.threshold import balanced
 from mmbench.machines.mmrm.program import Program
 from mmbench.solvers.result import Result
 
-#: Decisions on the training rows count as constant (w = 0) if their range is at most this value.
+#: If the range of the decision values on the training rows is at most this number, w counts as
+#: zero.
 CONSTANT_DECISION_RANGE = 1e-6
 
-#: A margin between 1 minus this value and 1 is treated as a margin of 1 with a rounding error.
+#: A margin that is below 1 by at most this number counts as a margin of 1 with a rounding error.
 ROUNDED_MARGIN = 1e-6
 
-#: Maximum relative gap for the status "inaccurate"; with a larger gap the status is "failed".
+#: Maximum relative duality gap for the status "inaccurate". If the gap is larger, the status is
+#: "failed".
 INACCURATE_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
 class CertifiedSolution(Result):
-    """A primal and a dual vector of a program, with objective value and lower bound.
+    """A primal and a dual vector of a linear program, with the objective value and a lower bound.
 
-    The docstring of `mmbench.machines.mmrm.mmrm` lists the routes.
+    The possible values of `route` are listed in the docstring of `mmbench.machines.mmrm.mmrm`.
 
-    The primal point is feasible: u satisfies the coefficient limit, and `value` includes the slack
-    of rows with margins below 1. `violation` is the largest violation of ``A'lam <= c`` over all
-    columns. If the multiplier of the coefficient limit is `violation`, lam is dual feasible.
-    Therefore `bound`, which is ``sum(lam) - limit violation``, is a lower bound for all points that
-    satisfy the limit.
+    The coefficients u satisfy the upper limit on ``sum |u_k|``. `value` is the objective value with
+    the smallest feasible slacks. `violation` is the largest violation of the dual constraints
+    ``A'lam <= c``. If the multiplier of the upper limit is `violation`, the row multipliers lam are
+    dual feasible. Therefore ``bound = sum(lam) - limit violation`` is a lower bound on the
+    objective value over all u that satisfy the limit.
     """
 
-    #: Coefficients, shape (n_columns,); nonnegative in a kernel program.
+    #: Coefficients of the columns of A, nonnegative in a kernel program. Shape (n_columns,).
     u: NDArray
     b: float
-    #: Multipliers of the rows, between 0 and cost. Shape (n_rows,).
+    #: Multipliers of the margin constraints, between 0 and the penalties on slack. Shape (n_rows,).
     lam: NDArray
-    #: Margins y f(x). Shape (n_rows,).
+    #: Margins ``y_i f(x_i)`` of the rows. Shape (n_rows,).
     margins: NDArray
     #: Entries of `Fit.extra` that only the linear machine or only the kernel machine has.
     facts: dict[str, Any] = field(default_factory=dict)
 
     def limited(self, program: Program, tol: float) -> bool:
-        """Whether the coefficient limit is active.
+        """Whether the upper limit on ``sum |u_k|`` is active.
 
-        The limit counts as active if its term in the dual objective exceeds `tol` relative to the
-        value and the sum of ``|u|`` exceeds half of the limit.
+        The limit counts as active under two conditions. Relative to the objective value, the
+        product of limit and `violation` exceeds `tol`, and ``sum |u_k|`` exceeds half of the limit.
         """
         binds = self.violation * program.limit > tol * max(1.0, abs(self.value))
         return bool(binds and np.abs(self.u).sum() > program.limit / 2)
@@ -68,14 +70,14 @@ def certify(
     iterations: int = 0,
     route: str = "",
 ) -> CertifiedSolution:
-    """Certify a solver's primal and dual vectors, after a projection onto their bounds."""
+    """Project a solver's primal and dual vectors onto their bounds, and compute the certificate."""
     total = float(np.abs(u := np.maximum(u, 0.0) if program.nonnegative else u).sum())
     if total > program.limit:
         u = u * (program.limit / total)
     lam = balanced(lam, program.y, program.cost)
     margins = program.forward(u) + program.y * b
     value = value_of(program, u, margins)
-    # if margins are below 1 only by rounding errors, the slack is removed by scaling u and b
+    # if margins are below 1 only by rounding errors, u and b are scaled until the slacks are zero
     missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
     scale = 1 / float(margins[missed].min(initial=1.0))
     if scale * np.abs(u).sum() <= program.limit:
@@ -101,12 +103,12 @@ def certify(
 
 
 def value_of(program: Program, u: NDArray, margins: NDArray) -> float:
-    """Return the objective of (28) or (30) at u, given ``y f(x)``."""
+    """Return the objective value of (28) or (30) for coefficients u with margins ``y_i f(x_i)``."""
     return float(program.c @ u + program.cost @ np.maximum(1 - margins, 0))
 
 
 def with_status(solution: CertifiedSolution, tol: float) -> CertifiedSolution:
-    """Return the solution with the status that follows from its relative gap."""
+    """Return the solution with the status that follows from its relative duality gap."""
     gap = abs(solution.gap)
     if not np.isfinite(gap) or gap > INACCURATE_TOLERANCE:
         return replace(solution, status=Status.FAILED)
@@ -114,7 +116,7 @@ def with_status(solution: CertifiedSolution, tol: float) -> CertifiedSolution:
 
 
 def best(program: Program, solutions: Sequence[CertifiedSolution], tol: float) -> CertifiedSolution:
-    """Combine the lowest value with the highest bound of several solutions of one program."""
+    """Combine the primal vector of lowest objective value with the dual vector of highest bound."""
     lowest = min(solutions, key=lambda solution: solution.value)
     highest = max(solutions, key=lambda solution: solution.bound)
     if lowest is highest:
@@ -124,10 +126,10 @@ def best(program: Program, solutions: Sequence[CertifiedSolution], tol: float) -
 
 
 def constant_bias(program: Program) -> float:
-    """Return the optimal b for w = 0: the sign of the class with the larger sum of costs.
+    """Return the optimal b for w = 0, the label of the class with the larger sum of slack
+    penalties.
 
-    Without class weights, the class with the larger sum is the larger class. If the sums are equal,
-    the result is the sign of the larger class.
+    If the sums of both classes are equal, b is the label of the class with more rows.
     """
     negative, positive = zip(program.class_cost.round(9), program.class_sizes, strict=True)
     return 1.0 if positive >= negative else -1.0
@@ -136,16 +138,16 @@ def constant_bias(program: Program) -> float:
 def constant_solution(
     program: Program, status: Status, route: str, iterations: int = 0
 ) -> CertifiedSolution:
-    """Return w = 0 with the bound minus infinity, for a program without solution."""
+    """Return the solution w = 0 with the given status and the lower bound minus infinity."""
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
     found = certify(program, u, constant_bias(program), lam, 1.0, iterations, route)
     return replace(found, bound=-np.inf, violation=0.0, status=status)
 
 
 def trivial_if_constant(program: Program, solution: CertifiedSolution) -> CertifiedSolution:
-    """Return the constant decision of the majority class, status "trivial", if w = 0 is optimal.
+    """Replace a solution with constant decision values by w = 0 with the status "trivial".
 
-    Any other solution is returned unchanged.
+    A solution whose decision values vary is returned unchanged.
     """
     solved = solution.status in (Status.OPTIMAL, Status.INACCURATE)
     if not solved or np.ptp(program.y * solution.margins) > CONSTANT_DECISION_RANGE:
@@ -163,10 +165,10 @@ def trivial_if_constant(program: Program, solution: CertifiedSolution) -> Certif
 def recertified(
     program: Program, solution: CertifiedSolution, tol: float
 ) -> CertifiedSolution | None:
-    """Return a solution found with other costs if it is also optimal for this program, else None.
+    """Return a solution for other slack penalties if it is also optimal for `program`, else None.
 
-    If a solution has no slack, it is optimal for all costs that are at least its multipliers. A
-    search over C therefore solves a separable pair of classes only once.
+    A solution without slack is optimal for all slack penalties that are at least its multipliers.
+    Therefore a separable pair of classes has one solution for all sufficiently large C.
     """
     same = len(solution.lam) == len(program.y) and len(solution.u) == program.n_columns
     if not same or solution.margins.min() < 1 - 1e-9 or np.any(solution.lam > program.cost):

@@ -1,16 +1,17 @@
-"""A primal-dual interior-point method for dense programs of the max-margin ratio machine.
+"""A primal-dual interior-point method for the linear programs of the max-margin ratio machine.
 
-    min c'u + cost'xi   s.t.  A u + y b + xi - z = right,   u, xi, z >= 0,  b free
+    min c'u + cost'xi   subject to   A u + y b + xi - z = right,   u, xi, z >= 0,   b free
 
-The last row is the coefficient limit, ``-sum(u)/limit >= -1``; the right side of all other rows is
-1. Let lam be the multipliers of the rows, with ``s = c - A'lam >= 0`` and ``cost - lam >= 0``. The
-complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` decrease to zero at the same
-rate. Each iteration has Mehrotra's predictor and corrector. With ``Theta = u/s`` and
-``D = xi/(cost - lam) + z/lam`` the Newton equations are
+The last row of A is the upper limit on the coefficients, ``-sum(u)/limit >= -1``. The right-hand
+side `right` is -1 in the last row and 1 in all other rows. The dual variables are the multipliers
+lam of the rows, between 0 and cost, and the reduced costs ``s = c - A'lam >= 0``. The iterations
+reduce the complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` to zero at the same
+rate. Each iteration consists of Mehrotra's predictor and corrector step. Let ``Theta = u/s`` and
+``D = xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) are
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 
-Three solvers of these equations exist:
+Three solvers of the Newton equations exist:
 
 =========== ============================================== ========================================
 solver      when                                           operations per iteration
@@ -20,26 +21,29 @@ whole       after that, up to 8001 rows and columns        ``(n_rows + n_columns
 of_low_rank a Gram matrix of rank r far below n            ``n r^2``, QR and LU of order 2r
 =========== ============================================== ========================================
 
-`reduced` eliminates du. The remaining equations are
+`reduced` eliminates du from the Newton equations. The unknowns dlam and db then satisfy
 
-    (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b;
+    (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b.
 
-and their matrix is positive definite. The terms in theta cancel because of ``y'dlam = r_b``.
-Without these terms, the matrix would be nearly singular along one direction, since b is free.
-Conjugate gradients remove the rounding errors of the Cholesky factor.
+The matrix of these equations is positive definite. The terms with the number theta > 0 cancel,
+since ``y'dlam = r_b``. Without the term ``theta yy'``, the matrix would be nearly singular along
+one direction, since b is free. Conjugate gradients correct the rounding errors of the Cholesky
+factor.
 
-`whole` factorises the Newton equations without elimination, which takes several times as long, but
-does not square the condition number of A. For a smooth kernel and few features, the Gram matrix is
-nearly singular, and solutions of the reduced equations have no correct digits.
+`whole` factorises the matrix of the Newton equations without eliminating unknowns. The
+factorization takes several times as long as `reduced`, but does not square the condition number of
+A. If the kernel is smooth and features are few, the Gram matrix is nearly singular, and solutions
+by `reduced` have no correct digits.
 
-`of_low_rank` uses a pivoted Cholesky factor ``K = F F'``, with which the matrix of the program is
-``A = P Q'``. With the QR factorizations ``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S``
-the unknowns are ``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du``:
+`of_low_rank` uses a pivoted Cholesky factorization ``K = F F'`` of the Gram matrix. The matrix of
+the program is then a product ``A = P Q'`` of matrices with few columns. Let
+``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S`` be QR factorizations. The unknowns
+``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du`` satisfy
 
     p + R S'q + g db = U'D^{-1/2} r,    S R'p - q = V'Theta^{1/2} r_u,    g'p = r_b.
 
-No n x n matrix is formed. The entries of D and of Theta differ by many powers of ten, so that
-products like ``P'D^{-1}P`` would lose digits; such products are avoided.
+`of_low_rank` forms no n x n matrix. The entries of D and of Theta differ by many powers of ten.
+Products like ``P'D^{-1}P`` would therefore lose digits, and are avoided.
 
 References
 ----------
@@ -70,7 +74,7 @@ from mmbench.machines.base.search_space import (
 
 @dataclass
 class Iterate:
-    """The variables of an interior point: positive vectors and the free number b."""
+    """The variables of an interior-point iterate: positive vectors and the free intercept b."""
 
     u: NDArray
     b: float
@@ -92,7 +96,7 @@ class Iterate:
 
 
 def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Iterate:
-    """Return a positive iterate from the coefficients and margins of a warm start, and from lam."""
+    """Return a positive iterate from the u and margins of a warm start and from multipliers lam."""
     return Iterate(
         u=u + 0.1 * (float(u[u > 0].mean()) if np.any(u > 0) else 1.0),
         b=0.0,
@@ -104,45 +108,49 @@ def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Ite
 
 
 def size_of(c: NDArray) -> float:
-    """Return the mean ``|c|``; 1 if the class means are equal up to rounding errors."""
+    """Return the mean magnitude of the objective coefficients c; 1 if all are rounding errors."""
     mean = float(np.abs(c).mean())
     return mean if mean > ROUNDED_COST else 1.0
 
 
-#: A mean ``|c|`` of at most this value consists of rounding errors if class means are of order one.
+#: If the mean of ``|c_k|`` over the objective coefficients c is at most this number, it counts as a
+#: rounding error.
 ROUNDED_COST = 1e-12
 
-#: Relative residual of conjugate gradients.
+#: Relative residual at which conjugate gradients stop.
 CG_TOLERANCE = 1e-9
 
-#: Maximum number of conjugate gradient steps before `whole` replaces `reduced`, and maximum number
-#: of steps if the whole system is too large for a factorization.
+#: Maximum numbers of conjugate gradient steps in `reduced`. The first maximum applies if `whole`
+#: can replace `reduced`. The second maximum applies if the Newton equations are too large for
+#: `whole`.
 MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
 
-#: Number of iterative refinement steps of the whole system.
+#: Number of iterative refinement steps of the Newton equations.
 MAX_REFINEMENTS = 2
 
-#: Lower bound on the largest magnitude in a column; avoids a division by zero.
+#: Lower bound on the largest magnitude in a matrix column, which avoids a division by zero.
 SMALLEST_SCALE = 1e-300
 
 #: Relative shifts of the diagonal, tried in turn until the Cholesky factorization succeeds.
 DIAGONAL_SHIFTS = (1e-13, 1e-11, 1e-9)
 
 
-#: Residuals of the rows of the program, of its columns, and of ``y'lam = 0``.
+#: Residuals of the primal constraints, of the dual constraints ``A'lam + s = c``, and of ``y'lam =
+#: 0``.
 Residuals = tuple[NDArray, NDArray, NDArray]
 
-#: A function that returns (du, dlam, db) for the right-hand sides (r, r_u, r_b).
+#: Function that solves the Newton equations: it returns the step (du, dlam, db) for the right-hand
+#: sides (r, r_u, r_b).
 NewtonSolver = Callable[[NDArray, NDArray, float], tuple[NDArray, NDArray, float]]
 
 
 def reduced(
     A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray, max_steps: int
 ) -> NewtonSolver:
-    """Return a solver by preconditioned conjugate gradients after elimination of du.
+    """Return a Newton solver that eliminates du and uses preconditioned conjugate gradients.
 
-    LinAlgError is raised if the Cholesky factorization fails, or, here and in the returned solver,
-    if conjugate gradients do not converge.
+    LinAlgError is raised if the Cholesky factorization fails or if conjugate gradients do not
+    converge, also by the returned solver.
     """
     theta = float((np.square(A) @ weight).mean())
     part = np.column_stack([A * np.sqrt(weight), np.sqrt(theta) * y])
@@ -160,7 +168,7 @@ def reduced(
         return diagonal * v + A @ (weight * (v @ A)) + theta * (y @ v) * y
 
     def precondition(v: NDArray) -> NDArray:
-        half = dtrsv(factor, v, lower=1)  # takes half the time of cho_solve
+        half = dtrsv(factor, v, lower=1)  # dtrsv takes half the time of cho_solve
         return dtrsv(factor, half, lower=1, trans=1)
 
     shape = (len(y), len(y))
@@ -189,7 +197,7 @@ def reduced(
 def refined(
     A: Any, y: NDArray, diagonal: NDArray, inverse: NDArray, solve: NewtonSolver
 ) -> NewtonSolver:
-    """Return `solve` with iterative refinement; `inverse` is the diagonal of ``Theta^{-1}``."""
+    """Return `solve` with iterative refinement; `inverse` is the diagonal s/u of ``Theta^{-1}``."""
 
     def solve_refined(r: NDArray, r_u: NDArray, r_b: float) -> tuple[NDArray, NDArray, float]:
         u, lam, b = np.zeros(len(r_u)), np.zeros(len(r)), 0.0
@@ -206,9 +214,9 @@ def refined(
 
 
 def scaled_lu(matrix: NDArray) -> Callable[[NDArray], NDArray]:
-    """Return a function that solves a symmetric system by LU.
+    """Return a function that solves a symmetric linear system by an LU factorization.
 
-    The matrix is equilibrated in place.
+    `matrix` is scaled in place, so that no magnitude exceeds one.
     """
     scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
     matrix *= scale
@@ -218,7 +226,7 @@ def scaled_lu(matrix: NDArray) -> Callable[[NDArray], NDArray]:
 
 
 def whole(A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> NewtonSolver:
-    """Return a solver by an LU factorization of the Newton equations without elimination."""
+    """Return a Newton solver by an LU factorization without eliminating unknowns."""
     (m, k), inverse = A.shape, 1 / weight
     matrix = np.zeros((m + k + 1,) * 2)
     matrix[:m, m:-1], matrix[m:-1, :m] = A, A.T
@@ -234,9 +242,9 @@ def whole(A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> NewtonS
 
 
 class LowRank:
-    """Operator ``A = left @ right'``; the shapes are (n_rows, rank) and (n_columns, rank)."""
+    """Linear operator ``A = left @ right'``; shapes (n_rows, rank) and (n_columns, rank)."""
 
-    __array_ufunc__ = None  # so that ``array @ A`` calls `__rmatmul__`
+    __array_ufunc__ = None  # NumPy then calls `__rmatmul__` for ``array @ A``
 
     def __init__(self, left: NDArray, right: NDArray) -> None:
         self.left, self.right = left, right
@@ -256,7 +264,7 @@ class LowRank:
         return self.left.nbytes + self.right.nbytes
 
     def part(self, rows: NDArray, columns: NDArray) -> LowRank:
-        """Return the submatrix of the given rows and columns."""
+        """Return the submatrix with the given rows and columns."""
         return LowRank(self.left[rows], self.right[columns])
 
     def with_row(self, row: NDArray) -> LowRank:
@@ -267,7 +275,7 @@ class LowRank:
 
 
 def of_low_rank(A: LowRank, y: NDArray, diagonal: NDArray, weight: NDArray) -> NewtonSolver:
-    """Return a solver of the Newton equations of a matrix of low rank."""
+    """Return a Newton solver for a program whose matrix A has low rank."""
     row_root, column_root = np.sqrt(diagonal), np.sqrt(weight)
     U, R_rows = np.linalg.qr(np.column_stack([A.left, y]) / row_root[:, None])
     V, R_columns = np.linalg.qr(A.right * column_root[:, None])
@@ -290,14 +298,15 @@ def of_low_rank(A: LowRank, y: NDArray, diagonal: NDArray, weight: NDArray) -> N
     return refined(A, y, diagonal, 1 / weight, solve)
 
 
-#: Step length relative to the step length to the boundary.
+#: Step length as a fraction of the step length at which the first variable becomes zero.
 BOUNDARY_FRACTION = 0.995
 
-#: `whole` replaces `reduced` if a step increases the primal residual to more than this limit.
+#: If a step of `reduced` increases the primal residual above this number, `whole` replaces
+#: `reduced`.
 REDUCED_RESIDUAL_LIMIT = 1e-6
 
-#: Iterations end if the value is below minus this number: the program without the coefficient limit
-#: is then unbounded.
+#: The iterations end if the objective value is below minus this number. A negative objective value
+#: proves that the program without the coefficient limit is unbounded.
 UNBOUNDED_VALUE = 1e-3
 
 #: Maximum order of the matrix in `whole`.
@@ -305,10 +314,11 @@ MAX_WHOLE_ORDER = 2 * SMALL_PART_ROWS + 1
 
 
 class LpInteriorPoint:
-    """An interior point; `run` can be called again with a smaller tolerance.
+    """Interior-point method for one program; `run` may be called again with a smaller tolerance.
 
-    A row for the coefficient limit is appended to A, y and cost. The initial multiplier of this row
-    is `multiplier` times the limit; by default it is the mean complementarity product of the rows.
+    The upper limit ``sum(u) <= limit`` is appended to A, y and cost as the last row. The argument
+    `multiplier` is the initial multiplier of this limit. By default, the product of limit and
+    initial multiplier is the mean of the products ``z lam``.
     """
 
     def __init__(
@@ -329,7 +339,7 @@ class LpInteriorPoint:
         last = np.full(len(c), -1 / limit)
         self.A: Any = A.with_row(last) if isinstance(A, LowRank) else np.vstack([A, last])
         self.y, self.c, self.right = np.append(y, 0.0), c, np.append(np.ones(len(y)), -1.0)
-        # with this penalty a violation of the limit increases the objective; its optimal slack is 0
+        # this penalty is so large that a violation of the coefficient limit increases the objective
         penalty = 2 * cost.sum() + limit * max(0.0, -c.min())
         self.cost = np.append(cost, penalty)
         mu = float(np.mean(point.z * point.lam))
@@ -345,15 +355,16 @@ class LpInteriorPoint:
 
     @property
     def slack(self) -> NDArray:
-        """Multiplier of xi, ``cost - lam``."""
+        """Multipliers ``cost - lam`` of the constraints ``xi >= 0``."""
         return self.cost - self.point.lam
 
     def run(self, tol: float, max_iter: int = 100) -> bool:
-        """Iterate until the complementarity, relative to ``1 + |objective|``, is below `tol`.
+        """Iterate until the sum of complementarity products over ``1 + |objective|`` is below
+        `tol`.
 
-        Returns True if this tolerance is reached, or if the value proves that the program is
-        unbounded. Returns False if steps are too short, if values are not finite, or if iterations
-        or time are used up.
+        Returns True if the tolerance is reached, or if the objective value proves that the program
+        is unbounded. Returns False if steps are too short, if values are not finite, or if the
+        maximum number of iterations or the time limit is reached.
         """
         for k in range(max_iter):
             size = 1 + abs(self.objective)
@@ -378,9 +389,10 @@ class LpInteriorPoint:
         return False
 
     def restore_dual(self) -> None:
-        """Reduce the residual of ``A'lam + s = c`` and ``y'lam = 0`` by a step of lam and s only.
+        """Reduce the residuals of ``A'lam + s = c`` and ``y'lam = 0`` by a step of only lam and s.
 
-        The certified bound is lowered by this residual times the coefficient limit.
+        The certified lower bound decreases with the residual of ``A'lam + s = c``, multiplied by
+        the coefficient limit.
         """
         rows, columns, balance = self._residuals()
         zeros = [np.zeros_like(product) for product in (self.point.u, rows, rows)]
@@ -401,9 +413,10 @@ class LpInteriorPoint:
         return float(self.c @ self.point.u + self.cost @ self.point.xi)
 
     def _value(self, row_residual: NDArray) -> float:
-        """Primal objective with the smallest feasible slacks.
+        """Primal objective value with the smallest feasible slacks.
 
-        A negative value proves that the program without the coefficient limit is unbounded.
+        A negative objective value proves that the program is unbounded without the coefficient
+        limit.
         """
         missing = (self.point.xi - self.point.z + row_residual)[:-1]
         return float(self.c @ self.point.u + self.cost[:-1] @ np.maximum(missing, 0))
@@ -419,7 +432,7 @@ class LpInteriorPoint:
         return float(p.u @ p.s + p.xi @ (self.cost - p.lam) + p.z @ p.lam)
 
     def _iterate(self, residuals: Residuals, target: float) -> float:
-        """Take a step and return the larger of its primal and dual lengths."""
+        """Take one step, and return the larger of the primal and the dual step length."""
         system = self._system()
         try:
             step = self._step(system, residuals, target)
@@ -442,7 +455,7 @@ class LpInteriorPoint:
         return max(lengths)
 
     def _step(self, system: NewtonSolver, residuals: Residuals, target: float) -> Iterate:
-        """Return Mehrotra's predictor and corrector step."""
+        """Return the combined predictor and corrector step of Mehrotra's method."""
         p, count = self.point, len(self.c) + 2 * len(self.y)
         products = (p.u * p.s, p.xi * self.slack, p.z * p.lam)
         mu = sum(float(q.sum()) for q in products) / count
@@ -457,7 +470,7 @@ class LpInteriorPoint:
     def _direction(
         self, system: NewtonSolver, residuals: Residuals, wanted: list[NDArray]
     ) -> Iterate:
-        """Return the Newton direction for the wanted changes of the complementarity products."""
+        """Return the Newton direction that changes the complementarity products by `wanted`."""
         p, slack = self.point, self.slack
         rp, rd, rb = residuals
         cu, cx, cz = wanted
@@ -474,7 +487,8 @@ class LpInteriorPoint:
     def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
         """Return the primal and the dual step length.
 
-        Each is `fraction` times the length to the boundary, or 1 if that is less.
+        A step length is 1, or `fraction` times the length at which a variable becomes zero if that
+        is less.
         """
         p = self.point
         primal = min(_reach(p.u, step.u), _reach(p.xi, step.xi), _reach(p.z, step.z))
@@ -484,7 +498,7 @@ class LpInteriorPoint:
     def _system(self) -> NewtonSolver:
         """Return a solver of the Newton equations at the current iterate.
 
-        Raises LinAlgError if `reduced` fails and the system is too large for `whole`.
+        Raises LinAlgError if `reduced` fails and the Newton equations are too large for `whole`.
         """
         p = self.point
         weight = p.u / p.s
@@ -504,6 +518,6 @@ class LpInteriorPoint:
 
 
 def _reach(value: NDArray, step: NDArray) -> float:
-    """Return the step length at which the first entry of `value` becomes zero."""
+    """Return the smallest step length at which an entry of `value` becomes zero."""
     down = step < 0
     return float(np.min(value[down] / -step[down], initial=np.inf))

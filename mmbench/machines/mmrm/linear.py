@@ -1,9 +1,10 @@
-"""Program (28) of the linear machine: test of boundedness, and solution.
+"""Solution of the linear program (28) of the linear machine, with a test of boundedness.
 
-The program has few columns, and HiGHS solves the whole program: 0.7 s for 256 columns and 1214
-rows. With at least 200 rows, an interior point in the space of the features is tried first; its
-partition determines the exact vertex. If columns are nearly equal, both methods may fail. The
-program is then solved again in orthonormal coordinates of the rows.
+Program (28) has one column per feature. HiGHS solves a program of 256 columns and 1214 rows in 0.7
+s. If there are at least 200 rows, an interior-point method in the space of the features is tried
+before HiGHS. The active constraints at the last iterate of the interior-point method define an
+exact vertex. If features are nearly equal, both methods may fail. Program (28) is then solved again
+in orthonormal coordinates of the rows.
 """
 
 from dataclasses import replace
@@ -28,28 +29,30 @@ from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import HingeInteriorPoint
 from mmbench.solvers.rows import weighted_product
 
-#: Relative gap of the interior point.
+#: Relative duality gap at which the interior-point method stops.
 GAP_TOLERANCE = 1e-10
 
-#: Ridge of the Newton system, relative to the sum of the rows' weights in this system.
+#: Ridge on the diagonal of the Newton equations, relative to the sum of the row weights in these
+#: equations.
 RIDGE = 1e-12
 
-#: A direction is used if its singular value exceeds this fraction of the largest singular value.
-#: Along other directions, decisions would have fewer digits than a certificate needs.
+#: A direction of the feature space is used if its singular value exceeds this fraction of the
+#: largest singular value. Along directions of smaller singular values, decision values would have
+#: too few correct digits for a certificate.
 LEAST_SPREAD = 1e-8
 
-#: The interior point can start from the multipliers 1/n_class if the costs are at least this
-#: multiple of 1/n_class.
+#: The interior-point method starts at the multipliers 1/n_class. It is used only if each penalty on
+#: slack is at least this multiple of 1/n_class.
 LEAST_ROOM = 1.01
 
 
 def solve_linear(
     program: LinearProgram, tol: float = 1e-6, solver: str = "auto"
 ) -> CertifiedSolution:
-    """Solve program (28), after an exact test whether the program is bounded.
+    """Solve the linear program (28), after an exact test of whether it is bounded.
 
-    If the program is unbounded, the entry "bounded_from_factor" of `facts` is the smallest factor
-    of the costs that makes the program bounded.
+    If the program is unbounded, ``facts["bounded_from_factor"]`` is the smallest factor of the
+    slack penalties with which the program is bounded.
     """
     if not program.surely_bounded:
         factor = critical_factor(program)
@@ -64,7 +67,7 @@ def solve_linear(
 
 
 def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
-    """Solve a bounded program in the coordinates of its features."""
+    """Solve a bounded program (28) in the coordinates of the standardised features."""
     if len(program.y) >= LEAST_ROWS and solver in ("auto", "interior"):
         found = solve_in_features(program, tol)
         if found is not None and found.status is Status.OPTIMAL:
@@ -72,21 +75,21 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
     found = solve_reference(program, tol, solver)
     if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
         return found
-    # The multipliers of HiGHS satisfy A'lam = c only up to a tolerance. The residual times the
-    # coefficient limit is subtracted from the bound. The multipliers 1/n_class satisfy A'lam = c up
-    # to rounding errors and give the bound 2, which is the optimum if all rows can lie on the
-    # margins of their classes.
+    # HiGHS satisfies the dual constraints A'lam = c only up to a tolerance. The residual of A'lam =
+    # c, multiplied by the coefficient limit, lowers the certified bound. The multipliers 1/n_class
+    # satisfy A'lam = c up to rounding errors, and give the bound 2. The optimal value is 2 if some
+    # w and b give every row the margin 1.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 
 
 def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
-    """Solve a bounded program in orthonormal coordinates of its rows.
+    """Solve a bounded program (28) in orthonormal coordinates of the rows.
 
-    These coordinates are necessary if two columns differ by less than the tolerance of HiGHS. The
-    machine is affine invariant, so the optimum is the same in all coordinates. The coefficient
-    limit applies to the orthonormal coordinates; the value is recomputed in the coordinates of the
-    features.
+    Orthonormal coordinates are necessary if two features differ by less than the feasibility
+    tolerance of HiGHS. The optimal value does not depend on the coordinates, since the machine is
+    affine invariant. The coefficient limit applies to the weights in the orthonormal coordinates.
+    The objective value is computed with the weights of the features.
     """
     Z = np.asarray(program.Z)
     _, spread, directions = svd(qr(Z, mode="r")[0], full_matrices=False)
@@ -104,9 +107,9 @@ def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> Ce
 
 
 class _Ratio(HingeInteriorPoint):
-    """The interior point of program (28): the objective has ``c'w`` in place of ``||w||^2 / 2``.
+    """Interior-point method for (28), which has ``c'w`` in place of the SVM's ``||w||^2 / 2``.
 
-    The initial multipliers 1/n_class are feasible, and all iterates satisfy ``A'lam = c``.
+    The initial multipliers 1/n_class satisfy ``A'lam = c``, as do the multipliers of all iterates.
     """
 
     def __init__(self, program: LinearProgram, lam: NDArray):
@@ -124,15 +127,15 @@ class _Ratio(HingeInteriorPoint):
         return self.c - self.at["v"], 0.0
 
     def _system(self) -> tuple[float, NDArray, NDArray]:
-        # the ridge keeps steps finite if columns are linearly dependent; the next step corrects
-        # the residual that the ridge causes
+        # with this ridge, steps are finite even if features are linearly dependent; the residual
+        # caused by the ridge is corrected by the next step
         return RIDGE * float(self.weight.sum()), *super()._system()[1:]
 
 
 def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution | None:
-    """Solve a program by an interior point and the exact vertex of its partition.
+    """Solve (28) by an interior-point method and the exact vertex of its active constraints.
 
-    Returns None if the costs are too small for the initial multipliers 1/n_class.
+    Returns None if a penalty on slack is too small for the initial multipliers 1/n_class.
     """
     lam = program.class_shares
     if np.any(program.cost < LEAST_ROOM * lam):
@@ -150,10 +153,10 @@ def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution |
 
 
 def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
-    """Project multipliers onto ``A'lam = c``, ``y'lam = 0`` to remove rounding errors.
+    """Project multipliers onto ``A'lam = c`` and ``y'lam = 0`` to remove rounding errors.
 
-    Each multiplier changes in proportion to its distance from the nearer bound. A second step
-    reduces the residual of the first step.
+    Each multiplier lam_i changes in proportion to its distance from the nearer of its bounds, 0 and
+    the penalty on slack. The projection is repeated once, to reduce its own rounding errors.
     """
     Z, y, k = program.Z, program.y, len(program.c)
     room = np.minimum(lam, program.cost - lam)
@@ -168,11 +171,11 @@ def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
 
 
 def critical_factor(program: LinearProgram) -> float:
-    """Return the smallest factor of the costs that makes the program bounded.
+    """Return the smallest factor of the slack penalties with which the program is bounded.
 
-    If all costs are C, the factor times C is the optimal value C* of
+    If all penalties are C, the factor times C is the optimal value C* of
 
-        C* = min max_i lam_i   s.t.  A'lam = c,  y'lam = 0,  lam >= 0.
+        C* = min max_i lam_i   subject to   A'lam = c,  y'lam = 0,  lam >= 0.
     """
     n, share = len(program.y), program.class_shares
     equal = np.vstack([program.y * np.asarray(program.Z).T, program.y]) * share

@@ -1,18 +1,20 @@
 """The max-margin ratio machine: a large margin relative to the distance of the class means.
 
-Linear machine, with the means x̄ and ȳ of the positive and the negative class:
+Let x̄ be the mean of the positive rows x_i, and ȳ the mean of the negative rows y_j. The linear
+machine solves
 
     min over w, b, xi, eta   w'(x̄ - ȳ) + C (sum_i xi_i + sum_j eta_j)                       (28)
     subject to               w'x_i + b >= 1 - xi_i,  -(w'y_j + b) >= 1 - eta_j,  xi, eta >= 0
 
-Kernel machine: the same with ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` and alpha,
-beta >= 0 (29), (30), and with an upper limit on the sum of alpha and beta, see the notes of `MMRM`.
-Both problems are linear programs. With sample weights s_i the penalty on xi_i is ``C s_i``, and the
-means are weighted. On separable data the solution maximises the margin ratio ``rho = d_b/d_w``
-(20): d_b is the gap between the projected classes, and d_w is the distance of their means minus
-d_b.
+The kernel machine has ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` with alpha, beta >= 0
+in (29), (30). In addition, the sum of alpha and beta has an upper limit, see the notes of `MMRM`.
+The problems of both machines are linear programs. If rows have sample weights s_i, the penalty on
+xi_i is ``C s_i``, and the class means are weighted. If the classes are separable, the solution
+maximises the margin ratio ``rho = d_b/d_w`` (20). In the projection onto w, d_b is the gap between
+the classes, and ``d_b + d_w`` is the distance of the class means.
 
-Routes of ``solver="auto"``. The first route that applies is used, and `Fit.route` is its name:
+With ``solver="auto"``, the first of the following routes whose condition holds is used. `Fit.route`
+is the name of the route.
 
 ============ ============================================== ==================================
 route        when                                           cost
@@ -25,11 +27,11 @@ route        when                                           cost
 "whole"      other kernel programs                          n^3 per iteration, n r^2 at low rank r
 ============ ============================================== ==================================
 
-Every route ends in a certificate that is recomputed from the whole program. If the first route of a
-kernel program does not reach the tolerance, the other route of "interior" and "whole" is tried, and
-then "highs" for up to 4000 rows; the best objective and the best bound are combined. Benchmarks:
-`benchmarks/peers.py` ("auto" against "highs"), `benchmarks/mmrm_grid.py` ("whole"),
-`benchmarks/routes.py` ("whole" at low rank).
+The certificate of every route is computed from the whole program. If the first route of a kernel
+program does not reach the tolerance, the other route of "interior" and "whole" is tried. After
+that, "highs" is tried if there are at most 4000 rows. The lowest objective value and the highest
+bound of all routes are combined. `benchmarks/peers.py` compares "auto" with "highs".
+`benchmarks/mmrm_grid.py` measures "whole", and `benchmarks/routes.py` measures "whole" at low rank.
 
 References
 ----------
@@ -77,18 +79,18 @@ from mmbench.machines.mmrm.vertex import solve_reference
 from mmbench.machines.mmrm.whole import solve_whole
 from mmbench.machines.svm import ROWS_PER_FEATURE, svm_dual
 
-#: With more rows, "interior" is tried before "whole" if at most half of the rows are near the
-#: margin.
+#: The route "interior" is tried before "whole" if there are more rows than this number, and if at
+#: most half of the rows are near the margin.
 MANY_ROWS = 100
 
-#: KKT tolerance of the SVM that is the starting point of a kernel program.
+#: KKT tolerance of the SVM whose solution is the warm start of a kernel program.
 GUESS_TOLERANCE = 1e-2
 
-#: Maximum size of a stored kernel matrix in bytes: 13,000 rows.
+#: Maximum size of a stored kernel matrix in bytes. A matrix of 13,000 rows has this size.
 MOST_GRAM_BYTES = 1.4e9
 
-#: Valid range of the penalties on slack. Outside this range, products of penalties and margins lose
-#: all digits.
+#: Valid range of the penalties on slack. Outside this range of penalties, products of penalties and
+#: margins lose all digits.
 MIN_COST, MAX_COST = 1e-100, 1e100
 
 #: A pair of classes counts as separable if the sum of the slacks is at most this value.
@@ -101,10 +103,10 @@ class MMRM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair of classes. `objective` is the value of (28) or (30), `bound`
-        a lower bound of the optimal value subject to the coefficient limit. ``extra`` has
-        "margin_ratio", "separable" (all slacks are zero) and "at_coefficient_limit" (``rbf``,
-        ``poly``): see Notes.
+        The certificate of each pair of classes. `objective` is the objective value of (28) or (30).
+        `bound` is a lower bound on the optimal value subject to the coefficient limit (see Notes).
+        ``extra`` has the entries "margin_ratio", "separable" (True if all slacks are zero) and, for
+        ``rbf`` and ``poly``, "at_coefficient_limit" (see Notes).
     margin_ratios_ : ndarray of shape (n_pairs,)
         Margin ratio rho of each pair of classes on the training rows; negative if the projections
         of the classes overlap.
@@ -113,32 +115,37 @@ class MMRM(WeightedClassifier):
 
     Notes
     -----
-    n_x and n_y are the sums of the sample weights of the two classes, n = n_x + n_y.
+    In the parameters, n_x and n_y are the sums of the sample weights of the two classes, with
+    ``n = n_x + n_y``.
 
-    The statuses "unbounded" and "trivial" are no failures of the solver; the machine then predicts
-    the majority class for every row. Status "unbounded": C is too small, and the program has no
-    minimum. Status "trivial": w = 0 is optimal. If the classes have different sizes, w = 0 is
-    optimal for a range of C. If in addition the mean of the smaller class lies among the points of
-    the larger class, w = 0 is optimal for every C; ``class_weight="balanced"`` avoids this.
+    A machine with the status "unbounded" or "trivial" predicts the majority class for every row.
+    Both statuses describe the optimisation problem, not a failure of the solver. The status is
+    "unbounded" if C is too small, so that the program has no minimum. The status is "trivial" if
+    w = 0 is optimal. If the classes have different sizes, w = 0 is optimal for a range of C. In the
+    linear machine, w = 0 may be optimal for every C: this happens if the mean of the smaller class
+    lies among the points of the larger class. ``class_weight="balanced"`` avoids the status
+    "trivial" for classes of different sizes.
 
-    If the Gram matrix is singular to working precision (a smooth kernel, few features), (30) has no
-    solution in double precision: coefficients of 1e12 still lower the objective, because they fit
-    rounding errors of the kernel. The machine therefore solves (30) with the coefficient limit::
+    If the kernel is smooth and features are few, the Gram matrix may be singular in double
+    precision. For a singular Gram matrix, (30) has no solution in double precision: even
+    coefficients of 1e12 lower the objective, since they fit rounding errors of the kernel values.
+    The kernel machine therefore solves (30) with the coefficient limit::
 
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
-    If ``fits_[i].extra["at_coefficient_limit"]`` is False, the limit has no effect: the same
-    multipliers certify the solution of (30) without the limit. If the entry is True, a larger limit
-    gives a lower objective. The default, 2^20, was chosen for numerical precision, not for
-    classification accuracy: a violation v of a dual constraint lowers the bound by v times the
-    limit, and rounding errors are 1e-16 times the objective.
+    If ``fits_[i].extra["at_coefficient_limit"]`` is False, the solution is also certified for (30)
+    without the limit. If ``fits_[i].extra["at_coefficient_limit"]`` is True, a larger limit lowers
+    the objective value. The default limit, 2^20, was chosen for numerical precision, not for
+    classification accuracy. A violation of a dual constraint by v lowers `bound` by v times the
+    limit. With the default limit, rounding errors lower `bound` by about 1e-10 times the objective
+    value.
 
-    The program of the linear machine has no coefficient limit. However, its `bound` only holds for
-    weights w with ``sum_k |w_k| sigma_k`` up to the limit, where sigma_k is the standard deviation
-    of feature k. If features are nearly equal, the linear program is solved in orthonormal
-    coordinates of the rows. In this case the limit applies to the weights in these coordinates. A
-    direction is not used if its standard deviation is at most 1e-8 times the largest standard
-    deviation.
+    The program (28) of the linear machine has no coefficient limit. However, `bound` is a lower
+    bound only for weights w with ``sum_k |w_k| sigma_k <= coefficient_limit``, where sigma_k is the
+    standard deviation of feature k. If features are nearly equal, (28) is solved in orthonormal
+    coordinates of the rows. The coefficient limit then applies to the weights in the orthonormal
+    coordinates. Coordinates are omitted if their standard deviation is at most 1e-8 times the
+    largest standard deviation.
 
     Examples
     --------
@@ -155,14 +162,15 @@ class MMRM(WeightedClassifier):
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
-        single_precision=False,  # coefficients of 1e6 cancel in the decisions
+        single_precision=False,  # coefficients of 1e6 cancel in decision values
     )
     version: ClassVar[int] = 5
     #: Version 1: with more than 3000 rows, kernel values are computed by NumPy.
     kernel_versions: ClassVar[Mapping[str, int]] = {"poly": 1, "rbf": 1}
-    #: `part_bytes` is enough for a stored kernel matrix, and for an interior point of up to 6000
-    #: rows and coefficients; the 60,000 rows of MNIST need 5000. For a larger interior point the
-    #: free memory is checked.
+    #: `part_bytes` is enough for a stored kernel matrix, and for an interior-point method with up
+    #: to 6000 rows and coefficients. On the 60,000 rows of MNIST, restricted programs have up to
+    #: 5000 rows and coefficients. If an interior-point method needs more memory, the free memory is
+    #: checked.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         part_bytes=1800 * 10**6,
         linear_row_copies=2,
@@ -284,13 +292,14 @@ def slack_costs(
 ) -> NDArray:
     """Return the penalty on the slack of each row.
 
-    If C is None, the penalty is `C_factor` times the smallest C that ensures a bounded program:
-    1/n_class of the smaller class, or of each class if `class_weight` is "balanced".
+    If C is None, C is `C_factor` times 1/n_class of the smaller class, which ensures a bounded
+    program. If in addition `class_weight` is "balanced", the penalty is `C_factor` times 1/n_class
+    for the rows of each class.
     """
     if C is None:
         s = np.ones(len(problem.y)) if problem.weights is None else problem.weights
         sizes = [float(s[problem.y == sign].sum()) for sign in (-1.0, 1.0)]
-        # "balanced" multiplies by n / (2 n_class)
+        # `slack_penalties` multiplies a balanced C by n / (2 n_class)
         C = 2 * C_factor / sum(sizes) if class_weight == "balanced" else C_factor / min(sizes)
     cost = slack_penalties(problem, C, class_weight) * np.ones(len(problem.y))
     low, high = float(cost.min()), float(cost.max())
@@ -303,17 +312,18 @@ def slack_costs(
 
 
 def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -> dict[str, Any]:
-    """Return the margin ratio (20) of the projections, and whether all slacks are zero.
+    """Return the margin ratio (20) of the two classes, and whether all slacks are zero.
 
-    The decisions f replace the projections, since b cancels: ``d_b = min f(x_i) - max f(y_j)`` (7)
-    and ``d_w = mean f(x_i) - mean f(y_j) - d_b`` (17).
+    The margin ratio (20) is computed from the decision values f instead of the projections
+    ``w'x = f - b``, since b cancels in ``d_b = min f(x_i) - max f(y_j)`` (7) and in
+    ``d_w = mean f(x_i) - mean f(y_j) - d_b`` (17).
     """
     f = y * margins
     between = float(f[y > 0].min() - f[y < 0].max())
     x_mean, y_mean = class_means(f, y, weights)
     within = x_mean - y_mean - between
     spread = float(np.ptp(f))
-    # if all rows are on the two margins, d_w is a rounding error
+    # if all rows have margin 1, d_w is a rounding error
     ratio = between / within if within > 1e-12 * spread else np.inf
     if spread <= CONSTANT_DECISION_RANGE:
         ratio = np.nan
@@ -322,10 +332,10 @@ def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -
 
 
 def ratio_bias(y: NDArray, margins: NDArray, b: float, weights: NDArray | None = None) -> float:
-    """Return the b (22) for which both classes have the same ratio of margin to dispersion.
+    """Return the b of (22), for which both classes have the same ratio of margin to dispersion.
 
-    Let p = f - b be the projections, x* and y* the rows nearest to the other class, and x_mean and
-    y_mean the class means:
+    Let ``p = f - b`` be the projections of the rows. Let x* and y* be the positive and the negative
+    row nearest to the other class, and x_mean and y_mean the class means. Then (22) is
 
         b = -p(y*) - (p(y*) - p(y_mean)) / (p(x_mean) - p(x*) + p(y*) - p(y_mean)) (p(x*) - p(y*))
     """
@@ -339,16 +349,16 @@ def ratio_bias(y: NDArray, margins: NDArray, b: float, weights: NDArray | None =
 
 
 def class_means(f: NDArray, y: NDArray, weights: NDArray | None) -> tuple[float, float]:
-    """Return the weighted mean of f over the positive and over the negative class."""
+    """Return the weighted means of the values f over the positive and over the negative class."""
     s = np.ones(len(y)) if weights is None else weights
     positive, negative = (float(np.average(f[side], weights=s[side])) for side in (y > 0, y < 0))
     return positive, negative
 
 
 def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
-    """Return the kernel matrix, stored if its size is at most half of the free memory.
+    """Return the kernel matrix, which is stored if it needs at most half of the free memory.
 
-    Otherwise, blocks of the kernel matrix are computed at each use, which takes up to twice as
+    A larger kernel matrix is computed in blocks at each use, which makes training up to twice as
     long.
     """
     n = len(problem.y)
@@ -360,10 +370,11 @@ def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
 def _guess(
     program: KernelProgram, problem: BinaryProblem, neighbour: CertifiedSolution | None
 ) -> Guess:
-    """Return the warm start: an MMRM with another C if given, else the SVM with the same C.
+    """Return the solution of an MMRM with another C if given, else of the SVM with the same C.
 
-    The SVM has nearly the same support vectors as the MMRM. The C of the SVM is at least the
-    reciprocal of the kernel's scale, since with a very small C all rows are support vectors.
+    This warm start is useful, since the SVM and the MMRM have nearly the same support vectors. The
+    C of the SVM is at least ``1 / program.scale``, since all rows are support vectors of an SVM
+    with a very small C.
     """
     if neighbour is not None and neighbour.u.any():
         return Guess(neighbour.u, neighbour.margins)
@@ -377,10 +388,10 @@ def _guess(
 def solve_kernel(
     program: KernelProgram, guess: Guess, solver: str, tol: float
 ) -> CertifiedSolution:
-    """Solve program (30) by the first route that certifies a solution.
+    """Solve the kernel program (30) by the first route that reaches the tolerance.
 
-    If a point has a negative value, its multiples have arbitrarily low values, and (30) without the
-    coefficient limit is unbounded.
+    If the objective value of a solution is negative, multiples of the solution have arbitrarily low
+    objective values. Program (30) without the coefficient limit is then unbounded.
     """
     solutions: list[CertifiedSolution] = []
     for route in _routes(program, guess, solver):
@@ -401,7 +412,7 @@ def solve_kernel(
 
 
 def _routes(program: KernelProgram, guess: Guess, solver: str) -> Iterator[str]:
-    """Yield the routes of a kernel program in the order in which they are tried."""
+    """Yield the names of the routes of a kernel program, in the order of the attempts."""
     n, near = len(program.rows), len(guess.near_rows(program))
     few = n <= SMALL_PART_ROWS
     restricted_first = solver == "interior" or (n > MANY_ROWS and 2 * near <= n)

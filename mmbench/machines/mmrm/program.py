@@ -1,21 +1,23 @@
-"""The linear program of the max-margin ratio machine.
+"""The linear programs of the max-margin ratio machine.
 
-    min_{u,b,xi}  c'u + sum_i cost_i xi_i   s.t.  A u + y b + xi >= 1,  xi >= 0      (28), (30)
-    max_lam       sum_i lam_i               s.t.  0 <= lam <= cost,  y'lam = 0,  A'lam <= c
+    min over u, b, xi  c'u + sum_i cost_i xi_i  subject to  A u + y b + xi >= 1, xi >= 0  (28), (30)
+    max over lam       sum_i lam_i              subject to  0 <= lam <= cost, y'lam = 0, A'lam <= c
 
-Kernel machine (30): A = diag(y) K diag(y), u = (alpha, beta) >= 0, and ``sum(u) <= limit``. With
-the multiplier nu of the limit, the dual is ``max sum(lam) - limit nu`` subject to
-``A'lam - nu <= c``. With a large enough nu, every lam gives a lower bound on the optimum.
+The kernel machine (30) has ``A = diag(y) K diag(y)`` with the Gram matrix K, and coefficients
+``u = (alpha, beta) >= 0`` with ``sum(u) <= limit``. Let nu be the multiplier of this limit. The
+dual of (30) is to maximise ``sum(lam) - limit nu`` subject to ``A'lam - nu <= c``. If nu is large
+enough, every lam with ``0 <= lam <= cost`` and ``y'lam = 0`` gives a lower bound on the optimum.
 
-Linear machine (28): A = diag(y) Z with the standardised data Z, and u = w is free, so that
-A'lam = c.
+The linear machine (28) has ``A = diag(y) Z`` with the standardised features Z. The coefficients u =
+w of the linear machine are free, so that the dual constraints are equations, ``A'lam = c``.
 
-In both machines c'u is the difference of the class means of the decision values: if s_q is the sum
-of the rows of class q in A, then c = s_+/n_+ + s_-/n_-. Hence lam_i = 1/n_class is dual feasible,
-and the program is bounded, if every cost is at least 1/n_class.
+The term ``c'u`` of the objective is the difference of the class means of the decision values. Let
+s_q be the sum of the rows of A that belong to class q, and n_q the number of these rows. Then
+``c = s_+/n_+ + s_-/n_-``. If every cost is at least 1/n_class, the multipliers
+``lam_i = 1/n_class`` are dual feasible, and the program is bounded.
 
-With sample weights, s_q and n_q are weighted sums, the costs within a class are proportional to the
-weights, and lam_i = weight_i/n_class replaces 1/n_class.
+If rows have sample weights, s_q and n_q are weighted sums. Within a class, the costs are then
+proportional to the weights, and ``lam_i = weight_i/n_class`` replaces ``lam_i = 1/n_class``.
 """
 
 from abc import ABC, abstractmethod
@@ -31,33 +33,35 @@ from scipy.linalg.lapack import dpstrf
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
-#: Default upper limit on the sum of the coefficients. With this limit the error of decisions is
-#: 1e-9 and the relative error of bounds is 1e-10, far below the tolerance. With 64 times this limit
-#: or more, some programs cannot be solved to 1e-6 in double precision.
+#: Default upper limit on the sum of the coefficients. With this limit, rounding errors are 1e-9 in
+#: decision values and 1e-10 in relative lower bounds, far below the tolerance. With 64 times this
+#: limit or more, some programs cannot be solved to a relative gap of 1e-6 in double precision.
 COEFFICIENT_LIMIT = 2.0**20
 
-#: With at least this many rows, a linear program is first solved by the interior-point method, and
-#: its standardised rows are not stored, but applied as a linear operator.
+#: If there are at least this many rows, the linear program (28) is first solved by an
+#: interior-point method. The standardised features are then not stored, but applied as a linear
+#: operator.
 LEAST_ROWS = 200
 
 #: Size in bytes of the blocks in which a Gram matrix is converted to float64.
 CHUNK_BYTES = 32 * 2**20
 
 #: Maxima for a low-rank factor: rank relative to the number of rows, rank, and number of entries.
-#: Iterations with a larger factor take as long as iterations with the dense matrix.
+#: If a factor exceeds these maxima, iterations take as long as with the dense matrix.
 MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
 
 class Program(ABC):
-    """Labels, costs and class sums of a program; a subclass provides the matrix A.
+    """Labels, slack penalties and class sums of a linear program; a subclass provides the matrix A.
 
-    `row_weights` are the sample weights. Among equal rows of a class, the first row has the sum of
-    the costs, and the other rows have cost zero. `columns` contains the indices of the columns in
-    use, one for each set of equal columns. `class_sums`, shape (2, n_columns), has the rows s_- and
-    s_+. `limit` is the upper limit on the sum of ``|u|``.
+    `row_weights` are the sample weights. If rows of one class are equal, the first row has the sum
+    of their slack penalties, and the other rows have penalty zero. `columns` contains the indices
+    of the columns that solvers use. Among equal columns of a kernel program, solvers use only one.
+    `class_sums`, shape (2, n_columns), contains the weighted sums of the negative rows and of the
+    positive rows of A. `limit` is the upper limit on ``sum |u_k|``.
     """
 
-    #: True if u >= 0, False if u is free.
+    #: True if the coefficients u are nonnegative, False if they are free.
     nonnegative: ClassVar[bool]
 
     def __init__(
@@ -90,46 +94,51 @@ class Program(ABC):
 
     @cached_property
     def class_rows(self) -> tuple[NDArray, NDArray]:
-        """Indices of the rows with positive cost in the negative and in the positive class."""
+        """Indices of the rows with positive slack penalty in the negative and in the positive
+        class.
+        """
         used = self.cost > 0
         return np.flatnonzero(used & (self.y < 0)), np.flatnonzero(used & (self.y > 0))
 
     @cached_property
     def rows(self) -> NDArray:
-        """Indices of the rows with positive cost."""
+        """Indices of the rows with positive slack penalty."""
         return np.flatnonzero(self.cost > 0)
 
     @cached_property
     def class_cost(self) -> NDArray:
-        """Sum of the costs per class (negative, positive)."""
+        """Sums of the slack penalties over the negative class and over the positive class."""
         return np.array([self.cost[rows].sum() for rows in self.class_rows])
 
     @cached_property
     def class_sizes(self) -> NDArray:
-        """Sum of the sample weights per class (negative, positive)."""
+        """Sums of the sample weights over the negative class and over the positive class."""
         return np.array([self.row_weights[self.y < 0].sum(), self.row_weights[self.y > 0].sum()])
 
     @property
     def class_shares(self) -> NDArray:
-        """Multipliers 1/n_class: the weight of each row divided by the total of its class."""
+        """Sample weight of each row divided by the sum of the sample weights of its class."""
         return self.row_weights / self.class_sizes[(self.y > 0).astype(int)]
 
     @cached_property
     def c(self) -> NDArray:
-        """Coefficients c of the objective: c'u is the difference of the class means."""
+        """Coefficients of u in the objective; c'u is the difference of the class means of
+        decisions.
+        """
         return (self.class_sums / self.class_sizes[:, None]).sum(axis=0)
 
     @property
     def surely_bounded(self) -> bool:
-        """Whether lam_i = 1/n_class is dual feasible, since all costs are at least 1/n_class."""
+        """Whether all slack penalties are at least 1/n_class, which ensures a bounded program."""
         return bool(np.all(self.class_cost >= 1 - 1e-12))
 
 
 class KernelProgram(Program):
-    """Program (30) for a Gram matrix, stored in float32 or float64 or computed in blocks.
+    """Kernel program (30) for a Gram matrix that is stored or computed in blocks.
 
-    The Gram matrix is divided by `scale`, the absolute mean of its diagonal, so that tolerances do
-    not depend on the magnitude of the kernel. `coefficients` therefore divides u by `scale`.
+    The Gram matrix is divided by `scale`, the absolute value of its mean diagonal entry. Therefore
+    tolerances do not depend on the magnitude of the kernel values. The method `coefficients`
+    converts u to coefficients of the original Gram matrix.
     """
 
     nonnegative = True
@@ -151,14 +160,17 @@ class KernelProgram(Program):
         self.columns = self.rows
 
     def kernel_values(self, rows: NDArray, columns: NDArray) -> NDArray:
-        """Return a submatrix of the Gram matrix in float64; the caller may overwrite it."""
+        """Return a submatrix of the Gram matrix as a float64 array; the caller may overwrite it."""
         if isinstance(self.gram, KernelMatrix):
             return self.gram.block(rows, columns)
         return self.gram[np.ix_(rows, columns)].astype(np.float64, copy=False)
 
     @cached_property
     def factor(self) -> NDArray | None:
-        """Factor F with ``K / scale = F F'``, shape (n_rows, rank); None if the rank is large."""
+        """Low-rank factor F of the scaled Gram matrix ``K / scale = F F'``, shape (n_rows, rank).
+
+        The value is None if the rank is large.
+        """
         n = len(self.y)
         most = int(min(MOST_RANK_SHARE * n, MOST_RANK, MOST_NUMBERS / n))
         diagonal = self.gram.diagonal() / self.scale
@@ -174,7 +186,7 @@ class KernelProgram(Program):
         return out
 
     def forward(self, u: NDArray) -> NDArray:
-        """Return A u; only rows of the Gram matrix with nonzero u_k are read."""
+        """Return the product A u; rows of the Gram matrix with u_k = 0 are not read."""
         return self.y * self._product(self.y * u)
 
     def adjoint(self, lam: NDArray) -> NDArray:
@@ -182,11 +194,11 @@ class KernelProgram(Program):
         return self.forward(lam)
 
     def coefficients(self, u: NDArray) -> NDArray:
-        """Return the coefficients of the training rows, alpha and -beta."""
+        """Return the coefficients of training rows: alpha of positive, -beta of negative rows."""
         return self.y * u / self.scale
 
     def _product(self, v: NDArray) -> NDArray:
-        """Return K v / scale."""
+        """Return the product of the scaled Gram matrix and v."""
         if isinstance(self.gram, KernelMatrix):
             return self.gram.product(v) / self.scale
         out, support = np.zeros(len(v)), np.flatnonzero(v)
@@ -198,10 +210,11 @@ class KernelProgram(Program):
 
 
 class LinearProgram(Program):
-    """Program (28) with standardised features; the machine is affine invariant.
+    """Linear program (28) with standardised features.
 
-    `Z`, shape (n_samples, n_features), is the matrix of standardised rows, an array or a linear
-    operator; `centre` and `spread` are the mean and the standard deviation of each feature.
+    The linear machine is affine invariant, so that standardisation does not change the classifier.
+    `Z`, shape (n_samples, n_features), contains the standardised features as an array or a linear
+    operator. `centre` and `spread` are the mean and the standard deviation of each feature.
     """
 
     nonnegative = False
@@ -239,16 +252,17 @@ class LinearProgram(Program):
         return self.Z.T @ (self.y * lam)
 
     def weights(self, u: NDArray, b: float) -> tuple[NDArray, float]:
-        """Return w and b in the units of the original features."""
+        """Return w and b for the original features."""
         w = u / self.scale
         return w, b - float(w @ self.centre)
 
 
 def without_repeats(X: NDArray, y: NDArray, cost: NDArray) -> NDArray:
-    """Return costs in which the first of several equal rows of a class has the sum of their costs.
+    """Return the slack penalties after equal rows of a class are merged.
 
-    The other equal rows have cost zero and are not used in the program, since equal rows and
-    columns of A would make the vertex degenerate.
+    The first of several equal rows has the sum of their slack penalties, and the other equal rows
+    have penalty zero. Rows with penalty zero are not used, since equal rows of A would make a
+    vertex degenerate.
     """
     keys = np.column_stack([X, y]) if isinstance(X, np.ndarray) else _sparse_keys(X, y)
     _, first, member = np.unique(keys, axis=0, return_index=True, return_inverse=True)
@@ -268,49 +282,54 @@ def _sparse_keys(X: Any, y: NDArray) -> NDArray:
     return np.array([numbers.setdefault(row, len(numbers)) for row in rows])
 
 
-#: A row is near the margin if y f(x) is below this value.
+#: A row is near the margin if its margin y f(x) is below this number.
 NEAR_MARGIN = 1.05
 
 
 @dataclass(frozen=True)
 class Guess:
-    """Warm start: coefficients u, shape (n_columns,), and margins y f(x), shape (n_rows,).
+    """Warm start of a kernel program: coefficients u, shape (n_columns,), and margins, (n_rows,).
 
-    Both arrays are from an MMRM with another C or from an SVM. The coefficients are nonnegative;
-    only their ratios matter.
+    The warm start is the solution of an MMRM with another C or of an SVM. The coefficients u are
+    nonnegative, and only their ratios matter.
     """
 
     u: NDArray
     margins: NDArray
 
     def near_rows(self, program: Program) -> NDArray:
-        """Return the rows near the margin of the warm start or with a positive coefficient."""
+        """Return the rows near the margin of the warm start, and the rows with positive
+        coefficients.
+        """
         rows = program.rows
         return rows[(self.margins[rows] < NEAR_MARGIN) | (self.u[rows] > 0)]
 
 
-#: The factorization ends if no diagonal entry of the residual ``K - F F'``, relative to the largest
-#: diagonal entry of K, exceeds this value. Smaller residuals are rounding errors of the kernel.
+#: The pivoted Cholesky factorization ends if each diagonal entry of the residual ``K - F F'`` is at
+#: most this fraction of the largest diagonal entry of K. A smaller residual consists of rounding
+#: errors of the kernel values.
 REMAINDER = 1e-14
 
-#: Tolerance of ``K - F F'`` in a sample of rows and columns, relative to the largest diagonal entry
-#: of K. An indefinite precomputed matrix exceeds this tolerance.
+#: Maximum magnitude of ``K - F F'`` in a sample of rows and columns, relative to the largest
+#: diagonal entry of K. The maximum is exceeded if a precomputed matrix K is indefinite.
 MOST_DIFFERENCE = 1e-12
 
 
 def low_rank_factor(
     diagonal: NDArray, block: Callable[[NDArray, NDArray], NDArray], most: int
 ) -> NDArray | None:
-    """Return F with ``K = F F'`` up to rounding errors; None if the rank of K exceeds `most`.
+    """Return a factor F with ``K = F F'`` up to rounding errors.
 
-    `diagonal`, the diagonal of K, is overwritten; `block` returns a submatrix of K for given rows
-    and columns. Only the pivot columns of K and a sample for the test of F are computed.
+    Return None if the rank of K exceeds `most`, or if K is indefinite. `diagonal` is the diagonal
+    of K, and is overwritten. `block` returns the submatrix of K for given rows and columns. Only
+    the pivot columns of K, and a sample of entries that tests F, are computed.
     """
     n, largest = len(diagonal), float(diagonal.max())
     if most < 1 or largest <= 0:
         return None
     every, some = np.arange(n), np.linspace(0, n - 1, min(n, most + most // 4)).astype(int)
-    # dpstrf returns the rank of the sample, or a smaller number if the sample is indefinite
+    # dpstrf returns the rank of the sampled submatrix, or a smaller number for an indefinite
+    # submatrix
     if dpstrf(block(some, some).T, tol=REMAINDER * largest, lower=1, overwrite_a=1)[2] > most:
         return None
     factor = np.empty((most, n))

@@ -1,17 +1,18 @@
 """Pricing rounds: the route for large kernel programs with few rows near the margin.
 
-The restricted program has a subset of the rows and columns. An interior point solves the restricted
-program to a coarse tolerance, which determines the positive coefficients and the active rows. Rows
-and columns outside the subset are added if the iterate violates them; the next round starts from
-scratch. If no row or column is violated, the iterate is refined, one LU factorization computes the
-exact vertex, and pricing is repeated at the vertex.
+A restricted program has a subset of the rows and columns of the kernel program. In each round, an
+interior-point method solves the restricted program to a coarse tolerance. Rows and columns outside
+the restricted program are added if the iterate violates their constraints. Every round starts from
+the same warm start. If no constraint is violated, the iterate is refined, and one LU factorization
+computes the exact vertex. Pricing is then repeated at the vertex.
 
-A restricted program with few rows may be unbounded because some c_k < 0. Therefore one row per
-class is added: the mean of the omitted rows, with the sum of their costs. The constraints of the
-omitted rows imply the constraint of their mean. With costs of at least 1/n_class, every restricted
-program is then bounded.
+A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
+each restricted program has one additional row per class: the mean of the omitted rows of the class,
+with the sum of their slack penalties. The constraint of the mean is implied by the constraints of
+the omitted rows. If all slack penalties are at least 1/n_class, every restricted program with these
+means is bounded.
 
-Measured times: `benchmarks/peers.py` ("programs" and "growth").
+The times of this route are measured by `benchmarks/peers.py` ("programs" and "growth").
 """
 
 from __future__ import annotations
@@ -27,37 +28,38 @@ from mmbench.machines.mmrm.interior import UNBOUNDED_VALUE, LpInteriorPoint, fir
 from mmbench.machines.mmrm.program import Guess, Program
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: Tolerances of the interior point: before pricing, and in successive attempts to compute a vertex.
+#: Tolerances of the interior-point method: COARSE_TOLERANCE before pricing, and FINE_TOLERANCES in
+#: successive attempts to compute a vertex.
 COARSE_TOLERANCE = 1e-3
 FINE_TOLERANCES = (1e-7, 1e-8, 1e-9, 1e-10)
 
-#: Margin below which a row is added to the restricted program.
+#: Upper bound on the margins of the rows that are added to a restricted program.
 ADDED_MARGIN = 1.03
 
-#: Margin above which a row is removed from the restricted program.
+#: Lower bound on the margins of the rows that are removed from a restricted program.
 DROPPED_MARGIN = 1.3
 
-#: Number of columns added besides the columns of negative reduced cost, relative to the current
-#: number of columns.
+#: Number of columns with nonnegative reduced cost that are added per round, relative to the number
+#: of columns of the restricted program.
 ADDED_COLUMN_SHARE = 0.03
 
 #: Maximum number of pricing rounds.
 MAX_ROUNDS = 24
 
-#: Maximum violation of rows and columns outside the restricted program at the optimum.
+#: A row or column outside the restricted program is violated if its violation exceeds this number.
 PRICING_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True)
 class RestrictedOptimum:
-    """An optimum or iterate of a restricted program, with the vectors of the whole program."""
+    """An optimum or iterate of a restricted program, extended to the whole program."""
 
     u: NDArray
     b: float
     lam: NDArray
-    #: Whether the interior point has reached the tolerance of a refinement.
+    #: Whether a fine tolerance or an optimal vertex was reached.
     converged: bool
-    #: Indices of the columns whose coefficients do not tend to zero.
+    #: Indices of the columns whose coefficients do not converge to zero.
     support: NDArray
     #: Multiplier of the coefficient limit; 0 at a vertex.
     multiplier: float = 0.0
@@ -90,13 +92,14 @@ class RestrictedProgram:
         return self._certified(optimum or self._optimum(self._start()))
 
     def _start(self) -> LpInteriorPoint:
-        """Return an interior point with the u of the warm start and lam = 1/n_class.
+        """Return an interior-point method that starts at the u of the warm start and lam =
+        1/n_class.
 
-        These multipliers satisfy A'lam = c. If the matrix is nearly singular, the dual feasible set
-        has almost no interior, and an interior point that starts far from this set takes twice as
-        many iterations. Since y'lam = 0 and b is free, multiples of y may be subtracted from the
-        columns. Here the columns are centred, which greatly improves the condition number of ``A
-        Theta A'``.
+        The multipliers ``lam = 1/n_class`` satisfy ``A'lam = c``. If A is nearly singular, the dual
+        feasible set has almost no interior, and a start far from this set takes twice as many
+        iterations. Multiples of the labels y may be subtracted from the columns of A, since b is
+        free and ``y'lam = 0``. The columns of ``diag(y) A`` are centred in this way, which greatly
+        improves the condition number of ``A Theta A'``.
         """
         program, columns = self.program, self.columns
         A, y, cost, margins = self._with_class_means()
@@ -108,7 +111,9 @@ class RestrictedProgram:
         return LpInteriorPoint(A, y, c, cost, point, program.limit)
 
     def _with_class_means(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-        """Return A, y, costs and initial margins; the last rows are the means of omitted rows."""
+        """Return A, y, slack penalties and initial margins; the last rows are means of omitted
+        rows.
+        """
         program, rows = self.program, self.rows
         A = program.block(rows, self.columns)
         blocks, y = [A], [program.y[rows]]
@@ -124,14 +129,15 @@ class RestrictedProgram:
         return np.vstack(blocks), np.concatenate(y), np.concatenate(cost), np.concatenate(margins)
 
     def _outside(self) -> list[tuple[int, NDArray]]:
-        """Return (class, omitted rows) for each class with omitted rows."""
+        """Return the index and the omitted rows of each class that has omitted rows."""
         outside = [np.setdiff1d(rows, self.rows) for rows in self.program.class_rows]
         return [(q, rows) for q, rows in enumerate(outside) if len(rows)]
 
     def _extended(self, iterate: LpInteriorPoint) -> RestrictedOptimum:
-        """Return the vectors of an iterate, extended to the whole program.
+        """Extend the primal and dual vectors of an iterate to the whole program.
 
-        The multiplier of a class mean is distributed to its rows in proportion to their costs.
+        The multiplier of a class mean is distributed over the omitted rows of the class, in
+        proportion to their slack penalties.
         """
         program, point = self.program, iterate.point
         u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
@@ -143,9 +149,9 @@ class RestrictedProgram:
         return RestrictedOptimum(u, b, lam, False, self.columns, iterate.multiplier)
 
     def _optimum(self, iterate: LpInteriorPoint) -> RestrictedOptimum:
-        """Refine an iterate until the vertex of its partition is optimal.
+        """Refine an iterate until the vertex of its active constraints is optimal.
 
-        If no such vertex is found, the refined iterate is returned.
+        If no vertex is optimal, the refined iterate is returned.
         """
         converged = False
         for tol in FINE_TOLERANCES:
@@ -165,10 +171,11 @@ class RestrictedProgram:
         return replace(self._extended(iterate), converged=converged, support=partition.positive)
 
     def _add_violated(self, optimum: RestrictedOptimum) -> bool:
-        """Add violated rows and columns, and rows and columns near a violation.
+        """Add rows and columns with violated constraints, and remove rows with large margins.
 
-        Rows with a large margin are removed. Returns False if no row or column is violated, or if a
-        negative value proves that the whole program is unbounded.
+        Some rows and columns with nearly violated constraints are also added. Returns False if no
+        constraint is violated, or if a negative objective value proves that the whole program is
+        unbounded.
         """
         program = self.program
         margins = program.forward(optimum.u) + program.y * optimum.b
@@ -194,7 +201,7 @@ class RestrictedProgram:
         return True
 
     def _certified(self, optimum: RestrictedOptimum) -> CertifiedSolution:
-        """Certify the optimum, first with the coefficients outside its support set to zero."""
+        """Certify the optimum, first after the coefficients outside `support` are set to zero."""
         u = np.zeros_like(optimum.u)
         u[optimum.support] = optimum.u[optimum.support]
         for candidate in (u, optimum.u):

@@ -1,8 +1,8 @@
-"""Vertices of the program: one LU factorization for a given partition, HiGHS for the whole program.
+"""Vertices of a max-margin ratio program, computed by one LU factorization or by HiGHS.
 
-A partition consists of the columns P = {u > 0} and of the rows R = {y f = 1 and 0 < lam < cost} and
-T = {lam = cost}. A nondegenerate vertex has ``|R| = |P| + 1``, and the square matrix
-``M = [A_RP, y_R]`` determines the vertex:
+A partition consists of a set P of columns and two sets R and T of rows. P contains the columns with
+u > 0, R the rows with margin 1 and 0 < lam < cost, and T the rows with lam = cost. A nondegenerate
+vertex has ``|R| = |P| + 1``, and solves two systems with the square matrix ``M = [A_RP, y_R]``:
 
     M (u_P; b) = 1,      M'lam_R = (c_P - A_TP'cost_T; -y_T'cost_T).
 """
@@ -25,14 +25,14 @@ from mmbench.solvers.highs_ import LpSolution, solve_lp
 #: coefficient or multiplier.
 SIGN_TOLERANCE = 1e-9
 
-#: Maximum number of simplex pivots in HiGHS. Programs that HiGHS solves take a few thousand pivots;
-#: nearly singular programs have run for hours.
+#: Maximum number of simplex pivots in HiGHS. HiGHS needs a few thousand pivots for most programs,
+#: but has run for hours on nearly singular programs.
 MAX_PIVOTS = 100_000
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Columns P and rows R and T, as indices into the whole program."""
+    """Indices of the columns with u > 0, the rows with margin 1, and the rows with lam = cost."""
 
     positive: NDArray
     tight: NDArray
@@ -40,13 +40,13 @@ class Partition:
 
 
 def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
-    """Classify each row and column by the larger factor of its complementarity product.
+    """Classify each row and column by the factors of its complementarity product.
 
-    `rows` and `columns` are the program's indices of the iterate's rows and columns. Additional
-    rows of the iterate, for class means and the coefficient limit, are ignored.
+    `rows` and `columns` are the indices of the iterate's rows and columns in the whole program. The
+    additional rows of the iterate for class means and for the coefficient limit are ignored.
     """
     point, first = iterate.point, slice(len(rows))
-    # without the row of the coefficient limit
+    # the last entry belongs to the coefficient limit
     xi, z, lam = point.xi[:-1], point.z[:-1], point.lam[:-1]
     at_cost = np.zeros(len(rows), dtype=bool)
     if xi.max() > 1e-7:
@@ -61,7 +61,7 @@ def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> P
 
 @dataclass(frozen=True)
 class Vertex:
-    """The primal and dual vectors of a partition."""
+    """The primal and dual vectors that solve the equations of a partition."""
 
     partition: Partition
     u: NDArray
@@ -69,7 +69,7 @@ class Vertex:
     lam: NDArray
 
     def signs_hold(self, program: Program) -> bool:
-        """Whether u and lam satisfy the bounds that the partition implies."""
+        """Whether u and lam satisfy their bounds up to `SIGN_TOLERANCE`."""
         tight = self.partition.tight
         lam = self.lam[tight]
         return bool(
@@ -81,9 +81,7 @@ class Vertex:
     def is_optimum(
         self, program: Program, rows: NDArray, columns: NDArray, violation: float
     ) -> bool:
-        """Whether `signs_hold`, and the largest violation of a row or column is at most
-        `violation`.
-        """
+        """Whether `signs_hold`, and no given row or column is violated by more than `violation`."""
         if not self.signs_hold(program):
             return False
         margins = program.forward(self.u) + program.y * self.b
@@ -94,7 +92,10 @@ class Vertex:
 
 
 def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
-    """Return the vertex of a partition; None if the matrix M is not square or is singular."""
+    """Return the vertex of a partition by one LU factorization of the matrix M.
+
+    Return None if M is not square or is singular.
+    """
     positive, tight, at_cost = partition.positive, partition.tight, partition.at_cost
     if len(tight) != len(positive) + 1:
         return None
@@ -134,14 +135,14 @@ def solve_reference(
 ) -> CertifiedSolution:
     """Solve the whole program (28) or (30) by a solver of another package.
 
-    HiGHS has a feasibility tolerance of 1e-7 per row, and the costs multiply the violations.
-    Therefore the exact vertex of the basis found by HiGHS is also computed. The coefficient limit
-    is omitted if the costs are below 1/n_class, since an unbounded program is bounded with the
-    limit.
+    HiGHS accepts a violation of 1e-7 per constraint, and slack penalties multiply the violations.
+    Therefore the exact vertex of the basis found by HiGHS is also computed. If a slack penalty is
+    below 1/n_class, the coefficient limit is omitted, since the limit would hide that the program
+    is unbounded.
     """
     rows, columns = program.rows, program.columns
     n, k = len(rows), len(columns)
-    matrix = sparse.hstack(  # columns u, b and xi
+    matrix = sparse.hstack(  # the columns belong to u, b and xi
         [
             sparse.csc_array(program.block(rows, columns)),
             sparse.csc_array(program.y[rows, None]),

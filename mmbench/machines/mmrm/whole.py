@@ -1,25 +1,30 @@
-"""One interior point for the whole kernel program: few rows, inseparable data, smooth kernels.
+"""Interior-point method for a whole kernel program: few rows, inseparable data, smooth kernels.
 
-If most rows have margins below 1, a restricted program has no advantage. In such programs the
-kernel is often so smooth that coefficients of 1e5 and more cancel. Shifted columns and two starting
-points make the program tractable.
+If most rows have margins below 1, a restricted program has no advantage over the whole program. If
+the kernel is smooth, coefficients of 1e5 and more cancel in the decision values. Programs with such
+coefficients are solved with shifted columns of A and from two starting points.
 
-Since ``y'lam = 0`` and b is free, multiples of y may be subtracted from the columns. A and
+Multiples of the labels y may be subtracted from the columns of A, since b is free and
+``y'lam = 0``. Up to the value of b, the program is equivalent to the program with the shifted
+matrix
 
-    A_ik = y_i y_k (K_ik - h_k) / sigma,   h_k = mean_i K_ik,   sigma^2 = mean_ik (K_ik - h_k)^2
+    A_ik = y_i y_k (K_ik - h_k) / sigma,   h_k = mean_i K_ik,   sigma^2 = mean_ik (K_ik - h_k)^2.
 
-define the same program, up to b. The entries of the shifted matrix are of order one for any kernel.
+The entries of the shifted matrix are of order one for any kernel.
 
-If the kernel is smooth, all dual feasible points have tiny reduced costs s. Therefore the first
-starting point has tiny reduced costs s and large coefficients mu/s, where mu is the common value of
-the products u s. If the initial reduced costs were the mean ``|c|``, steps would become too short
-in 14 of 18 programs (Pima and Heart; 3 values of gamma, 3 of C), and the other 4 programs would
-take 1.6 to 2.7 times the iterations. If the classes overlap little or one class is rare, large
-coefficients do not cancel, and all steps are short. Therefore the second starting point has the
-coefficients of the warm start.
+If the kernel is smooth, all dual feasible points have tiny reduced costs ``s = c - A'lam``.
+Therefore the first starting point has tiny reduced costs s and large coefficients u = mu/s. The
+number mu is the common value of the products ``u_k s_k``. On 18 programs (Pima and Heart; 3 values
+of gamma, 3 of C), initial reduced costs equal to the mean of ``|c_k|`` were tried instead. With the
+mean of ``|c_k|``, steps became too short in 14 of the 18 programs. The other 4 programs took 1.6 to
+2.7 times the iterations.
 
-Cost: of order ``n^3`` per iteration, ``n r^2`` for a kernel of numerical rank r
-(`benchmarks/mmrm_grid.py` and `benchmarks/routes.py`).
+If the classes overlap little or one class is rare, large coefficients do not cancel. All steps from
+the first starting point are then short. Therefore the second starting point has the coefficients of
+the warm start.
+
+An iteration takes of the order of ``n^3`` operations, or ``n r^2`` for a kernel matrix of numerical
+rank r. The times are measured by `benchmarks/mmrm_grid.py` and `benchmarks/routes.py`.
 """
 
 from dataclasses import replace
@@ -35,20 +40,22 @@ from mmbench.machines.mmrm.interior import LowRank, LpInteriorPoint, first_itera
 from mmbench.machines.mmrm.program import Guess, KernelProgram
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: Relative complementarity of the iterate in the first and in the second attempt to certify a
-#: solution. The second attempt is skipped if the relative gap after the first attempt is at most
-#: `EXACT_GAP` times the tolerance, which means that the exact vertex was found.
+#: FINE_TOLERANCES are the tolerances of the interior-point method in the first and in the second
+#: attempt to certify a solution. The second attempt is omitted if the relative gap after the first
+#: attempt is at most EXACT_GAP times the tolerance of the machine. Only an exact vertex has such a
+#: small gap.
 FINE_TOLERANCES, EXACT_GAP = (1e-7, 1e-9), 1e-3
 
-#: Reduced costs at the first starting point, relative to the mean ``|c|``.
+#: Reduced costs at the first starting point, relative to the mean of ``|c_k|`` over the objective
+#: coefficients.
 SMALL_REDUCED_COST = 1e-5
 
-#: Maximum number of iterations per tolerance; the usual number is 15 to 25.
+#: Maximum number of iterations per tolerance. The usual number of iterations is 15 to 25.
 MAX_ITER = 60
 
 
 class Shifted(KernelProgram):
-    """A kernel program with shifted and scaled columns; `A` is an array or a `LowRank`."""
+    """Kernel program with shifted, scaled columns; `A` is an array or a `LowRank` operator."""
 
     def __init__(self, program: KernelProgram) -> None:
         self.program, self.y, self.cost = program, program.y, program.cost
@@ -84,7 +91,7 @@ class Shifted(KernelProgram):
         return self.program.kernel_values(rows, columns) - self.shift[columns]
 
     def part(self, rows: NDArray) -> Any:
-        """Return the submatrix of A in which `rows` are the row and the column indices."""
+        """Return the submatrix of A with the indices `rows` for both rows and columns."""
         if isinstance(self.A, LowRank):
             return self.A.part(rows, rows)
         return self.A if len(rows) == len(self.A) else self.A[np.ix_(rows, rows)]
@@ -98,13 +105,13 @@ class Shifted(KernelProgram):
         return lam @ self.A
 
     def original(self, u: NDArray, b: float) -> tuple[NDArray, float]:
-        """Return u and b in the coordinates of the program without shifts."""
+        """Convert u and b to the program without shifted and scaled columns."""
         moved = float((self.y * u) @ self.shift) / self.scale
         return u * (self.program.scale / self.scale), b - moved
 
 
 def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSolution:
-    """Solve program (30) with all rows and columns; `guess` is the warm start."""
+    """Solve the kernel program (30) with all rows and columns, from the warm start `guess`."""
     shifted = Shifted(program)
     solutions: list[CertifiedSolution] = []
     for large in (True, False):
@@ -122,12 +129,13 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
 
 
 def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
-    """Return an interior point with large coefficients or with the coefficients of the warm start.
+    """Return an interior-point method that starts at large coefficients or at the warm start.
 
-    lam is 1/n_class, which satisfies A'lam = c. If the costs are smaller than 1/n_class, lam is a
-    multiple of 1/n_class below the costs. If `large` is true, the multiplier of the coefficient
-    limit is so large that lam is dual feasible. The coefficients are then mu/s for the reduced
-    costs s and the mean mu of the products of slacks and multipliers.
+    The initial multipliers are ``lam = 1/n_class``, which satisfy ``A'lam = c``. If slack penalties
+    are smaller than 1/n_class, the initial lam is a multiple of 1/n_class below the penalties. If
+    `large` is true, the multiplier of the coefficient limit is so large that lam is dual feasible.
+    The initial coefficients are then mu/s, with the reduced costs s and the mean mu of the products
+    ``z lam``.
     """
     rows = program.rows
     cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]
@@ -146,7 +154,7 @@ def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
 def _candidates(
     program: KernelProgram, shifted: Shifted, iterate: LpInteriorPoint, tol: float
 ) -> list[CertifiedSolution]:
-    """Certify an iterate, w = 0, and the vertex of the iterate's partition if it exists."""
+    """Certify an iterate, w = 0, and the vertex of the iterate's active constraints."""
     rows, columns = program.rows, program.columns
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
     u[columns], lam[rows] = iterate.point.u, iterate.point.lam[:-1]

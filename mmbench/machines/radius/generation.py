@@ -1,14 +1,17 @@
-"""Restricted problems of R-SVM+ and R-SVM_mu+ that grow and shrink until all constraints hold.
+"""Solution of R-SVM+ and R-SVM_mu+ by restricted problems, to which violated constraints are added.
 
-Each round solves the restricted problem with the listed rows, pairs of rows and features. Then the
-pairs with the largest violations are added, at most one pair per row; a pair is violated if its
-weighted half squared distance exceeds r.
+A restricted problem has a subset of the rows, of the pairs of rows, and of the features. Members of
+these subsets are called listed. A pair of rows is violated if half the weighted squared distance of
+the two rows exceeds r. Each round solves a restricted problem, and adds the pairs with the largest
+violations, at most one pair per row.
 
-R-SVM+ also restricts the rows if there are at least as many features as rows, which is always true
-with a kernel. The listed rows are the rows near or inside the margin: first of an SVM, later of the
-last round. Inactive pairs are removed too. R-SVM_mu+ also restricts the features: feature k is
-added if ``q_k - v_k^2`` is below the minimum over the listed features, which is a violation of the
-dual.
+R-SVM+ has restricted rows if there are at least 200 rows and at least as many features as rows.
+With a kernel, there are as many features as rows. In the first round, the listed rows are the rows
+near or inside the margin of an SVM. In later rounds, they are the rows near or inside the margin of
+the last solution. If rows are restricted, inactive pairs are also removed.
+
+R-SVM_mu+ has restricted features. Feature k is added if it violates a dual constraint: the term
+``q_k - v_k^2`` of the dual objective is below the minimum of this term over the listed features.
 """
 
 from dataclasses import replace
@@ -24,26 +27,26 @@ from mmbench.machines.svm import svm_dual
 from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: Number of pairs in the first restricted problem, and maximum number of pairs added per round. If
-#: the rows are restricted, the maximum is the larger of FIRST_PAIRS and the number of listed pairs:
-#: on 650 rows of Image, R-SVM+ with lambda from 0.1 to 1000 has 2 to 48 active pairs.
+#: the rows are restricted, the maximum is FIRST_PAIRS or the number of listed pairs if that is
+#: more. On 650 rows of Image, R-SVM+ with lambda from 0.1 to 1000 has 2 to 48 active pairs.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
 #: Number of features in the first restricted problem, and maximum number of features added per
 #: round.
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 
-#: Minimum number of rows for which the rows are restricted, and upper bound on the margins of the
-#: listed rows.
+#: Minimum number of training rows for which restricted problems have a subset of the rows, and
+#: upper bound on the margins of the rows in this subset.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
-#: If the rows are restricted: tolerance of a restricted problem relative to the gap of the last
-#: round, and factor by which the gap must decrease before inactive pairs and rows are removed. If
-#: pairs were removed in each round, problems with equal distances of all rows would take many
-#: rounds.
+#: Constants for restricted rows. The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR
+#: times the gap of the last round. Inactive pairs and rows are removed if the gap is at most
+#: REMOVAL_FACTOR times the gap at the last removal. If pairs were removed in each round, problems
+#: in which all distances of rows are equal would take many rounds.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
-#: Relative gap above which the interior point is considered stalled. Its steps are short if one
-#: class is rare and overlaps the other class.
+#: If the interior-point method ends with a relative gap above this number, Clarabel is used. Steps
+#: of the interior-point method are short if one class is rare and overlaps the other class.
 STALLED_GAP = 1e-3
 
 
@@ -56,9 +59,10 @@ def solve_generating(
 ) -> PairSolution:
     """Solve restricted problems until the relative gap is at most `tol`.
 
-    The rounds also end if no constraint is violated. The warm start `start` is the attribute
-    `PairSolution.active` of a solution with the same rows and other penalties. Clarabel solves the
-    restricted problems if `cone` is true or if the interior point stalls.
+    The rounds also end if no constraint of the whole problem is violated. The warm start `start` is
+    the attribute `PairSolution.active` of a solution with the same rows and other penalties.
+    Clarabel solves the restricted problems if `cone` is true or if the interior-point method
+    stalls.
     """
     n, k = problem.rows.shape
     by_rows = FEWEST_ROWS <= n <= k and not problem.simplex
@@ -93,7 +97,7 @@ def solve_generating(
 
 
 def solve_all_pairs(problem: PairProblem, tol: float = 1e-6) -> PairSolution:
-    """Solve one cone program (Clarabel) with all pairs of rows, as the reference."""
+    """Solve one cone program with all pairs of rows by Clarabel; this is the reference solver."""
     n, k = problem.rows.shape
     pairs = np.column_stack(np.triu_indices(n, 1))
     listed = Listed(pairs, np.arange(n), np.arange(k))
@@ -106,7 +110,7 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
     (n, k), y = problem.rows.shape, problem.y
     rows, features, weights = np.arange(n), np.arange(k), np.ones(k)
     if problem.simplex and k > FIRST_FEATURES:
-        # features with the largest differences of the class means
+        # the features with the largest differences of the class means are selected
         means = [problem.rows[y == sign].mean(axis=0) for sign in (1.0, -1.0)]
         apart = np.abs(means[0] - means[1])
         features = np.sort(np.argsort(-apart, kind="stable")[:FIRST_FEATURES])
@@ -120,7 +124,7 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
 def _solve_restricted(
     problem: PairProblem, listed: Listed, tol: float, cone: bool, most: int
 ) -> tuple[PairSolution, NDArray]:
-    """Solve the restricted problem; return the solution and the most violated unlisted pairs."""
+    """Solve a restricted problem; return the solution and the most violated other pairs."""
     part, squares = problem.restricted(listed)
     accuracy = float(np.clip(0.1 * tol, 1e-10, 1e-4))
     solved = (solve_cone if cone else solve_interior)(part, squares, accuracy)
@@ -129,7 +133,7 @@ def _solve_restricted(
 
 
 def _violated_features(problem: PairProblem, found: PairSolution) -> NDArray:
-    """Return the unlisted features with the largest violations of the dual constraints."""
+    """Return the features outside the restricted problem that violate dual constraints most."""
     features = found.listed.features
     if not problem.simplex or len(features) == problem.rows.shape[1]:
         return np.empty(0, dtype=np.intp)

@@ -1,28 +1,31 @@
-"""Restricted problems of R-SVM+ and R-SVM_mu+, in which only the listed pairs of rows occur.
+"""Solvers of restricted problems of R-SVM+ and R-SVM_mu+, which contain few pairs of rows.
 
-A restricted problem is solved as a second-order cone program or by an interior point. The cone
-program is
+A restricted problem is solved as a second-order cone program or by an interior-point method. The
+cone program is
 
     min   1/2 sum_k e_k + lam r + C sum_i xi_i
     subject to   y_i (w'z_i + b) >= 1 - xi_i,  xi_i >= 0,
                  R-SVM+      e_k >= w_k^2,        1/2 sum_k e_k  (z_ik - z_jk)^2 <= r
                  R-SVM_mu+   e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
-In (9) the constraints of the pairs contain w_k^2. Here e_k replaces w_k^2, so that the constraints
-are linear. Since the coefficients of e_k are not negative, ``e_k = w_k^2`` at the optimum.
+In (9), the constraints of the pairs contain w_k^2. In the cone program, the variable e_k replaces
+w_k^2, so that these constraints are linear. Since the coefficients of e_k are not negative, an
+optimal solution has ``e_k = w_k^2``.
 
-The interior point solves the primal problem and the dual problem (see `pairs`) at the same time.
-Let D_pk be the squared difference of pair p in feature k, v = Z'u and q = D'theta. The optimality
-conditions are the conditions of `HingeInteriorPoint` and the following conditions. The factors of
-all complementarity products are positive in the iterates.
+The interior-point method solves the primal problem and the dual problem (see `pairs`) at the same
+time. Let Z be the feature matrix, u the multipliers of the rows, and theta the multipliers of the
+pairs. Let D_pk be the squared difference of the rows of pair p in feature k, ``v = Z'u`` and
+``q = D'theta``. The optimality conditions are the conditions of `HingeInteriorPoint` and the
+following conditions. In each iterate, both factors of the products ``theta e`` and ``mu g`` are
+positive.
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
     R-SVM_mu+    s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
 
-The Newton equations have mu, t and r as additional unknowns. The multipliers theta of the pairs are
-eliminated, as are the multipliers of the rows. Therefore the number of equations does not depend on
-the number of pairs.
+The Newton equations have the additional unknown r, and for R-SVM_mu+ also mu and t. The multipliers
+of the pairs and of the rows are eliminated. Therefore the number of Newton equations does not
+depend on the number of pairs.
 """
 
 from abc import ABC, abstractmethod
@@ -40,37 +43,37 @@ from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values, solve_growing
 from mmbench.solvers.rows import weighted_product
 
-#: Weights mu of at most this value count as zero; the sum of all mu is 1.
+#: Feature weights mu_k of at most this number count as zero. The sum of all mu_k is 1.
 ZERO_WEIGHT = 1e-10
 
-#: Number of iterative refinement steps for a system in rows and pairs; features in large units
-#: cause rounding errors.
+#: Number of iterative refinement steps for Newton equations with one unknown per row and pair.
+#: Without refinement, features with large values would cause rounding errors.
 REFINEMENTS = 2
 
-#: w, mu (None for R-SVM+), signed multipliers u of the rows, multipliers theta of the listed pairs,
-#: and number of iterations.
+#: Tuple of w, mu (None for R-SVM+), signed multipliers u of the rows, multipliers theta of the
+#: listed pairs, and number of iterations.
 RestrictedSolution = tuple[NDArray, NDArray | None, NDArray, NDArray, int]
 
 
 def product_cones(d: int) -> list[sparse.sparray]:
-    """Return the columns of e, mu and w in the cones ``e_k mu_k >= w_k^2``.
+    """Return the coefficients of e, mu and w in the second-order cones of ``e_k mu_k >= w_k^2``.
 
-    The vector ``((e_k + mu_k)/2, (e_k - mu_k)/2, w_k)`` is in a second-order cone.
+    The constraint means that ``((e_k + mu_k)/2, (e_k - mu_k)/2, w_k)`` is in a second-order cone.
     """
     parts = [-0.5, -0.5, 0.0], [-0.5, 0.5, 0.0], [0.0, 0.0, -1.0]
     return [sparse.kron(sparse.eye_array(d), np.array(part)[:, None]) for part in parts]
 
 
 def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> RestrictedSolution:
-    """Solve the cone program with Clarabel; if Clarabel fails, w and the multipliers are 0.
+    """Solve the cone program by Clarabel; if Clarabel fails, w and all multipliers are 0.
 
-    The solver's accuracy is absolute; therefore the variables are scaled to magnitudes near 1. In
-    R-SVM+, w_k is divided by an upper bound on its optimum, which may be very small. The bound
-    follows from two values of the objective: it is ``2 C`` per row of the smaller class at w = 0,
-    and at least ``(1 + lam D_k) w_k^2 / 2`` otherwise, where D_k is the largest squared difference
-    of the listed pairs in feature k. In R-SVM_mu+, the objective is divided by its value at w = 0
-    with equal mu, and w by the square root of this value. The unit of e_k is the square of the unit
-    of w_k.
+    The tolerances of Clarabel are absolute. Therefore the variables are scaled to magnitudes near
+    1. In R-SVM+, w_k is divided by an upper bound on the optimal ``|w_k|``, which may be very
+    small. The upper bound compares two objective values. At w = 0, the objective value is ``2 C``
+    per row of the smaller class. At any w, the objective value is at least
+    ``(1 + lam D_k) w_k^2 / 2``, where D_k is the largest squared difference of the listed pairs in
+    feature k. In R-SVM_mu+, the objective is divided by its value at w = 0 with equal mu_k, and w
+    is divided by the square root of this value. The unit of e_k is the square of the unit of w_k.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(squares), problem.simplex, problem.y
     of_e, of_mu, of_w = product_cones(d)
@@ -82,7 +85,7 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
         unit = max(1.0, problem.lam, float(problem.C.max()))
         scale = np.sqrt(4.0 * problem.smaller / (1.0 + problem.lam * squares.max(axis=0)))
         lengths = [0.5 * scale**2 * squares, None]
-    blocks: list[list[Any]] = [  # columns of w, b, xi, e, mu and r
+    blocks: list[list[Any]] = [  # the columns belong to w, b, xi, e, mu and r
         [signs * (problem.rows * scale), signs, -eye, None, None, None],
         [None, None, -eye, None, None, None],
         [None, None, None, *lengths, of_r],
@@ -117,10 +120,11 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
 
 
 def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple[NDArray, NDArray]:
-    """Return w and mu, in which the tiny weights of an interior point are replaced by zeros.
+    """Return w and mu with zeros in place of tiny feature weights mu_k.
 
-    `part` contains the magnitude of each feature's term in the decisions. A feature with a large
-    term is kept even if its mu is tiny, which is possible if the unit of the feature is large.
+    `part` contains the magnitude of each feature's term in the decision values. If the term of
+    feature k is large, a tiny mu_k is not replaced. A tiny mu_k with a large term is possible if
+    the values of feature k are large.
     """
     kept = mu > ZERO_WEIGHT
     if part is not None:
@@ -130,7 +134,7 @@ def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple
 
 
 def solve_interior(problem: PairProblem, squares: NDArray, tol: float) -> RestrictedSolution:
-    """Solve by the interior point; return the last iterate, even after rounding errors."""
+    """Solve by the interior-point method; return the last iterate even if it is not converged."""
     listed = squares if problem.lam > 0 else squares[:0]
     kind = MuPlusInteriorPoint if problem.simplex else PlusInteriorPoint
     point = solve_growing(lambda C, a: kind(problem, listed, C, a), problem.C, tol)
@@ -142,7 +146,7 @@ def solve_interior(problem: PairProblem, squares: NDArray, tol: float) -> Restri
 
 
 class PairInteriorPoint(HingeInteriorPoint, ABC):
-    """Base of the interior points of R-SVM+ and R-SVM_mu+; r is the last of the added unknowns."""
+    """Base of the interior-point methods of R-SVM+ and R-SVM_mu+; r is the last added unknown."""
 
     positive = (*HingeInteriorPoint.positive, "theta")
     products = (*HingeInteriorPoint.products, ("e", "theta", 1.0))
@@ -160,38 +164,38 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         super().__init__(problem.rows, problem.y, C, a, given=given)
 
     def _weights(self, rows: NDArray) -> Values:
-        """Return the initial mu of R-SVM_mu+ by name; empty for R-SVM+."""
+        """Return a dict with the initial mu of R-SVM_mu+; it is empty for R-SVM+."""
         return {}
 
     @abstractmethod
     def _lengths(self) -> NDArray:
-        """Return ``D s / 2``."""
+        """Return half the weighted squared distances of the pairs, ``D s / 2``."""
 
     def _begin_pairs(self) -> float:
-        """Set the initial r and e; return the largest mean of added complementarity products."""
+        """Set the initial r and e; return the larger mean of the products theta e and mu g."""
         self.at["r"] = np.array(1.5 * float(self._lengths().max(initial=0.0)) + 1e-6)
         self._follow()
         added = [self.at[x] * self.at[z] for x, z, _ in self.products[2:]]
         return max((float(part.mean()) for part in added if len(part)), default=0.0)
 
     def _rates(self) -> tuple[NDArray, NDArray]:
-        """Return ``theta / e`` and ``D' (theta / e)``; also store ``theta / e`` in `rates`."""
+        """Return ``theta / e`` and ``D' (theta / e)``, and store ``theta / e`` in `rates`."""
         self.rates = self.at["theta"] / self.at["e"]
         return self.rates, self.D.T @ self.rates
 
     def _follow_theta(self, target: float, ahead: Values | None, bend: NDArray | float) -> None:
-        """Store the term of the Newton step of theta that does not depend on the step of e."""
+        """Store the term of the Newton step of theta that is independent of the step of e."""
         lacks = self._open("theta", "e", target, ahead) / self.at["theta"]
         self.free_theta = self.rates * (lacks + bend)
 
     def _complete_theta(self, step: Values, r: NDArray, lengths: NDArray) -> None:
-        """Add r, e and theta to a step, given the changes of r and of ``D s / 2``."""
+        """Complete a Newton step by r, e and theta, given the changes of r and of ``D s / 2``."""
         step["r"], step["e"] = r, r - lengths
         step["theta"] = self.free_theta - self.rates * step["e"]
 
 
 class PlusInteriorPoint(PairInteriorPoint):
-    """The interior point of R-SVM+; the added unknown is r."""
+    """Interior-point method of R-SVM+; its Newton equations have the added unknown r."""
 
     def _Q(self) -> NDArray:
         return 1.0 + self.D.T @ self.at["theta"]
@@ -219,19 +223,20 @@ class PlusInteriorPoint(PairInteriorPoint):
     def _factored(self, weight: NDArray) -> Callable[[NDArray], NDArray]:
         """Return a solver of the Newton equations.
 
-        If there are more features than rows and pairs, the equations are reduced to one unknown per
-        row and pair. The matrix is ``diag(Q, 0, 0) + [A, G]' diag(omega) [A, G]``, where ``[A, G]``
-        consists of ``[Z, 1, 0]`` for the rows and ``[D diag(w), 0, -1]`` for the pairs. Let f be
-        the right-hand side of the equations of the features, and g the right-hand side of the
-        equations of b and r. Then ``p = diag(omega) [A, G] x`` satisfies
+        If there are more features than rows and pairs, the Newton equations are reduced to one
+        unknown per row and pair. Their matrix is ``diag(Q, 0, 0) + [A, G]' diag(omega) [A, G]``.
+        The matrix ``[A, G]`` consists of ``[Z, 1, 0]`` for the rows and ``[D diag(w), 0, -1]`` for
+        the pairs. Let f be the right-hand side of the Newton equations of the features, and g the
+        right-hand side of the equations of b and r. Let x be the solution, and x_br its entries for
+        b and r. Then ``p = diag(omega) [A, G] x`` satisfies
 
-            (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g
+            (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g.
         """
         (n, k), m = self.Z.shape, len(self.D)
         if n + m >= k:
             return super()._factored(weight)
         root = np.sqrt(self._Q())
-        A = np.empty((n + m, k))  # times diag(Q)^{-1/2}
+        A = np.empty((n + m, k))  # the stored A is multiplied by diag(Q)^{-1/2}
         np.divide(self.Z, root, out=A[:n])
         np.multiply(self.D, self.at["w"] / root, out=A[n:])
         G = np.zeros((n + m, 2))
@@ -283,17 +288,18 @@ class PlusInteriorPoint(PairInteriorPoint):
 
 
 class MuPlusInteriorPoint(PairInteriorPoint):
-    """The interior point of R-SVM_mu+; the added unknowns are mu, t and r."""
+    """Interior-point method of R-SVM_mu+; its Newton equations have the added unknowns mu, t, r."""
 
     positive = (*PairInteriorPoint.positive, "mu", "e")
     products = (*PairInteriorPoint.products, ("mu", "g", 0.5))
 
     def _weights(self, rows: NDArray) -> Values:
-        """Return an initial mu that is inversely proportional to the magnitude of each feature.
+        """Return initial weights mu_k that are inversely proportional to the magnitudes of
+        features.
 
-        With equal mu, only features in large units would determine the initial values of the other
-        variables, although the optimal mu of these features is small. The optimal mu of a constant
-        feature is 0, unless lam is large.
+        If all initial mu_k were equal, features with large values would dominate the initial values
+        of the other variables. However, features with large values have small optimal mu_k. The
+        optimal mu_k of a constant feature is 0, unless lam is large.
         """
         squares = row_squares(rows.T)
         largest = squares.max() or 1.0  # all listed features may be constant

@@ -1,24 +1,24 @@
-"""MR-SVM: an SVM with squared slack relative to the radius, and one weight per feature.
+"""MR-SVM: an SVM with squared slack relative to the squared radius, and one weight per feature.
 
     min over w, b, xi, mu   1/2 sum_k w_k^2 / mu_k + C sum_i xi_i^2 / sum_k mu_k R_k^2
     subject to              y_i (w'x_i + b) >= 1 - xi_i,  sum_k mu_k = 1,  mu >= 0               (3)
 
-R_k is the radius of feature k, half its range. Equation number (3) is from the 2013 paper, which
-quotes this machine from the 2009 paper.
+R_k, the radius of feature k, is half the range of feature k. The equation number (3) is from the
+2013 paper, which quotes the machine of the 2009 paper.
 
-Let ``v = sum_i y_i a_i x_i`` for any ``a >= 0`` with ``sum_i y_i a_i = 0``. The minimum of the
-Lagrangian over w, b, xi and mu is ``sum a - m/2`` with
-``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. The maximum of this value over the multiples of a is
-the lower bound ``(sum a)^2 / (2 m)``.
+Let a >= 0 be multipliers of the margin constraints with ``sum_i y_i a_i = 0``, and
+``v = sum_i y_i a_i x_i``. The minimum of the Lagrangian of (3) over w, b, xi and mu is
+``sum a - m/2`` with ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. If a is replaced by its best
+multiple, this lower bound on the optimal value becomes ``(sum a)^2 / (2 m)``.
 
-With row weights s_i the penalty on xi_i^2 is ``C s_i`` in (3), and ``||a||^2 / C`` becomes
-``sum_i a_i^2 / (C s_i)``. With a kernel, there is one feature per training row. If a feature is
-repeated, the sums of w_k and mu_k over the equal features do not change. Therefore a row of weight
-2 is equivalent to two equal rows, also with a kernel.
+If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``, and ``sum_i a_i^2 / (C s_i)``
+replaces ``||a||^2 / C``. With a kernel, there is one feature per training row. If a feature is
+repeated, the optimal sums of w_k and of mu_k over the equal features do not change. Therefore a row
+of weight 2 is equivalent to two equal rows, also with a kernel.
 
-Both solvers solve one cone program at most four times, each time in units of the last value. The
-route (`Fit.route`) is the name of the solver, "majority" if no solution is better than w = 0, or
-"equal rows" if all rows are equal.
+The cone program of (3) is solved at most four times, by Clarabel or by ECOS. Each time, the
+objective is scaled by the last objective value. The route (`Fit.route`) is the name of the solver,
+"majority" if no solution is better than w = 0, or "equal rows" if all rows are equal.
 
 References
 ----------
@@ -46,7 +46,8 @@ from mmbench.machines.svm import tolerance
 from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.result import relative_gap
 
-#: Maximum number of cone programs, each in units of the value of the last solution.
+#: Maximum number of cone programs per training. The objective of each cone program is scaled by the
+#: objective value of the last solution.
 MAX_PROGRAMS = 4
 
 
@@ -57,8 +58,8 @@ class MRSVM(RadiusMachine):
     ----------
     fits_ : list of Fit
         The certificate of each pair of classes. `objective` is the value of (3) at the returned w,
-        b and mu with the smallest feasible slacks, `bound` a dual value; `extra` has "radius",
-        which is ``sum_k mu_k R_k^2``.
+        b and mu with the smallest feasible slacks. `bound` is a lower bound on the optimal value.
+        `extra` has the entry "radius" with the value ``sum_k mu_k R_k^2``.
 
     Examples
     --------
@@ -85,11 +86,11 @@ class MRSVM(RadiusMachine):
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
-        # the scaling of the features does not change C, and multiplies the value by unit^2
+        # dividing the features by `unit` does not change C, and multiplies the objective by unit^2
         rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
         C, squares = self.C * s, (0.5 * np.ptp(rows, axis=0)) ** 2  # squares are R_k^2
-        # at the best point with w = 0, b is the weighted mean of y, and mu is 1 for the largest
-        # radius
+        # the best solution with w = 0 has the weighted mean of y as b, and mu_k = 1 for the feature
+        # of largest radius
         radius, b = float(squares.max()), float(np.average(y, weights=C))
         value, bound, iterations = float(C.sum()) * (1.0 - b * b) / radius, 0.0, 0
         package = "ecos" if self.solver == "ecos" else "clarabel"
@@ -129,16 +130,17 @@ class MRSVM(RadiusMachine):
 def cone_program(
     rows: NDArray, y: NDArray, C: NDArray, squares: NDArray, unit: float
 ) -> ConeProgram:
-    """Return (3) as a cone program; the value is divided by `unit`, and w by the root of `unit`.
+    """Return (3) as a cone program; the objective is divided by `unit`, and w by sqrt(unit).
 
-    The solver's accuracy is absolute, so `unit` should be of the order of the optimum. The columns
-    are w, b, xi, e, mu and zeta. zeta is ``C sum xi^2 / sum mu R^2``, and the columns xi contain
-    ``sqrt(C / max R^2) xi``, also in these units.
+    The tolerances of the solver are absolute, so `unit` should be of the order of the optimal
+    value. The variables of the cone program are w, b, xi, e, mu and zeta. The variable zeta is
+    ``C sum xi^2 / sum mu R^2`` divided by `unit`. The variables xi are the slacks multiplied by
+    ``sqrt(C / (unit max R^2))``.
     """
     (n, d), radius, signs = rows.shape, squares.max(), -y[:, None]
     of_e, of_mu, of_w = product_cones(d)
     slack = -sparse.diags_array(np.sqrt(unit / C * radius))
-    # the cone of ((zeta + sum mu R^2)/2, (zeta - sum mu R^2)/2, xi)
+    # ((zeta + sum mu R^2)/2, (zeta - sum mu R^2)/2, xi) is in a second-order cone
     ends, halves = np.array([[-0.5], [-0.5]]), np.array([[-0.5], [0.5]]) * squares / radius
     blocks: list[list[Any]] = [
         [signs * (np.sqrt(unit) * rows), signs, slack, None, None, None],

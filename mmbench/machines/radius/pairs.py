@@ -1,4 +1,4 @@
-"""Problems of R-SVM+ and R-SVM_mu+: duals, certificates, and distant pairs of rows.
+"""The problems R-SVM+ and R-SVM_mu+ with their duals, and the most distant pairs of rows.
 
     min over w, b, s   1/2 |w|_s + lam r(s) + C sum_i max(0, 1 - y_i (w'z_i + b))
     r(s) = max over pairs of 1/2 sum_k s_k (z_ik - z_jk)^2
@@ -6,16 +6,16 @@
     R-SVM+      |w|_s = ||w||^2             s_k = w_k^2
     R-SVM_mu+   |w|_s = sum_k w_k^2 / s_k   s = mu >= 0, sum_k mu_k = 1
 
-The multipliers of the margins are ``u_i = y_i a_i`` with ``sum u = 0`` and ``0 <= a <= C``. The
-multipliers of the pairs are theta >= 0 with ``sum theta = lam``. With ``v = Z'u`` and ``q_k = sum_p
-theta_p (z_ik - z_jk)^2`` the duals are
+The signed multipliers of the margin constraints are ``u_i = y_i a_i`` with ``sum u = 0`` and
+``0 <= a <= C``. The multipliers of the pairs p of rows are theta_p >= 0 with ``sum theta = lam``.
+Let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik - z_jk)^2``. The dual problems are
 
     R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
     R-SVM_mu+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
 Any feasible u and theta give a lower bound on the optimum, even if theta is zero for most pairs.
-Any w and mu give an upper bound, with the b that minimises the sum of the slacks, and with r as the
-maximum over all pairs. A computed w is replaced by 0 if the objective does not increase.
+Any w and mu give an upper bound on the optimum: b minimises the sum of the slacks, and r is the
+maximum over all pairs. A computed w is replaced by 0 if w = 0 has no larger objective value.
 """
 
 from dataclasses import dataclass, replace
@@ -29,18 +29,19 @@ from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.result import Result
 
-#: Number of rows whose distances to all other rows are computed at once. The distances of these
-#: rows fit into the cache of a processor.
+#: Number of rows whose distances to all other rows are computed at once. The distances of so few
+#: rows fit into the processor cache.
 CHUNK = 32
 
-#: A warm start has the features whose mu exceeds this number; the sum of all mu is 1.
+#: A warm start of R-SVM_mu+ contains the features whose weight mu_k exceeds this number. The sum of
+#: all mu_k is 1.
 SMALLEST_SHARE = 1e-9
 
 
 class Listed(NamedTuple):
     """Constraints and variables of a restricted problem."""
 
-    #: Row indices of pairs of rows. Shape (m, 2).
+    #: Row indices i and j of each pair. Shape (m, 2).
     pairs: NDArray
     #: Indices of the rows with a margin constraint in the restricted problem.
     rows: NDArray
@@ -55,23 +56,23 @@ class PairSolution(Result):
     #: Coefficients of the features. Shape (k,).
     w: NDArray
     b: float
-    #: Weights of the features; None for R-SVM+. Shape (k,).
+    #: Weights mu_k of the features; None for R-SVM+. Shape (k,).
     mu: NDArray | None
-    #: Largest weighted half squared distance over all pairs of rows.
+    #: Maximum of half the weighted squared distance over all pairs of rows.
     r: float
-    #: Feasible signed multipliers of the rows. Shape (n,).
+    #: Feasible signed multipliers of the margin constraints. Shape (n,).
     u: NDArray
     #: Feasible multipliers of the listed pairs. Shape (m,).
     theta: NDArray
     listed: Listed
-    #: The active part of `listed`, as a warm start for other penalties.
+    #: Active pairs, rows and features of `listed`, used as a warm start for other penalties.
     active: Listed
     #: Number of restricted problems solved.
     rounds: int = 1
 
     @property
     def gap(self) -> float:
-        """Difference of value and bound, relative to the value."""
+        """Difference of objective value and lower bound, relative to the objective value."""
         return (self.value - self.bound) / max(abs(self.value), 1e-300)
 
 
@@ -79,7 +80,7 @@ class PairSolution(Result):
 class PairProblem:
     """Features, labels and penalties of R-SVM+ or R-SVM_mu+."""
 
-    #: Centred features, multiplied by `roots`; the intercept absorbs the shift. Shape (n, k).
+    #: Centred features, multiplied by `roots`. Centring changes only the intercept. Shape (n, k).
     rows: NDArray
     #: Labels -1.0 or +1.0. Shape (n,).
     y: NDArray
@@ -87,27 +88,30 @@ class PairProblem:
     C: NDArray
     #: Penalty on r.
     lam: float
-    #: True if s = mu (R-SVM_mu+), False if s = w^2 (R-SVM+).
+    #: True for R-SVM_mu+, where mu weights the distances. False for R-SVM+, where w^2 weights the
+    #: distances.
     simplex: bool
-    #: Factors by which the features are multiplied. If each feature belongs to a training row, the
-    #: factors are the square roots of the row weights. Differences of features are divided by these
-    #: factors before distances are computed. One number or shape (k,).
+    #: Factors by which the features are multiplied, one number or shape (k,). If each feature
+    #: belongs to a training row, the factors are the square roots of the row weights. Before
+    #: distances are computed, the features are divided by these factors again.
     roots: float | NDArray = 1.0
 
     @property
     def smaller(self) -> float:
-        """Smaller of the sums of C over a class; at w = 0 the rows of this class have slack 2."""
+        """Sum of C over the smaller class, whose rows have slack 2 if w = 0."""
         return float(min(self.C[self.y > 0].sum(), self.C[self.y < 0].sum()))
 
     def squares(self, pairs: NDArray) -> NDArray:
-        """Return ``(z_ik - z_jk)^2`` for the given pairs of rows, shape (m, k)."""
+        """Return ``(z_ik - z_jk)^2`` for the given pairs (i, j) of rows, shape (m, k)."""
         apart = self.rows[pairs[:, 0]]
         apart -= self.rows[pairs[:, 1]]
         apart /= self.roots
         return np.square(apart, out=apart)
 
     def restricted(self, listed: Listed) -> tuple["PairProblem", NDArray]:
-        """Return the problem of the listed rows and features, and the squares of its pairs."""
+        """Return the problem of the listed rows and features, and the `squares` of the listed
+        pairs.
+        """
         (pairs, rows, features), y, C = listed, self.y, self.C
         part = replace(self, rows=self.rows[np.ix_(rows, features)], y=y[rows], C=C[rows])
         return part, self.squares(pairs)[:, features]
@@ -118,14 +122,15 @@ class PairProblem:
         listed: Listed,
         most: int,
     ) -> tuple[PairSolution, NDArray]:
-        """Evaluate primal and dual of the whole problem at a solution of the restricted problem.
+        """Certify a solution of a restricted problem for the whole problem.
 
-        `found` is a `RestrictedSolution` of `listed`. Also returns up to `most` other pairs: the
-        pairs with the largest distances above the r of the listed pairs.
+        `found` is the `RestrictedSolution` of the restricted problem `listed`. The second returned
+        value contains up to `most` other pairs of rows: the pairs with the largest distances above
+        the r of the listed pairs.
         """
         (n, k), (w, mu, u, theta, iterations) = self.rows.shape, found
         (pairs, rows, features), squares = listed, self.squares(listed.pairs)
-        if len(features) < k:  # exists only in R-SVM_mu+
+        if len(features) < k:  # only R-SVM_mu+ has restricted features
             whole = np.zeros((2, k))
             whole[:, features] = w, mu
             w, mu = whole
@@ -137,7 +142,7 @@ class PairProblem:
         r = float(far_lengths.max(initial=listed_r))
         theta = np.maximum(theta, 0.0)
         theta = theta * (self.lam / theta.sum()) if theta.any() else theta
-        # a pair is active if theta, relative to its largest value, exceeds the pair's slack
+        # a pair is active if theta relative to lam exceeds the pair's slack relative to r
         held = theta * listed_r > self.lam * (listed_r - lengths)
         active = Listed(pairs[held] if held.any() else pairs, rows, features)
         if mu is not None:
@@ -146,8 +151,8 @@ class PairProblem:
         decision = self.rows @ w
         b = best_bias(decision, self.y, self.C)
         decision += b
-        # for a large C, a margin that is below 1 by rounding costs much slack; a slightly longer w
-        # has no slack
+        # if C is large, a margin that is below 1 by rounding has a large penalty; a slightly longer
+        # w has no slack
         scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
         slack = np.maximum(0.0, 1.0 - self.y * scale * decision)
         value = 0.5 * scale**2 * norm + float(np.sum(self.C * slack))
@@ -195,12 +200,12 @@ def quotient(w: NDArray, mu: NDArray) -> float:
 
 
 def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
-    """Return pairs of points with half squared distances above `above`, and these distances.
+    """Return pairs of points with half squared distances above `above`, and the distances.
 
     The pairs (i, j), i < j, are in decreasing order of distance. Each point is compared with all
-    points that are nearer to the centre, and forms a pair only with the most distant of them. So
-    there is at most one pair per point. SciPy's `pdist` takes seven times as long: 0.73 s against
-    0.11 s for 5400 points with 80 features.
+    points that are nearer to the centre, and forms one pair with the most distant of them.
+    Therefore there is at most one pair per point. For 5400 points with 80 features, `far_pairs`
+    takes 0.11 s, and SciPy's `pdist` takes 0.73 s.
 
     Examples
     --------

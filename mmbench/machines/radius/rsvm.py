@@ -1,4 +1,4 @@
-"""R-SVM+ and R-SVM_mu+: an SVM with a penalty on the radius of the data, one weight per feature.
+"""R-SVM+ and R-SVM_mu+: SVMs with a penalty on the radius of the data.
 
     R-SVM+      min over w, b, xi, r      1/2 ||w||^2 + lambda r + C sum_i xi_i              (9)
                 subject to                1/2 sum_k w_k^2 (x_ik - x_jk)^2 <= r   for all i, j
@@ -7,20 +7,22 @@
                 subject to                1/2 sum_k mu_k (x_ik - x_jk)^2 <= r    for all i, j
                                           sum_k mu_k = 1,  mu >= 0
 
-Both problems have ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0`` and ``f(x) = w'x + b``. With
-lambda = 0, R-SVM+ is the SVM. In R-SVM_mu+ with lambda = 0 the optimal mu is ``|w_k| / ||w||_1``,
-and the first term becomes ``1/2 ||w||_1^2``.
+R-SVM+ and R-SVM_mu+ also have the constraints ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0``. The
+decision function is ``f(x) = w'x + b``. If lambda = 0, R-SVM+ is the SVM. If lambda = 0, the
+optimal mu_k of R-SVM_mu+ is ``|w_k| / ||w||_1``, and the first term of (7) becomes
+``1/2 ||w||_1^2``.
 
-With a kernel, the kernel matrix replaces the data ("proximity space"): feature k of x is
-``k(x_k, x)``. With row weights s_i the penalty on xi_i is ``C s_i``. In R-SVM+ with a kernel,
-``w_k^2 / s_k`` replaces ``w_k^2``, so that a row of weight 2 is equivalent to two equal rows, which
-also give two equal features.
+With a kernel, feature k of x is the kernel value ``k(x_k, x)`` with the training row x_k; the paper
+calls the space of these features proximity space. If rows have weights s_i, the penalty on xi_i is
+``C s_i``. In R-SVM+ with a kernel, ``w_k^2 / s_k`` then replaces ``w_k^2``. Therefore a row of
+weight 2 is equivalent to two equal rows, which yield two equal features.
 
-Routes (`Fit.route`). Few of the n (n - 1)/2 pairs of rows are active. All routes except "reference"
-therefore add violated pairs to a restricted problem until the gap is at most the tolerance. With a
-kernel and at least 200 rows, R-SVM+ also restricts the rows to the rows near or inside the margin;
-on 2000 normal rows the training then takes a third of the time. benchmarks/peers.py compares the
-routes.
+The routes (`Fit.route`) differ in the number of constraints. Few of the ``n (n - 1)/2`` constraints
+on pairs of rows are active. Therefore all routes except "reference" solve restricted problems, to
+which violated pairs are added until the gap is at most the tolerance. If there are at least 200
+rows and a kernel, R-SVM+ also restricts the rows to the rows near or inside the margin. On 2000
+normally distributed rows, this restriction reduces the training time to a third.
+`benchmarks/peers.py` compares the routes.
 
 ============ ============================================== ====================================
 route        when                                           cost of a restricted problem
@@ -66,7 +68,7 @@ from mmbench.machines.svm import tolerance
 #: The published grid of C and of lambda.
 GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
 
-#: Coefficients of at most this fraction of the largest magnitude count as zero.
+#: A coefficient counts as zero if its magnitude is at most this fraction of the largest magnitude.
 ZERO_COEFFICIENT = 1e-6
 
 #: A feature counts as constant if its range is at most this fraction of its largest magnitude.
@@ -77,7 +79,7 @@ class ScaledFeatures:
     """Features of the training rows, centred and divided by `unit`.
 
     `unit` is the root mean square length of the centred rows. Raises ValueError if the squared
-    lengths leave the range of double precision.
+    lengths of the rows are outside the range of double precision.
     """
 
     def __init__(self, problem: BinaryProblem):
@@ -97,9 +99,9 @@ class ScaledFeatures:
             self.rows /= self.unit
 
     def model(self, w: NDArray, b: float, u: NDArray, state: Any = None, **fit: Any) -> BinaryModel:
-        """Return the model for w and b in the scaled features.
+        """Convert w and b from the scaled features to a model of the original features.
 
-        `fit` contains fields of `Fit`, in the units of the original features.
+        The keyword arguments are fields of `Fit`, in the units of the original features.
         """
         w = w / self.unit if self.unit > 0 else w
         coefficients = np.abs(u if self.linear else w)
@@ -117,13 +119,14 @@ class RadiusMachine(WeightedClassifier):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        w of each pair of classes, with one feature per training row (``rbf``, ``poly``).
+        Weights w of each pair of classes; feature k is the kernel value with training row k
+        (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
         Training rows whose feature has a non-zero w for at least one pair of classes (``rbf``,
         ``poly``).
     """
 
-    # the centred features, their products with weights, and the matrices of an interior point
+    # copies: centred features, products of features and weights, and interior-point matrices
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=9, linear_row_copies=4, covariance_copies=20
     )
@@ -171,7 +174,7 @@ class RadiusMachine(WeightedClassifier):
 
 
 class PairwiseRadiusMachine(RadiusMachine):
-    """Base of R-SVM+ and R-SVM_mu+; distances are weighted by mu if `simplex`, else by w^2."""
+    """Base of R-SVM+ and R-SVM_mu+; mu weights the distances if `simplex` is true, else w^2."""
 
     simplex: ClassVar[bool]
     search_space: ClassVar[SearchSpace] = RadiusMachine.search_space.extended(
@@ -192,8 +195,8 @@ class PairwiseRadiusMachine(RadiusMachine):
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
-        # scaling the features by 1 / unit multiplies w by unit and 1/2 ||w||^2 by unit^2, and
-        # divides r of R-SVM_mu+ by unit^2
+        # if the features are divided by `unit`, w is multiplied by unit, 1/2 ||w||^2 is multiplied
+        # by unit^2, and r of R-SVM_mu+ is divided by unit^2
         square = features.unit**2
         length = square if self.simplex else 1.0
         lam = self.lam * square * length
@@ -235,9 +238,10 @@ class RSVMPlus(PairwiseRadiusMachine):
     ----------
     fits_ : list of Fit
         The certificate of each pair of classes. `objective` is the value of (9) at the returned w
-        and b, with the maximum r over all pairs of rows. `bound` is a dual value, `max_violation`
-        the largest violation of a dual constraint. `extra` has "r", "pairs" (number of pairs of
-        rows in the last restricted problem) and "rounds".
+        and b, where r is the maximum over all pairs of rows. `bound` is a lower bound on the
+        optimal value, and `max_violation` is the largest violation of a dual constraint. `extra`
+        has the entries "r", "pairs" (number of pairs of rows in the last restricted problem) and
+        "rounds" (number of restricted problems).
 
     Examples
     --------
@@ -261,10 +265,11 @@ class RSVMMuPlus(PairwiseRadiusMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair of classes. `objective` is the value of (7) at the returned
-        w, b and mu, with the maximum r over all pairs of rows. `bound` is a dual value,
-        `max_violation` the largest violation of a dual constraint. `extra` has "r", "pairs" (number
-        of pairs of rows in the last restricted problem) and "rounds".
+        The certificate of each pair of classes. `objective` is the value of (7) at the returned w,
+        b and mu, where r is the maximum over all pairs of rows. `bound` is a lower bound on the
+        optimal value, and `max_violation` is the largest violation of a dual constraint. `extra`
+        has the entries "r", "pairs" (number of pairs of rows in the last restricted problem) and
+        "rounds" (number of restricted problems).
 
     Examples
     --------
