@@ -189,7 +189,7 @@ def _eigh_lapack(matrix: NDArray, few: int) -> tuple[NDArray, NDArray]:
 
 
 def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
-    """Return the result of `_eigh_lapack` by the Lanczos method; None if it does not converge.
+    """Return the result of `_eigh_lapack` by the Lanczos method, or None without convergence.
 
     The Lanczos method may fail to converge if many eigenvalues are equal.
     """

@@ -1,4 +1,4 @@
-"""Kernel discriminant analysis with a ridge: Fisher's direction in the feature space of a kernel.
+"""Kernel Fisher discriminant analysis with a ridge.
 
     min over w   1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)
 
@@ -11,14 +11,14 @@ K_c contains the columns of the Gram matrix K that belong to class c. The papers
 intercept b.
 
 If rows have sample weights s_i, the class means are weighted means. N is then the sum of
-``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i. In addition, ``tr(K)/n`` is
-replaced by the weighted mean of ``k(x_i, x_i)``. Class weights affect only the intercept b, which
-minimises the weighted training errors. Class weights in N would reduce the projected scatter of the
-training rows of the class with the larger weight. New rows of this class would then be
-misclassified.
+``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i. The weighted mean of
+``k(x_i, x_i)`` replaces ``tr(K)/n``. Class weights affect only the intercept b, which minimises the
+weighted training errors. Class weights in N would reduce the projected scatter of the training rows
+of the class with the larger weight, and new rows of that class would be misclassified.
 
-The total scatter matrix is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore w is a multiple of
-the w of the least squares SVM with C = 1/eta. Both machines use the same solver.
+The total scatter matrix is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore the optimal w is a
+multiple of the w of the least squares SVM with C = 1/eta. KLDA and the least squares SVM use the
+same solver.
 
 | `Fit.route` | condition | operations per eta |
 | --- | --- | --- |
@@ -162,8 +162,8 @@ def train_klda(
         coef = np.zeros((len(rows.y), len(etas)))
     elif reference:
         # The system is (P K + eta I) a = d, where P subtracts the mean of each class. The system
-        # printed in the paper is the same system multiplied by K, and has no unique solution if K
-        # is singular.
+        # printed in the paper is this system multiplied by K, and has no unique solution if K is
+        # singular.
         route, printed, eye = "printed system", rows.centred(np.asarray(gram)), np.eye(len(rows.y))
         coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])
     else:
@@ -181,9 +181,9 @@ class _Rows:
     """The training rows multiplied by the square roots of their weights.
 
     `root` contains the square roots of the row weights, which replace the vector of ones in all
-    formulas. `sides` contains two copies of `root`. The first copy has zeros at the negative rows,
-    the second copy has zeros at the positive rows. `totals` contains the sums of the weights of the
-    positive rows and of the negative rows.
+    formulas. In `sides`, the first copy of `root` has zeros at the negative rows, and the second
+    copy has zeros at the positive rows. `totals` contains the sums of the weights of the positive
+    rows and of the negative rows.
     """
 
     def __init__(self, gram: Gram, y: NDArray, weights: NDArray | None):
@@ -195,7 +195,7 @@ class _Rows:
         self.delta = self.sides[0] / self.totals[0] - self.sides[1] / self.totals[1]
 
     def centred(self, columns: NDArray) -> NDArray:
-        """Subtract the class means from columns of values at the rows, multiplied by `root`."""
+        """Subtract the class means from columns whose entries are multiplied by `root`."""
         out = columns.copy()
         for side, total in zip(self.sides, self.totals, strict=True):
             out -= np.outer(side, side @ columns / total)

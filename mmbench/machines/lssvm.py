@@ -2,9 +2,9 @@
 
     min over w, b   1/2 w'w + C/2 sum_i xi_i^2    subject to   y_i f(x_i) = 1 - xi_i    (30), (31)
 
-The objective of the paper has an additional average margin term with a factor C_a. This term only
-rescales (w, b), and is omitted. Let Phi be the matrix with the rows phi(x_i)'. The optimal w and b
-solve
+The objective of the paper has an additional average margin term with a factor C_a. The average
+margin term only rescales (w, b), and is omitted. Let Phi be the matrix with the rows phi(x_i)'. The
+optimal w and b solve
 
     (I/C + Phi'Phi) w + Phi'1 b = Phi'y,    1'Phi w + M b = 1'y                        (36), (37)
 
@@ -14,10 +14,11 @@ The dual variables a solve the dual system with the Gram matrix G = Phi Phi',
 
 Two interpretations of phi lead to two classifiers:
 
-- With ``reading="gram"``, phi is the feature map of the kernel. Then ``G = K`` and
-  ``f(z) = sum_i a_i k(x_i, z) + b``, which is the usual LS-SVM.
-- With ``reading="empirical"``, ``phi(x) = (k(x, x_1), ..., k(x, x_M))'`` as printed in (32). Then
-  ``G = K K'`` and ``f(z) = sum_i w_i k(x_i, z) + b`` with ``w = K a``, which is the EMAMC.
+- With ``reading="gram"``, phi is the feature map of the kernel. The machine is the usual LS-SVM
+  with ``G = K`` and ``f(z) = sum_i a_i k(x_i, z) + b``.
+
+- With ``reading="empirical"``, ``phi(x) = (k(x, x_1), ..., k(x, x_M))'`` as printed in (32). The
+  machine is the EMAMC with ``G = K K'`` and ``f(z) = sum_i w_i k(x_i, z) + b``, where ``w = K a``.
 
 The row weights s_i are the products of sample weights and class weights. If rows have weights, the
 penalty in (30) is ``C/2 sum_i s_i xi_i^2``, and ``diag(1/(C s))`` replaces I/C. The feature map
@@ -108,9 +109,9 @@ class LSSVM(WeightedClassifier):
         single_precision=False,
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=3,  # K, K K and a factor
-        linear_row_copies=3,  # with reading="empirical": features and a factor of K K
-        weight_copies=1,  # a weighted copy of the Gram matrix or of the rows
+        gram_copies=3,  # Gram matrix K, K K and a factor.
+        linear_row_copies=3,  # Features and a factor of K K (reading="empirical").
+        weight_copies=1,  # A weighted copy of the Gram matrix or of the rows.
         rows_per_feature=ROWS_PER_FEATURE,
     )
     sparse_input = True
@@ -205,8 +206,8 @@ def _certificates(
     `rows` and `y` are multiplied by the square roots of the row weights. `root` contains these
     square roots, and replaces the vector of ones in (37). If `of_weights` is true, `coef` contains
     w. If `a` is None, the dual variables are computed as ``a = C (y - F w - b)``, where F is
-    `rows`. The dual system is then satisfied, except possibly for the equation ``w = F'a``, which
-    is (36).
+    `rows`. If `a` is None, only the equation ``w = F'a`` of the dual system, which is (36), may be
+    violated.
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)

@@ -54,11 +54,11 @@ class MAMC(WeightedClassifier):
     ----------
     fits_ : list of Fit
         Certificate of each pair. `objective` is the negative value of (11), with the factor Cm for
-        the rows of class 2. The terms with b are omitted if ``bias="optimized"``. Since the
-        solution is in closed form, `bound` is equal to `objective`, and `max_violation` is zero.
-        `extra` has the entries "errors" (14), "slack" (16) and "rho" (15) for the returned b. With
-        ``bias="optimized"``, the status is "trivial" if every score of class 1 is at most every
-        score of class 2.
+        the rows of class 2. In `objective`, the terms with b are omitted if ``bias="optimized"``.
+        Since the solution is in closed form, `bound` is equal to `objective`, and `max_violation`
+        is zero. `extra` has the entries "errors" (14), "slack" (16) and "rho" (15) for the returned
+        b. With ``bias="optimized"``, the status is "trivial" if every score of class 1 is at most
+        every score of class 2.
     dual_coef_, support_, support_vectors_ : ndarray
         Coefficients of the kernel expansion (29), and indices and features of the training rows in
         this expansion, which are all training rows (``rbf``, ``poly``).
@@ -131,8 +131,8 @@ class ClassSums(NamedTuple):
 
     #: Class sums at the training rows, shape (n_samples, 2).
     own: NDArray
-    #: Class sums at all rows of a stored kernel matrix, shape (n_all, 2). None if no kernel matrix
-    #: is stored.
+    #: Class sums at all rows of a stored kernel matrix, shape (n_all, 2). The value is None if no
+    #: kernel matrix is stored.
     whole: NDArray | None = None
 
 

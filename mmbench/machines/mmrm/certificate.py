@@ -36,9 +36,9 @@ class CertifiedSolution(Result):
 
     The coefficients u satisfy the upper limit on ``sum |u_k|``. `value` is the objective value with
     the smallest feasible slacks. `violation` is the largest violation of the dual constraints
-    ``A'lam <= c``. If the multiplier of the upper limit is `violation`, the row multipliers lam are
-    dual feasible. Therefore ``bound = sum(lam) - limit violation`` is a lower bound on the
-    objective value over all u that satisfy the limit.
+    ``A'lam <= c``. If the upper limit on ``sum |u_k|`` has the multiplier `violation`, the row
+    multipliers lam are dual feasible. Therefore ``bound = sum(lam) - limit violation`` is a lower
+    bound on the objective value over all u within the limit on ``sum |u_k|``.
     """
 
     #: Coefficients of the columns of A, nonnegative in a kernel program. Shape (n_columns,).
@@ -54,8 +54,8 @@ class CertifiedSolution(Result):
     def limited(self, program: Program, tol: float) -> bool:
         """Whether the upper limit on ``sum |u_k|`` is active.
 
-        The limit counts as active under two conditions. Relative to the objective value, the
-        product of limit and `violation` exceeds `tol`, and ``sum |u_k|`` exceeds half of the limit.
+        The upper limit counts as active if two conditions hold. First, ``limit violation`` relative
+        to the objective value exceeds `tol`. Second, ``sum |u_k|`` exceeds half of the limit.
         """
         binds = self.violation * program.limit > tol * max(1.0, abs(self.value))
         return bool(binds and np.abs(self.u).sum() > program.limit / 2)
@@ -165,7 +165,7 @@ def trivial_if_constant(program: Program, solution: CertifiedSolution) -> Certif
 def recertified(
     program: Program, solution: CertifiedSolution, tol: float
 ) -> CertifiedSolution | None:
-    """Return a solution for other slack penalties if it is also optimal for `program`, else None.
+    """Return `solution` if it is also optimal with the slack penalties of `program`, else None.
 
     A solution without slack is optimal for all slack penalties that are at least its multipliers.
     Therefore a separable pair of classes has one solution for all sufficiently large C.

@@ -21,14 +21,14 @@ whole       after that, up to 8001 rows and columns        ``(n_rows + n_columns
 of_low_rank a Gram matrix of rank r far below n            ``n r^2``, QR and LU of order 2r
 =========== ============================================== ========================================
 
-`reduced` eliminates du from the Newton equations. The unknowns dlam and db then satisfy
+`reduced` eliminates du from the Newton equations, which then are
 
     (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b.
 
-The matrix of these equations is positive definite. The terms with the number theta > 0 cancel,
-since ``y'dlam = r_b``. Without the term ``theta yy'``, the matrix would be nearly singular along
-one direction, since b is free. Conjugate gradients correct the rounding errors of the Cholesky
-factor.
+The matrix ``D + A Theta A' + theta yy'`` is positive definite. The number theta > 0 does not change
+the solution, since ``y'dlam = r_b``. Without ``theta yy'``, the matrix ``D + A Theta A'`` would be
+nearly singular along one direction, since b is free. `reduced` computes a Cholesky factor of the
+matrix, and corrects rounding errors by conjugate gradients.
 
 `whole` factorises the matrix of the Newton equations without eliminating unknowns. The
 factorization takes several times as long as `reduced`, but does not square the condition number of
@@ -42,8 +42,8 @@ the program is then a product ``A = P Q'`` of matrices with few columns. Let
 
     p + R S'q + g db = U'D^{-1/2} r,    S R'p - q = V'Theta^{1/2} r_u,    g'p = r_b.
 
-`of_low_rank` forms no n x n matrix. The entries of D and of Theta differ by many powers of ten.
-Products like ``P'D^{-1}P`` would therefore lose digits, and are avoided.
+`of_low_rank` forms no n x n matrix. Products like ``P'D^{-1}P`` are avoided, since the entries of D
+differ by many powers of ten and the products would lose digits.
 
 References
 ----------
@@ -113,16 +113,15 @@ def size_of(c: NDArray) -> float:
     return mean if mean > ROUNDED_COST else 1.0
 
 
-#: If the mean of ``|c_k|`` over the objective coefficients c is at most this number, it counts as a
-#: rounding error.
+#: The mean of ``|c_k|`` over the objective coefficients c counts as a rounding error if it is at
+#: most this number.
 ROUNDED_COST = 1e-12
 
 #: Relative residual at which conjugate gradients stop.
 CG_TOLERANCE = 1e-9
 
-#: Maximum numbers of conjugate gradient steps in `reduced`. The first maximum applies if `whole`
-#: can replace `reduced`. The second maximum applies if the Newton equations are too large for
-#: `whole`.
+#: Maximum numbers of conjugate gradient steps in `reduced`. MAX_CG_STEPS applies if `whole` can
+#: replace `reduced`, and MAX_CG_STEPS_OF_LARGE if the Newton equations are too large for `whole`.
 MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
 
 #: Number of iterative refinement steps of the Newton equations.
@@ -149,8 +148,8 @@ def reduced(
 ) -> NewtonSolver:
     """Return a Newton solver that eliminates du and uses preconditioned conjugate gradients.
 
-    LinAlgError is raised if the Cholesky factorization fails or if conjugate gradients do not
-    converge, also by the returned solver.
+    LinAlgError is raised if the Cholesky factorization fails. `reduced` and the returned solver
+    also raise LinAlgError if conjugate gradients do not converge.
     """
     theta = float((np.square(A) @ weight).mean())
     part = np.column_stack([A * np.sqrt(weight), np.sqrt(theta) * y])
@@ -216,7 +215,7 @@ def refined(
 def scaled_lu(matrix: NDArray) -> Callable[[NDArray], NDArray]:
     """Return a function that solves a symmetric linear system by an LU factorization.
 
-    `matrix` is scaled in place, so that no magnitude exceeds one.
+    The entries of `matrix` are scaled in place to magnitudes of at most one.
     """
     scale = 1 / np.sqrt(np.maximum(np.abs(matrix).max(axis=0), SMALLEST_SCALE))
     matrix *= scale
@@ -226,7 +225,7 @@ def scaled_lu(matrix: NDArray) -> Callable[[NDArray], NDArray]:
 
 
 def whole(A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> NewtonSolver:
-    """Return a Newton solver by an LU factorization without eliminating unknowns."""
+    """Return a Newton solver that factorises the whole matrix of the Newton equations by LU."""
     (m, k), inverse = A.shape, 1 / weight
     matrix = np.zeros((m + k + 1,) * 2)
     matrix[:m, m:-1], matrix[m:-1, :m] = A, A.T
@@ -244,7 +243,7 @@ def whole(A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> NewtonS
 class LowRank:
     """Linear operator ``A = left @ right'``; shapes (n_rows, rank) and (n_columns, rank)."""
 
-    __array_ufunc__ = None  # NumPy then calls `__rmatmul__` for ``array @ A``
+    __array_ufunc__ = None  # with None, NumPy calls `__rmatmul__` for ``array @ A``
 
     def __init__(self, left: NDArray, right: NDArray) -> None:
         self.left, self.right = left, right
@@ -317,8 +316,8 @@ class LpInteriorPoint:
     """Interior-point method for one program; `run` may be called again with a smaller tolerance.
 
     The upper limit ``sum(u) <= limit`` is appended to A, y and cost as the last row. The argument
-    `multiplier` is the initial multiplier of this limit. By default, the product of limit and
-    initial multiplier is the mean of the products ``z lam``.
+    `multiplier` is the initial multiplier of ``sum(u) <= limit``. By default, the product of limit
+    and initial multiplier is the mean of the products ``z lam``.
     """
 
     def __init__(
@@ -359,8 +358,7 @@ class LpInteriorPoint:
         return self.cost - self.point.lam
 
     def run(self, tol: float, max_iter: int = 100) -> bool:
-        """Iterate until the sum of complementarity products over ``1 + |objective|`` is below
-        `tol`.
+        """Iterate until the complementarity relative to ``1 + |objective|`` is below `tol`.
 
         Returns True if the tolerance is reached, or if the objective value proves that the program
         is unbounded. Returns False if steps are too short, if values are not finite, or if the
@@ -389,10 +387,10 @@ class LpInteriorPoint:
         return False
 
     def restore_dual(self) -> None:
-        """Reduce the residuals of ``A'lam + s = c`` and ``y'lam = 0`` by a step of only lam and s.
+        """Reduce the dual residuals by a step that changes only lam and s.
 
-        The certified lower bound decreases with the residual of ``A'lam + s = c``, multiplied by
-        the coefficient limit.
+        The residual of ``A'lam + s = c``, multiplied by the coefficient limit, lowers the certified
+        bound.
         """
         rows, columns, balance = self._residuals()
         zeros = [np.zeros_like(product) for product in (self.point.u, rows, rows)]
@@ -487,7 +485,7 @@ class LpInteriorPoint:
     def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
         """Return the primal and the dual step length.
 
-        A step length is 1, or `fraction` times the length at which a variable becomes zero if that
+        A step length is `fraction` times the length at which a variable becomes zero, or 1 if that
         is less.
         """
         p = self.point

@@ -3,8 +3,8 @@
 Program (28) has one column per feature. HiGHS solves a program of 256 columns and 1214 rows in 0.7
 s. If there are at least 200 rows, an interior-point method in the space of the features is tried
 before HiGHS. The active constraints at the last iterate of the interior-point method define an
-exact vertex. If features are nearly equal, both methods may fail. Program (28) is then solved again
-in orthonormal coordinates of the rows.
+exact vertex. If features are nearly equal, HiGHS and the interior-point method may fail. After such
+a failure, program (28) is solved again in orthonormal coordinates of the rows.
 """
 
 from dataclasses import replace
@@ -41,8 +41,8 @@ RIDGE = 1e-12
 #: too few correct digits for a certificate.
 LEAST_SPREAD = 1e-8
 
-#: The interior-point method starts at the multipliers 1/n_class. It is used only if each penalty on
-#: slack is at least this multiple of 1/n_class.
+#: The interior-point method starts at the multipliers 1/n_class. The interior-point method is used
+#: only if each slack penalty is at least this multiple of 1/n_class.
 LEAST_ROOM = 1.01
 
 
@@ -89,7 +89,7 @@ def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> Ce
     Orthonormal coordinates are necessary if two features differ by less than the feasibility
     tolerance of HiGHS. The optimal value does not depend on the coordinates, since the machine is
     affine invariant. The coefficient limit applies to the weights in the orthonormal coordinates.
-    The objective value is computed with the weights of the features.
+    The objective value is recomputed in the coordinates of the standardised features.
     """
     Z = np.asarray(program.Z)
     _, spread, directions = svd(qr(Z, mode="r")[0], full_matrices=False)
@@ -173,7 +173,7 @@ def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
 def critical_factor(program: LinearProgram) -> float:
     """Return the smallest factor of the slack penalties with which the program is bounded.
 
-    If all penalties are C, the factor times C is the optimal value C* of
+    If all slack penalties are C, the returned factor is C*/C with the optimal value
 
         C* = min max_i lam_i   subject to   A'lam = c,  y'lam = 0,  lam >= 0.
     """

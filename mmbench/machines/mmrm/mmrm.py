@@ -8,13 +8,13 @@ machine solves
 
 The kernel machine has ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` with alpha, beta >= 0
 in (29), (30). In addition, the sum of alpha and beta has an upper limit, see the notes of `MMRM`.
-The problems of both machines are linear programs. If rows have sample weights s_i, the penalty on
-xi_i is ``C s_i``, and the class means are weighted. If the classes are separable, the solution
-maximises the margin ratio ``rho = d_b/d_w`` (20). In the projection onto w, d_b is the gap between
-the classes, and ``d_b + d_w`` is the distance of the class means.
+The linear machine and the kernel machine solve linear programs. If rows have sample weights s_i,
+the penalty on xi_i is ``C s_i``, and the class means are weighted. If the classes are separable,
+the solution maximises the margin ratio ``rho = d_b/d_w`` (20). In the projection onto w, d_b is the
+gap between the classes, and ``d_b + d_w`` is the distance of the class means.
 
-With ``solver="auto"``, the first of the following routes whose condition holds is used. `Fit.route`
-is the name of the route.
+With ``solver="auto"``, MMRM uses the first route of the following table whose condition holds.
+`Fit.route` is the name of the route used.
 
 ============ ============================================== ==================================
 route        when                                           cost
@@ -27,11 +27,11 @@ route        when                                           cost
 "whole"      other kernel programs                          n^3 per iteration, n r^2 at low rank r
 ============ ============================================== ==================================
 
-The certificate of every route is computed from the whole program. If the first route of a kernel
-program does not reach the tolerance, the other route of "interior" and "whole" is tried. After
-that, "highs" is tried if there are at most 4000 rows. The lowest objective value and the highest
-bound of all routes are combined. `benchmarks/peers.py` compares "auto" with "highs".
-`benchmarks/mmrm_grid.py` measures "whole", and `benchmarks/routes.py` measures "whole" at low rank.
+The certificate of every route is computed from the whole program. If "interior" or "whole" does not
+reach the tolerance, the other of these two routes is tried. If both routes fail and there are at
+most 4000 rows, "highs" is tried. The lowest objective value and the highest bound of all routes are
+combined. `benchmarks/peers.py` compares "auto" with "highs". `benchmarks/mmrm_grid.py` measures
+"whole", and `benchmarks/routes.py` measures "whole" at low rank.
 
 References
 ----------
@@ -86,7 +86,7 @@ MANY_ROWS = 100
 #: KKT tolerance of the SVM whose solution is the warm start of a kernel program.
 GUESS_TOLERANCE = 1e-2
 
-#: Maximum size of a stored kernel matrix in bytes. A matrix of 13,000 rows has this size.
+#: Maximum size of a stored kernel matrix in bytes. A kernel matrix of 13,000 rows has this size.
 MOST_GRAM_BYTES = 1.4e9
 
 #: Valid range of the penalties on slack. Outside this range of penalties, products of penalties and
@@ -121,10 +121,9 @@ class MMRM(WeightedClassifier):
     A machine with the status "unbounded" or "trivial" predicts the majority class for every row.
     Both statuses describe the optimisation problem, not a failure of the solver. The status is
     "unbounded" if C is too small, so that the program has no minimum. The status is "trivial" if
-    w = 0 is optimal. If the classes have different sizes, w = 0 is optimal for a range of C. In the
-    linear machine, w = 0 may be optimal for every C: this happens if the mean of the smaller class
-    lies among the points of the larger class. ``class_weight="balanced"`` avoids the status
-    "trivial" for classes of different sizes.
+    w = 0 is optimal. If the classes have different sizes, w = 0 is optimal for a range of C. If the
+    mean of the smaller class lies among the points of the larger class, w = 0 may be optimal for
+    every C. ``class_weight="balanced"`` avoids the status "trivial" for classes of different sizes.
 
     If the kernel is smooth and features are few, the Gram matrix may be singular in double
     precision. For a singular Gram matrix, (30) has no solution in double precision: even
@@ -136,7 +135,7 @@ class MMRM(WeightedClassifier):
     If ``fits_[i].extra["at_coefficient_limit"]`` is False, the solution is also certified for (30)
     without the limit. If ``fits_[i].extra["at_coefficient_limit"]`` is True, a larger limit lowers
     the objective value. The default limit, 2^20, was chosen for numerical precision, not for
-    classification accuracy. A violation of a dual constraint by v lowers `bound` by v times the
+    classification accuracy. If a dual constraint is violated by v, `bound` is lower by v times the
     limit. With the default limit, rounding errors lower `bound` by about 1e-10 times the objective
     value.
 
@@ -293,13 +292,13 @@ def slack_costs(
     """Return the penalty on the slack of each row.
 
     If C is None, C is `C_factor` times 1/n_class of the smaller class, which ensures a bounded
-    program. If in addition `class_weight` is "balanced", the penalty is `C_factor` times 1/n_class
-    for the rows of each class.
+    program. If C is None and `class_weight` is "balanced", the penalty of a row is `C_factor` times
+    1/n_class of its class.
     """
     if C is None:
         s = np.ones(len(problem.y)) if problem.weights is None else problem.weights
         sizes = [float(s[problem.y == sign].sum()) for sign in (-1.0, 1.0)]
-        # `slack_penalties` multiplies a balanced C by n / (2 n_class)
+        # if the class weight is "balanced", `slack_penalties` multiplies C by n / (2 n_class)
         C = 2 * C_factor / sum(sizes) if class_weight == "balanced" else C_factor / min(sizes)
     cost = slack_penalties(problem, C, class_weight) * np.ones(len(problem.y))
     low, high = float(cost.min()), float(cost.max())
@@ -314,8 +313,8 @@ def slack_costs(
 def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -> dict[str, Any]:
     """Return the margin ratio (20) of the two classes, and whether all slacks are zero.
 
-    The margin ratio (20) is computed from the decision values f instead of the projections
-    ``w'x = f - b``, since b cancels in ``d_b = min f(x_i) - max f(y_j)`` (7) and in
+    The ratio is computed from decision values f instead of projections, since b cancels. The margin
+    ratio (20) is ``d_b / d_w`` with ``d_b = min f(x_i) - max f(y_j)`` (7) and
     ``d_w = mean f(x_i) - mean f(y_j) - d_b`` (17).
     """
     f = y * margins
@@ -372,7 +371,7 @@ def _guess(
 ) -> Guess:
     """Return the solution of an MMRM with another C if given, else of the SVM with the same C.
 
-    This warm start is useful, since the SVM and the MMRM have nearly the same support vectors. The
+    The solution of the SVM is a good warm start, since it has nearly the same support vectors. The
     C of the SVM is at least ``1 / program.scale``, since all rows are support vectors of an SVM
     with a very small C.
     """
@@ -390,8 +389,8 @@ def solve_kernel(
 ) -> CertifiedSolution:
     """Solve the kernel program (30) by the first route that reaches the tolerance.
 
-    If the objective value of a solution is negative, multiples of the solution have arbitrarily low
-    objective values. Program (30) without the coefficient limit is then unbounded.
+    If a solution has a negative objective value, (30) without the coefficient limit is unbounded,
+    since multiples of the solution have arbitrarily low values.
     """
     solutions: list[CertifiedSolution] = []
     for route in _routes(program, guess, solver):

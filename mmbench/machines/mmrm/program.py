@@ -4,20 +4,22 @@
     max over lam       sum_i lam_i              subject to  0 <= lam <= cost, y'lam = 0, A'lam <= c
 
 The kernel machine (30) has ``A = diag(y) K diag(y)`` with the Gram matrix K, and coefficients
-``u = (alpha, beta) >= 0`` with ``sum(u) <= limit``. Let nu be the multiplier of this limit. The
-dual of (30) is to maximise ``sum(lam) - limit nu`` subject to ``A'lam - nu <= c``. If nu is large
-enough, every lam with ``0 <= lam <= cost`` and ``y'lam = 0`` gives a lower bound on the optimum.
+``u = (alpha, beta) >= 0`` with ``sum(u) <= limit``. Let nu be the multiplier of
+``sum(u) <= limit``. The dual of (30) is to maximise ``sum(lam) - limit nu`` subject to
+``A'lam - nu <= c``. If nu is large enough, every lam with ``0 <= lam <= cost`` and ``y'lam = 0``
+gives a lower bound on the optimum.
 
 The linear machine (28) has ``A = diag(y) Z`` with the standardised features Z. The coefficients u =
 w of the linear machine are free, so that the dual constraints are equations, ``A'lam = c``.
 
-The term ``c'u`` of the objective is the difference of the class means of the decision values. Let
-s_q be the sum of the rows of A that belong to class q, and n_q the number of these rows. Then
-``c = s_+/n_+ + s_-/n_-``. If every cost is at least 1/n_class, the multipliers
-``lam_i = 1/n_class`` are dual feasible, and the program is bounded.
+The term ``c'u`` of the objective is the difference of the class means of the decision values. The
+objective coefficients are ``c = s_+/n_+ + s_-/n_-``, where s_q is the sum of the rows of A in class
+q, and n_q is the number of these rows. If every slack penalty cost_i is at least 1/n_class, the
+multipliers ``lam_i = 1/n_class`` are dual feasible, and the program is bounded.
 
-If rows have sample weights, s_q and n_q are weighted sums. Within a class, the costs are then
-proportional to the weights, and ``lam_i = weight_i/n_class`` replaces ``lam_i = 1/n_class``.
+If rows have sample weights, s_q and n_q are weighted sums. Within a class, the slack penalties are
+then proportional to the sample weights, and ``lam_i = weight_i/n_class`` replaces
+``lam_i = 1/n_class``.
 """
 
 from abc import ABC, abstractmethod
@@ -39,23 +41,24 @@ from mmbench.solvers.rows import MappedRows, Rows, moments
 COEFFICIENT_LIMIT = 2.0**20
 
 #: If there are at least this many rows, the linear program (28) is first solved by an
-#: interior-point method. The standardised features are then not stored, but applied as a linear
-#: operator.
+#: interior-point method. With at least LEAST_ROWS rows, the standardised features are not stored,
+#: but applied as a linear operator.
 LEAST_ROWS = 200
 
 #: Size in bytes of the blocks in which a Gram matrix is converted to float64.
 CHUNK_BYTES = 32 * 2**20
 
 #: Maxima for a low-rank factor: rank relative to the number of rows, rank, and number of entries.
-#: If a factor exceeds these maxima, iterations take as long as with the dense matrix.
+#: If a factor exceeds these maxima, interior-point iterations take as long as with the dense Gram
+#: matrix.
 MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
 
 class Program(ABC):
     """Labels, slack penalties and class sums of a linear program; a subclass provides the matrix A.
 
-    `row_weights` are the sample weights. If rows of one class are equal, the first row has the sum
-    of their slack penalties, and the other rows have penalty zero. `columns` contains the indices
+    `row_weights` are the sample weights. If rows of one class are equal, the first of them has the
+    sum of their slack penalties, and the others have penalty zero. `columns` contains the indices
     of the columns that solvers use. Among equal columns of a kernel program, solvers use only one.
     `class_sums`, shape (2, n_columns), contains the weighted sums of the negative rows and of the
     positive rows of A. `limit` is the upper limit on ``sum |u_k|``.
@@ -122,9 +125,7 @@ class Program(ABC):
 
     @cached_property
     def c(self) -> NDArray:
-        """Coefficients of u in the objective; c'u is the difference of the class means of
-        decisions.
-        """
+        """Objective coefficients c; c'u is the difference of the class means of decisions."""
         return (self.class_sums / self.class_sizes[:, None]).sum(axis=0)
 
     @property
@@ -169,7 +170,7 @@ class KernelProgram(Program):
     def factor(self) -> NDArray | None:
         """Low-rank factor F of the scaled Gram matrix ``K / scale = F F'``, shape (n_rows, rank).
 
-        The value is None if the rank is large.
+        The factor is None if the rank of the Gram matrix is large.
         """
         n = len(self.y)
         most = int(min(MOST_RANK_SHARE * n, MOST_RANK, MOST_NUMBERS / n))
@@ -306,12 +307,13 @@ class Guess:
 
 
 #: The pivoted Cholesky factorization ends if each diagonal entry of the residual ``K - F F'`` is at
-#: most this fraction of the largest diagonal entry of K. A smaller residual consists of rounding
-#: errors of the kernel values.
+#: most this fraction of the largest diagonal entry of K. Smaller diagonal entries of ``K - F F'``
+#: are rounding errors of the kernel values.
 REMAINDER = 1e-14
 
 #: Maximum magnitude of ``K - F F'`` in a sample of rows and columns, relative to the largest
-#: diagonal entry of K. The maximum is exceeded if a precomputed matrix K is indefinite.
+#: diagonal entry of K. The entries of ``K - F F'`` are larger if a precomputed matrix K is
+#: indefinite.
 MOST_DIFFERENCE = 1e-12
 
 
@@ -321,8 +323,8 @@ def low_rank_factor(
     """Return a factor F with ``K = F F'`` up to rounding errors.
 
     Return None if the rank of K exceeds `most`, or if K is indefinite. `diagonal` is the diagonal
-    of K, and is overwritten. `block` returns the submatrix of K for given rows and columns. Only
-    the pivot columns of K, and a sample of entries that tests F, are computed.
+    of K, and is overwritten. `block` returns the submatrix of K for given rows and columns.
+    `low_rank_factor` computes only the pivot columns of K, and a sample of entries for a test of F.
     """
     n, largest = len(diagonal), float(diagonal.max())
     if most < 1 or largest <= 0:

@@ -1,4 +1,4 @@
-"""Pricing rounds: the route for large kernel programs with few rows near the margin.
+"""Pricing rounds for kernel programs with many rows, of which few are near the margin.
 
 A restricted program has a subset of the rows and columns of the kernel program. In each round, an
 interior-point method solves the restricted program to a coarse tolerance. Rows and columns outside
@@ -8,11 +8,11 @@ computes the exact vertex. Pricing is then repeated at the vertex.
 
 A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
 each restricted program has one additional row per class: the mean of the omitted rows of the class,
-with the sum of their slack penalties. The constraint of the mean is implied by the constraints of
-the omitted rows. If all slack penalties are at least 1/n_class, every restricted program with these
-means is bounded.
+with the sum of their slack penalties. The constraint of the additional row is implied by the
+constraints of the omitted rows. If all slack penalties are at least 1/n_class, every restricted
+program with the additional rows is bounded.
 
-The times of this route are measured by `benchmarks/peers.py` ("programs" and "growth").
+`benchmarks/peers.py` ("programs" and "growth") measures the time of the pricing rounds.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from mmbench.machines.mmrm.interior import UNBOUNDED_VALUE, LpInteriorPoint, fir
 from mmbench.machines.mmrm.program import Guess, Program
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: Tolerances of the interior-point method: COARSE_TOLERANCE before pricing, and FINE_TOLERANCES in
-#: successive attempts to compute a vertex.
+#: The interior-point method has the tolerance COARSE_TOLERANCE before pricing, and FINE_TOLERANCES
+#: in successive attempts to compute a vertex.
 COARSE_TOLERANCE = 1e-3
 FINE_TOLERANCES = (1e-7, 1e-8, 1e-9, 1e-10)
 
@@ -57,7 +57,7 @@ class RestrictedOptimum:
     u: NDArray
     b: float
     lam: NDArray
-    #: Whether a fine tolerance or an optimal vertex was reached.
+    #: Whether the interior-point method reached one of FINE_TOLERANCES or an optimal vertex.
     converged: bool
     #: Indices of the columns whose coefficients do not converge to zero.
     support: NDArray
@@ -77,7 +77,7 @@ class RestrictedProgram:
         self.iterations = 0
 
     def solve(self) -> CertifiedSolution:
-        """Add rows and columns until no row or column is violated, and certify the optimum."""
+        """Add rows and columns until no constraint is violated, and certify the optimum."""
         optimum: RestrictedOptimum | None = None
         for _ in range(MAX_ROUNDS):
             iterate, optimum = self._start(), None
@@ -98,8 +98,8 @@ class RestrictedProgram:
         The multipliers ``lam = 1/n_class`` satisfy ``A'lam = c``. If A is nearly singular, the dual
         feasible set has almost no interior, and a start far from this set takes twice as many
         iterations. Multiples of the labels y may be subtracted from the columns of A, since b is
-        free and ``y'lam = 0``. The columns of ``diag(y) A`` are centred in this way, which greatly
-        improves the condition number of ``A Theta A'``.
+        free and ``y'lam = 0``. The columns of ``diag(y) A`` are centred, which greatly improves the
+        condition number of ``A Theta A'``.
         """
         program, columns = self.program, self.columns
         A, y, cost, margins = self._with_class_means()
@@ -201,7 +201,9 @@ class RestrictedProgram:
         return True
 
     def _certified(self, optimum: RestrictedOptimum) -> CertifiedSolution:
-        """Certify the optimum, first after the coefficients outside `support` are set to zero."""
+        """Certify the optimum; coefficients outside `support` are zero if the solution is then
+        optimal.
+        """
         u = np.zeros_like(optimum.u)
         u[optimum.support] = optimum.u[optimum.support]
         for candidate in (u, optimum.u):

@@ -40,7 +40,7 @@ class Partition:
 
 
 def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
-    """Classify each row and column by the factors of its complementarity product.
+    """Return the partition of an iterate by the larger factor of each complementarity product.
 
     `rows` and `columns` are the indices of the iterate's rows and columns in the whole program. The
     additional rows of the iterate for class means and for the coefficient limit are ignored.
@@ -81,7 +81,10 @@ class Vertex:
     def is_optimum(
         self, program: Program, rows: NDArray, columns: NDArray, violation: float
     ) -> bool:
-        """Whether `signs_hold`, and no given row or column is violated by more than `violation`."""
+        """Whether the vertex is optimal for the restricted program of `rows` and `columns`.
+
+        Constraints may be violated by up to `violation`.
+        """
         if not self.signs_hold(program):
             return False
         margins = program.forward(self.u) + program.y * self.b
@@ -94,7 +97,7 @@ class Vertex:
 def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
     """Return the vertex of a partition by one LU factorization of the matrix M.
 
-    Return None if M is not square or is singular.
+    Return None if M, the matrix of the active constraints, is not square or is singular.
     """
     positive, tight, at_cost = partition.positive, partition.tight, partition.at_cost
     if len(tight) != len(positive) + 1:
@@ -121,7 +124,7 @@ def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
 def polished(
     program: Program, solution: CertifiedSolution, partition: Partition, tol: float
 ) -> CertifiedSolution:
-    """Return the better of a solution and the exact vertex of its partition."""
+    """Combine a solution with the exact vertex of its partition."""
     vertex = solve_vertex(program, partition)
     if vertex is None:
         return solution
@@ -135,10 +138,10 @@ def solve_reference(
 ) -> CertifiedSolution:
     """Solve the whole program (28) or (30) by a solver of another package.
 
-    HiGHS accepts a violation of 1e-7 per constraint, and slack penalties multiply the violations.
-    Therefore the exact vertex of the basis found by HiGHS is also computed. If a slack penalty is
-    below 1/n_class, the coefficient limit is omitted, since the limit would hide that the program
-    is unbounded.
+    HiGHS accepts violations of 1e-7 per constraint, and each violation changes the objective value
+    by up to 1e-7 times the slack penalty. Therefore the exact vertex of the basis found by HiGHS is
+    also computed. If a slack penalty is below 1/n_class, the coefficient limit is omitted, since
+    the limit would hide that the program is unbounded.
     """
     rows, columns = program.rows, program.columns
     n, k = len(rows), len(columns)

@@ -1,8 +1,8 @@
 """Interior-point method for a whole kernel program: few rows, inseparable data, smooth kernels.
 
 If most rows have margins below 1, a restricted program has no advantage over the whole program. If
-the kernel is smooth, coefficients of 1e5 and more cancel in the decision values. Programs with such
-coefficients are solved with shifted columns of A and from two starting points.
+the kernel is smooth, coefficients of 1e5 and more cancel in the decision values. For smooth
+kernels, the program is solved with shifted columns of A and from two starting points.
 
 Multiples of the labels y may be subtracted from the columns of A, since b is free and
 ``y'lam = 0``. Up to the value of b, the program is equivalent to the program with the shifted
@@ -14,17 +14,17 @@ The entries of the shifted matrix are of order one for any kernel.
 
 If the kernel is smooth, all dual feasible points have tiny reduced costs ``s = c - A'lam``.
 Therefore the first starting point has tiny reduced costs s and large coefficients u = mu/s. The
-number mu is the common value of the products ``u_k s_k``. On 18 programs (Pima and Heart; 3 values
-of gamma, 3 of C), initial reduced costs equal to the mean of ``|c_k|`` were tried instead. With the
-mean of ``|c_k|``, steps became too short in 14 of the 18 programs. The other 4 programs took 1.6 to
-2.7 times the iterations.
+number mu is the common value of the products ``u_k s_k``. If the initial reduced costs were the
+mean of ``|c_k|``, steps would become too short in 14 of 18 programs (Pima and Heart; 3 values of
+gamma, 3 of C). The other 4 programs would take 1.6 to 2.7 times as many iterations as with tiny
+initial reduced costs.
 
-If the classes overlap little or one class is rare, large coefficients do not cancel. All steps from
-the first starting point are then short. Therefore the second starting point has the coefficients of
-the warm start.
+If the classes overlap little or one class is rare, large coefficients do not cancel. If large
+coefficients do not cancel, all steps from the first starting point are short. Therefore the second
+starting point has the coefficients of the warm start.
 
 An iteration takes of the order of ``n^3`` operations, or ``n r^2`` for a kernel matrix of numerical
-rank r. The times are measured by `benchmarks/mmrm_grid.py` and `benchmarks/routes.py`.
+rank r. `benchmarks/mmrm_grid.py` and `benchmarks/routes.py` measure the time per program.
 """
 
 from dataclasses import replace
@@ -42,8 +42,8 @@ from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
 #: FINE_TOLERANCES are the tolerances of the interior-point method in the first and in the second
 #: attempt to certify a solution. The second attempt is omitted if the relative gap after the first
-#: attempt is at most EXACT_GAP times the tolerance of the machine. Only an exact vertex has such a
-#: small gap.
+#: attempt is at most EXACT_GAP times the tolerance of the machine. Only the exact vertex has a
+#: relative gap of at most EXACT_GAP times the tolerance.
 FINE_TOLERANCES, EXACT_GAP = (1e-7, 1e-9), 1e-3
 
 #: Reduced costs at the first starting point, relative to the mean of ``|c_k|`` over the objective
@@ -134,8 +134,8 @@ def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
     The initial multipliers are ``lam = 1/n_class``, which satisfy ``A'lam = c``. If slack penalties
     are smaller than 1/n_class, the initial lam is a multiple of 1/n_class below the penalties. If
     `large` is true, the multiplier of the coefficient limit is so large that lam is dual feasible.
-    The initial coefficients are then mu/s, with the reduced costs s and the mean mu of the products
-    ``z lam``.
+    If `large` is true, the initial coefficients are mu/s, with the reduced costs s and the mean mu
+    of the products ``z lam``.
     """
     rows = program.rows
     cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]

@@ -1,17 +1,17 @@
 """Solution of R-SVM+ and R-SVM_mu+ by restricted problems, to which violated constraints are added.
 
-A restricted problem has a subset of the rows, of the pairs of rows, and of the features. Members of
-these subsets are called listed. A pair of rows is violated if half the weighted squared distance of
-the two rows exceeds r. Each round solves a restricted problem, and adds the pairs with the largest
-violations, at most one pair per row.
+A restricted problem has a subset of the rows, of the pairs of rows, and of the features. The rows,
+pairs and features of a restricted problem are called listed. A pair of rows is violated if half the
+weighted squared distance of the two rows exceeds r. Each round solves a restricted problem, and
+adds the pairs with the largest violations, at most one pair per row.
 
 R-SVM+ has restricted rows if there are at least 200 rows and at least as many features as rows.
-With a kernel, there are as many features as rows. In the first round, the listed rows are the rows
-near or inside the margin of an SVM. In later rounds, they are the rows near or inside the margin of
-the last solution. If rows are restricted, inactive pairs are also removed.
+With a kernel, there are always as many features as rows. In the first round, the listed rows are
+the rows near or inside the margin of an SVM. In later rounds, the listed rows are the rows near or
+inside the margin of the last solution. If rows are restricted, inactive pairs are also removed.
 
-R-SVM_mu+ has restricted features. Feature k is added if it violates a dual constraint: the term
-``q_k - v_k^2`` of the dual objective is below the minimum of this term over the listed features.
+R-SVM_mu+ has restricted features. Feature k is added if its term ``q_k - v_k^2`` in the dual
+objective (see `pairs`) is below the minimum of this term over the listed features.
 """
 
 from dataclasses import replace
@@ -27,8 +27,9 @@ from mmbench.machines.svm import svm_dual
 from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: Number of pairs in the first restricted problem, and maximum number of pairs added per round. If
-#: the rows are restricted, the maximum is FIRST_PAIRS or the number of listed pairs if that is
-#: more. On 650 rows of Image, R-SVM+ with lambda from 0.1 to 1000 has 2 to 48 active pairs.
+#: the rows are restricted, the maximum is the larger of FIRST_PAIRS and the number of pairs in the
+#: restricted problem. On 650 rows of Image, R-SVM+ with lambda from 0.1 to 1000 has 2 to 48 active
+#: pairs.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
 #: Number of features in the first restricted problem, and maximum number of features added per
@@ -41,8 +42,8 @@ FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
 #: Constants for restricted rows. The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR
 #: times the gap of the last round. Inactive pairs and rows are removed if the gap is at most
-#: REMOVAL_FACTOR times the gap at the last removal. If pairs were removed in each round, problems
-#: in which all distances of rows are equal would take many rounds.
+#: REMOVAL_FACTOR times the gap at the last removal. If inactive pairs were removed in each round,
+#: problems in which all distances of rows are equal would take many rounds.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
 #: If the interior-point method ends with a relative gap above this number, Clarabel is used. Steps
@@ -124,7 +125,7 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
 def _solve_restricted(
     problem: PairProblem, listed: Listed, tol: float, cone: bool, most: int
 ) -> tuple[PairSolution, NDArray]:
-    """Solve a restricted problem; return the solution and the most violated other pairs."""
+    """Return the solution of a restricted problem, and the most violated pairs outside it."""
     part, squares = problem.restricted(listed)
     accuracy = float(np.clip(0.1 * tol, 1e-10, 1e-4))
     solved = (solve_cone if cone else solve_interior)(part, squares, accuracy)

@@ -8,16 +8,16 @@ cone program is
                  R-SVM+      e_k >= w_k^2,        1/2 sum_k e_k  (z_ik - z_jk)^2 <= r
                  R-SVM_mu+   e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
-In (9), the constraints of the pairs contain w_k^2. In the cone program, the variable e_k replaces
-w_k^2, so that these constraints are linear. Since the coefficients of e_k are not negative, an
-optimal solution has ``e_k = w_k^2``.
+In the problem (9) of R-SVM+, the constraints of the pairs contain w_k^2. In the cone program, the
+variable e_k replaces w_k^2, so that the constraints of the pairs are linear. Since the coefficients
+of e_k are not negative, an optimal solution has ``e_k = w_k^2``.
 
-The interior-point method solves the primal problem and the dual problem (see `pairs`) at the same
-time. Let Z be the feature matrix, u the multipliers of the rows, and theta the multipliers of the
-pairs. Let D_pk be the squared difference of the rows of pair p in feature k, ``v = Z'u`` and
-``q = D'theta``. The optimality conditions are the conditions of `HingeInteriorPoint` and the
-following conditions. In each iterate, both factors of the products ``theta e`` and ``mu g`` are
-positive.
+The interior-point method solves the primal problem and the dual problem (see the module `pairs`) at
+the same time. Let Z be the feature matrix, u the multipliers of the rows, and theta the multipliers
+of the pairs. Let D_pk be the squared difference of the rows of pair p in feature k, ``v = Z'u`` and
+``q = D'theta``. The interior-point method solves the optimality conditions of `HingeInteriorPoint`
+and the following conditions. In each iterate, both factors of the products ``theta e`` and ``mu g``
+are positive.
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
@@ -58,7 +58,7 @@ RestrictedSolution = tuple[NDArray, NDArray | None, NDArray, NDArray, int]
 def product_cones(d: int) -> list[sparse.sparray]:
     """Return the coefficients of e, mu and w in the second-order cones of ``e_k mu_k >= w_k^2``.
 
-    The constraint means that ``((e_k + mu_k)/2, (e_k - mu_k)/2, w_k)`` is in a second-order cone.
+    The constraint holds if ``((e_k + mu_k)/2, (e_k - mu_k)/2, w_k)`` is in a second-order cone.
     """
     parts = [-0.5, -0.5, 0.0], [-0.5, 0.5, 0.0], [0.0, 0.0, -1.0]
     return [sparse.kron(sparse.eye_array(d), np.array(part)[:, None]) for part in parts]
@@ -69,11 +69,11 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
 
     The tolerances of Clarabel are absolute. Therefore the variables are scaled to magnitudes near
     1. In R-SVM+, w_k is divided by an upper bound on the optimal ``|w_k|``, which may be very
-    small. The upper bound compares two objective values. At w = 0, the objective value is ``2 C``
-    per row of the smaller class. At any w, the objective value is at least
+    small. The upper bound on ``|w_k|`` follows from two objective values. At w = 0, the objective
+    value is ``2 C`` per row of the smaller class. For any w, the objective value is at least
     ``(1 + lam D_k) w_k^2 / 2``, where D_k is the largest squared difference of the listed pairs in
     feature k. In R-SVM_mu+, the objective is divided by its value at w = 0 with equal mu_k, and w
-    is divided by the square root of this value. The unit of e_k is the square of the unit of w_k.
+    is divided by the square root of this value. The scale of e_k is the square of the scale of w_k.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(squares), problem.simplex, problem.y
     of_e, of_mu, of_w = product_cones(d)
@@ -224,11 +224,12 @@ class PlusInteriorPoint(PairInteriorPoint):
         """Return a solver of the Newton equations.
 
         If there are more features than rows and pairs, the Newton equations are reduced to one
-        unknown per row and pair. Their matrix is ``diag(Q, 0, 0) + [A, G]' diag(omega) [A, G]``.
-        The matrix ``[A, G]`` consists of ``[Z, 1, 0]`` for the rows and ``[D diag(w), 0, -1]`` for
-        the pairs. Let f be the right-hand side of the Newton equations of the features, and g the
-        right-hand side of the equations of b and r. Let x be the solution, and x_br its entries for
-        b and r. Then ``p = diag(omega) [A, G] x`` satisfies
+        unknown per row and pair. The matrix of the Newton equations is ``diag(Q, 0, 0) + [A, G]'
+        diag(omega) [A, G]``. The matrix ``[A, G]`` consists of ``[Z, 1, 0]`` for the rows and
+        ``[D diag(w), 0, -1]`` for the pairs. Let f be the right-hand side of the Newton equations
+        of the features, and g the right-hand side of the equations of b and r. Let x be the
+        solution of the Newton equations, and x_br the entries of x for b and r. Then
+        ``p = diag(omega) [A, G] x`` satisfies
 
             (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g.
         """

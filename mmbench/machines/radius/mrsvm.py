@@ -8,17 +8,17 @@ R_k, the radius of feature k, is half the range of feature k. The equation numbe
 
 Let a >= 0 be multipliers of the margin constraints with ``sum_i y_i a_i = 0``, and
 ``v = sum_i y_i a_i x_i``. The minimum of the Lagrangian of (3) over w, b, xi and mu is
-``sum a - m/2`` with ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. If a is replaced by its best
-multiple, this lower bound on the optimal value becomes ``(sum a)^2 / (2 m)``.
+``sum a - m/2`` with ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. For the best multiple of a, this
+minimum is ``(sum a)^2 / (2 m)``, a lower bound on the optimal value.
 
 If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``, and ``sum_i a_i^2 / (C s_i)``
 replaces ``||a||^2 / C``. With a kernel, there is one feature per training row. If a feature is
 repeated, the optimal sums of w_k and of mu_k over the equal features do not change. Therefore a row
 of weight 2 is equivalent to two equal rows, also with a kernel.
 
-The cone program of (3) is solved at most four times, by Clarabel or by ECOS. Each time, the
-objective is scaled by the last objective value. The route (`Fit.route`) is the name of the solver,
-"majority" if no solution is better than w = 0, or "equal rows" if all rows are equal.
+The cone program of (3) is solved at most four times, by Clarabel or by ECOS. Each cone program is
+scaled by the objective value of the last solution. The route (`Fit.route`) is the name of the
+solver, "majority" if no solution is better than w = 0, or "equal rows" if all rows are equal.
 
 References
 ----------
@@ -88,8 +88,8 @@ class MRSVM(RadiusMachine):
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
         # dividing the features by `unit` does not change C, and multiplies the objective by unit^2
         rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
-        C, squares = self.C * s, (0.5 * np.ptp(rows, axis=0)) ** 2  # squares are R_k^2
-        # the best solution with w = 0 has the weighted mean of y as b, and mu_k = 1 for the feature
+        C, squares = self.C * s, (0.5 * np.ptp(rows, axis=0)) ** 2  # `squares` is R_k^2.
+        # The best solution with w = 0 has the weighted mean of y as b, and mu_k = 1 for the feature
         # of largest radius
         radius, b = float(squares.max()), float(np.average(y, weights=C))
         value, bound, iterations = float(C.sum()) * (1.0 - b * b) / radius, 0.0, 0
@@ -130,7 +130,7 @@ class MRSVM(RadiusMachine):
 def cone_program(
     rows: NDArray, y: NDArray, C: NDArray, squares: NDArray, unit: float
 ) -> ConeProgram:
-    """Return (3) as a cone program; the objective is divided by `unit`, and w by sqrt(unit).
+    """Return problem (3) as a cone program; the objective is divided by `unit`, w by sqrt(unit).
 
     The tolerances of the solver are absolute, so `unit` should be of the order of the optimal
     value. The variables of the cone program are w, b, xi, e, mu and zeta. The variable zeta is

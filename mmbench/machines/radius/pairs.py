@@ -14,8 +14,9 @@ Let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik - z_jk)^2``. The dual problems a
     R-SVM_mu+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
 Any feasible u and theta give a lower bound on the optimum, even if theta is zero for most pairs.
-Any w and mu give an upper bound on the optimum: b minimises the sum of the slacks, and r is the
-maximum over all pairs. A computed w is replaced by 0 if w = 0 has no larger objective value.
+Any w and mu give an upper bound on the optimum, with the b that minimises the sum of the slacks,
+and with the maximum r over all pairs. A computed w is replaced by 0 if w = 0 has no larger
+objective value.
 """
 
 from dataclasses import dataclass, replace
@@ -29,8 +30,8 @@ from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.svm import svm_dual
 from mmbench.solvers.result import Result
 
-#: Number of rows whose distances to all other rows are computed at once. The distances of so few
-#: rows fit into the processor cache.
+#: Number of rows whose distances to all other rows are computed at once. The distances of CHUNK
+#: rows to all other rows fit into the processor cache.
 CHUNK = 32
 
 #: A warm start of R-SVM_mu+ contains the features whose weight mu_k exceeds this number. The sum of
@@ -93,12 +94,12 @@ class PairProblem:
     simplex: bool
     #: Factors by which the features are multiplied, one number or shape (k,). If each feature
     #: belongs to a training row, the factors are the square roots of the row weights. Before
-    #: distances are computed, the features are divided by these factors again.
+    #: distances are computed, the features are divided by `roots` again.
     roots: float | NDArray = 1.0
 
     @property
     def smaller(self) -> float:
-        """Sum of C over the smaller class, whose rows have slack 2 if w = 0."""
+        """Sum of C over the class with the smaller sum, whose rows have slack 2 if w = 0."""
         return float(min(self.C[self.y > 0].sum(), self.C[self.y < 0].sum()))
 
     def squares(self, pairs: NDArray) -> NDArray:
@@ -125,8 +126,8 @@ class PairProblem:
         """Certify a solution of a restricted problem for the whole problem.
 
         `found` is the `RestrictedSolution` of the restricted problem `listed`. The second returned
-        value contains up to `most` other pairs of rows: the pairs with the largest distances above
-        the r of the listed pairs.
+        value contains up to `most` violated pairs outside `listed`: the pairs with the largest
+        distances above the r of the listed pairs.
         """
         (n, k), (w, mu, u, theta, iterations) = self.rows.shape, found
         (pairs, rows, features), squares = listed, self.squares(listed.pairs)
@@ -200,10 +201,10 @@ def quotient(w: NDArray, mu: NDArray) -> float:
 
 
 def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
-    """Return pairs of points with half squared distances above `above`, and the distances.
+    """Return pairs of points whose half squared distances exceed `above`, and these distances.
 
     The pairs (i, j), i < j, are in decreasing order of distance. Each point is compared with all
-    points that are nearer to the centre, and forms one pair with the most distant of them.
+    points that are nearer to the centre, and forms one pair with the most distant of these points.
     Therefore there is at most one pair per point. For 5400 points with 80 features, `far_pairs`
     takes 0.11 s, and SciPy's `pdist` takes 0.73 s.
 

@@ -1,4 +1,4 @@
-"""R-SVM+ and R-SVM_mu+: SVMs with a penalty on the radius of the data.
+"""R-SVM+ and R-SVM_mu+, two SVMs with a penalty on the radius of the data.
 
     R-SVM+      min over w, b, xi, r      1/2 ||w||^2 + lambda r + C sum_i xi_i              (9)
                 subject to                1/2 sum_k w_k^2 (x_ik - x_jk)^2 <= r   for all i, j
@@ -12,16 +12,16 @@ decision function is ``f(x) = w'x + b``. If lambda = 0, R-SVM+ is the SVM. If la
 optimal mu_k of R-SVM_mu+ is ``|w_k| / ||w||_1``, and the first term of (7) becomes
 ``1/2 ||w||_1^2``.
 
-With a kernel, feature k of x is the kernel value ``k(x_k, x)`` with the training row x_k; the paper
-calls the space of these features proximity space. If rows have weights s_i, the penalty on xi_i is
-``C s_i``. In R-SVM+ with a kernel, ``w_k^2 / s_k`` then replaces ``w_k^2``. Therefore a row of
-weight 2 is equivalent to two equal rows, which yield two equal features.
+With a kernel, feature k of x is the kernel value ``k(x_k, x)`` with the training row x_k. The paper
+calls the space of the kernel values proximity space. If rows have weights s_i, the penalty on xi_i
+is ``C s_i``. In R-SVM+ with a kernel and row weights, ``w_k^2 / s_k`` replaces ``w_k^2``. Therefore
+a row of weight 2 is equivalent to two equal rows, which yield two equal features.
 
-The routes (`Fit.route`) differ in the number of constraints. Few of the ``n (n - 1)/2`` constraints
-on pairs of rows are active. Therefore all routes except "reference" solve restricted problems, to
-which violated pairs are added until the gap is at most the tolerance. If there are at least 200
-rows and a kernel, R-SVM+ also restricts the rows to the rows near or inside the margin. On 2000
-normally distributed rows, this restriction reduces the training time to a third.
+`Fit.route` is the name of a route in the following table. Few of the ``n (n - 1)/2`` constraints on
+pairs of rows are active. Therefore all routes except "reference" solve restricted problems, to
+which violated pairs are added until the gap is at most the tolerance. With a kernel and at least
+200 rows, the restricted problems of R-SVM+ contain only the rows near or inside the margin. On 2000
+normally distributed rows, this restriction of the rows reduces the training time to a third.
 `benchmarks/peers.py` compares the routes.
 
 ============ ============================================== ====================================
@@ -126,7 +126,7 @@ class RadiusMachine(WeightedClassifier):
         ``poly``).
     """
 
-    # copies: centred features, products of features and weights, and interior-point matrices
+    # the copies are centred features, products of features and weights, and interior-point matrices
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=9, linear_row_copies=4, covariance_copies=20
     )
