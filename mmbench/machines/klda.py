@@ -10,11 +10,12 @@ without a factor 1/n. The optimal w is ``sum_i a_i phi(x_i)`` over the training 
 K_c contains the columns of the Gram matrix K that belong to class c. The papers do not define the
 intercept b.
 
-If rows have sample weights s_i, the class means are weighted means. N is then the sum of
-``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i. The weighted mean of
-``k(x_i, x_i)`` replaces ``tr(K)/n``. Class weights affect only the intercept b, which minimises the
-weighted training errors. Class weights in N would reduce the projected scatter of the training rows
-of the class with the larger weight, and new rows of that class would be misclassified.
+If rows have sample weights s_i, the class means are weighted means. With sample weights, N is the
+sum of ``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i. Likewise, the weighted
+mean of ``k(x_i, x_i)`` replaces ``tr(K)/n``. Class weights affect only the intercept b, which
+minimises the weighted training errors. Class weights in N would reduce the projected scatter of the
+training rows of the class with the larger weight, and new rows of that class would be
+misclassified.
 
 The total scatter matrix is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore the optimal w is a
 multiple of the w of the least squares SVM with C = 1/eta. KLDA and the least squares SVM use the

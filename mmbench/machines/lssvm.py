@@ -12,7 +12,7 @@ The dual variables a solve the dual system with the Gram matrix G = Phi Phi',
 
     (I/C + G) a + 1 b = y,                  1'a = 0,          w = Phi'a.
 
-Two interpretations of phi lead to two classifiers:
+Two interpretations of the feature map phi lead to two classifiers:
 
 - With ``reading="gram"``, phi is the feature map of the kernel. The machine is the usual LS-SVM
   with ``G = K`` and ``f(z) = sum_i a_i k(x_i, z) + b``.

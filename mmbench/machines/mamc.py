@@ -60,8 +60,8 @@ class MAMC(WeightedClassifier):
         b. With ``bias="optimized"``, the status is "trivial" if every score of class 1 is at most
         every score of class 2.
     dual_coef_, support_, support_vectors_ : ndarray
-        Coefficients of the kernel expansion (29), and indices and features of the training rows in
-        this expansion, which are all training rows (``rbf``, ``poly``).
+        Coefficients of the kernel expansion (29), and indices and features of all training rows
+        (``rbf``, ``poly``).
 
     Examples
     --------
@@ -139,8 +139,8 @@ class ClassSums(NamedTuple):
 def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassSums:
     """Return the sums over class 1 and class 2 in (29); `weights` are the row weights.
 
-    If a kernel matrix is stored or given, the class sums are a product with this matrix. If no
-    kernel matrix exists, kernel values are computed in blocks and not stored.
+    If a kernel matrix is stored or given, the class sums are a product with the kernel matrix. If
+    no kernel matrix exists, kernel values are computed in blocks and not stored.
     """
     shares = _shares(problem.y, weights)
     if isinstance(problem, PartProblem):

@@ -129,7 +129,7 @@ def constant_bias(program: Program) -> float:
     """Return the optimal b for w = 0, the label of the class with the larger sum of slack
     penalties.
 
-    If the sums of both classes are equal, b is the label of the class with more rows.
+    If the two sums of slack penalties are equal, b is the label of the class with more rows.
     """
     negative, positive = zip(program.class_cost.round(9), program.class_sizes, strict=True)
     return 1.0 if positive >= negative else -1.0
@@ -167,8 +167,8 @@ def recertified(
 ) -> CertifiedSolution | None:
     """Return `solution` if it is also optimal with the slack penalties of `program`, else None.
 
-    A solution without slack is optimal for all slack penalties that are at least its multipliers.
-    Therefore a separable pair of classes has one solution for all sufficiently large C.
+    A solution without slack stays optimal for all slack penalties that are at least the multipliers
+    lam. Therefore a separable pair of classes has one solution for all sufficiently large C.
     """
     same = len(solution.lam) == len(program.y) and len(solution.u) == program.n_columns
     if not same or solution.margins.min() < 1 - 1e-9 or np.any(solution.lam > program.cost):

@@ -35,8 +35,8 @@ factorization takes several times as long as `reduced`, but does not square the 
 A. If the kernel is smooth and features are few, the Gram matrix is nearly singular, and solutions
 by `reduced` have no correct digits.
 
-`of_low_rank` uses a pivoted Cholesky factorization ``K = F F'`` of the Gram matrix. The matrix of
-the program is then a product ``A = P Q'`` of matrices with few columns. Let
+`of_low_rank` uses a pivoted Cholesky factorization ``K = F F'`` of the Gram matrix. With the factor
+F, the matrix A of the program is a product ``A = P Q'`` of matrices with few columns. Let
 ``D^{-1/2} [P, y] = U [R, g]`` and ``Theta^{1/2} Q = V S`` be QR factorizations. The unknowns
 ``p = U'D^{1/2} dlam`` and ``q = V'Theta^{-1/2} du`` satisfy
 

@@ -28,10 +28,10 @@ route        when                                           cost
 ============ ============================================== ==================================
 
 The certificate of every route is computed from the whole program. If "interior" or "whole" does not
-reach the tolerance, the other of these two routes is tried. If both routes fail and there are at
-most 4000 rows, "highs" is tried. The lowest objective value and the highest bound of all routes are
-combined. `benchmarks/peers.py` compares "auto" with "highs". `benchmarks/mmrm_grid.py` measures
-"whole", and `benchmarks/routes.py` measures "whole" at low rank.
+reach the tolerance, the other of these two routes is tried. If "interior" and "whole" fail and
+there are at most 4000 rows, "highs" is tried. The lowest objective value and the highest bound of
+all routes are combined. `benchmarks/peers.py` compares "auto" with "highs".
+`benchmarks/mmrm_grid.py` measures "whole", and `benchmarks/routes.py` measures "whole" at low rank.
 
 References
 ----------
@@ -86,7 +86,8 @@ MANY_ROWS = 100
 #: KKT tolerance of the SVM whose solution is the warm start of a kernel program.
 GUESS_TOLERANCE = 1e-2
 
-#: Maximum size of a stored kernel matrix in bytes. A kernel matrix of 13,000 rows has this size.
+#: Maximum size of a stored kernel matrix in bytes. A kernel matrix of 13,000 rows has the maximum
+#: size.
 MOST_GRAM_BYTES = 1.4e9
 
 #: Valid range of the penalties on slack. Outside this range of penalties, products of penalties and
@@ -119,32 +120,33 @@ class MMRM(WeightedClassifier):
     ``n = n_x + n_y``.
 
     A machine with the status "unbounded" or "trivial" predicts the majority class for every row.
-    Both statuses describe the optimisation problem, not a failure of the solver. The status is
-    "unbounded" if C is too small, so that the program has no minimum. The status is "trivial" if
-    w = 0 is optimal. If the classes have different sizes, w = 0 is optimal for a range of C. If the
-    mean of the smaller class lies among the points of the larger class, w = 0 may be optimal for
-    every C. ``class_weight="balanced"`` avoids the status "trivial" for classes of different sizes.
+    The statuses "unbounded" and "trivial" describe the optimisation problem, not a failure of the
+    solver. The status is "unbounded" if C is too small, so that the program has no minimum. The
+    status is "trivial" if w = 0 is optimal. If the classes have different sizes, w = 0 is optimal
+    for a range of C. If the mean of the smaller class lies among the points of the larger class,
+    w = 0 may be optimal for every C. ``class_weight="balanced"`` avoids the status "trivial" for
+    classes of different sizes.
 
     If the kernel is smooth and features are few, the Gram matrix may be singular in double
-    precision. For a singular Gram matrix, (30) has no solution in double precision: even
-    coefficients of 1e12 lower the objective, since they fit rounding errors of the kernel values.
-    The kernel machine therefore solves (30) with the coefficient limit::
+    precision. For a singular Gram matrix, (30) has no solution in double precision. Even
+    coefficients of 1e12 lower the objective, since such coefficients fit rounding errors of the
+    kernel values. The kernel machine therefore solves (30) with the coefficient limit::
 
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
     If ``fits_[i].extra["at_coefficient_limit"]`` is False, the solution is also certified for (30)
     without the limit. If ``fits_[i].extra["at_coefficient_limit"]`` is True, a larger limit lowers
-    the objective value. The default limit, 2^20, was chosen for numerical precision, not for
-    classification accuracy. If a dual constraint is violated by v, `bound` is lower by v times the
-    limit. With the default limit, rounding errors lower `bound` by about 1e-10 times the objective
-    value.
+    the objective value. The default coefficient limit, 2^20, was chosen for numerical precision,
+    not for classification accuracy. If a dual constraint is violated by v, `bound` is lower by v
+    times the limit. With the default limit, rounding errors lower `bound` by about 1e-10 times the
+    objective value.
 
     The program (28) of the linear machine has no coefficient limit. However, `bound` is a lower
     bound only for weights w with ``sum_k |w_k| sigma_k <= coefficient_limit``, where sigma_k is the
     standard deviation of feature k. If features are nearly equal, (28) is solved in orthonormal
-    coordinates of the rows. The coefficient limit then applies to the weights in the orthonormal
-    coordinates. Coordinates are omitted if their standard deviation is at most 1e-8 times the
-    largest standard deviation.
+    coordinates of the rows. In orthonormal coordinates, the coefficient limit applies to the
+    weights of these coordinates. Coordinates are omitted if their standard deviation is at most
+    1e-8 times the largest standard deviation.
 
     Examples
     --------
@@ -292,8 +294,8 @@ def slack_costs(
     """Return the penalty on the slack of each row.
 
     If C is None, C is `C_factor` times 1/n_class of the smaller class, which ensures a bounded
-    program. If C is None and `class_weight` is "balanced", the penalty of a row is `C_factor` times
-    1/n_class of its class.
+    program. If C is None and `class_weight` is "balanced", the slack penalty of a row is `C_factor`
+    times 1/n_class of the row's class.
     """
     if C is None:
         s = np.ones(len(problem.y)) if problem.weights is None else problem.weights

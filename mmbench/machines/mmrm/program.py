@@ -17,8 +17,8 @@ objective coefficients are ``c = s_+/n_+ + s_-/n_-``, where s_q is the sum of th
 q, and n_q is the number of these rows. If every slack penalty cost_i is at least 1/n_class, the
 multipliers ``lam_i = 1/n_class`` are dual feasible, and the program is bounded.
 
-If rows have sample weights, s_q and n_q are weighted sums. Within a class, the slack penalties are
-then proportional to the sample weights, and ``lam_i = weight_i/n_class`` replaces
+If rows have sample weights, s_q and n_q are weighted sums. Within a class, slack penalties are
+proportional to sample weights. If rows have sample weights, ``lam_i = weight_i/n_class`` replaces
 ``lam_i = 1/n_class``.
 """
 
@@ -35,9 +35,10 @@ from scipy.linalg.lapack import dpstrf
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
-#: Default upper limit on the sum of the coefficients. With this limit, rounding errors are 1e-9 in
-#: decision values and 1e-10 in relative lower bounds, far below the tolerance. With 64 times this
-#: limit or more, some programs cannot be solved to a relative gap of 1e-6 in double precision.
+#: Default upper limit on the sum of the coefficients. With the default limit, rounding errors are
+#: 1e-9 in decision values and 1e-10 in relative lower bounds, far below the tolerance. With 64
+#: times the default limit or more, some programs cannot be solved to a relative gap of 1e-6 in
+#: double precision.
 COEFFICIENT_LIMIT = 2.0**20
 
 #: If there are at least this many rows, the linear program (28) is first solved by an
@@ -125,7 +126,7 @@ class Program(ABC):
 
     @cached_property
     def c(self) -> NDArray:
-        """Objective coefficients c; c'u is the difference of the class means of decisions."""
+        """Objective coefficients c; c'u is the difference of class means of decision values."""
         return (self.class_sums / self.class_sizes[:, None]).sum(axis=0)
 
     @property

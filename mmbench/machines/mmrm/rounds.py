@@ -4,13 +4,13 @@ A restricted program has a subset of the rows and columns of the kernel program.
 interior-point method solves the restricted program to a coarse tolerance. Rows and columns outside
 the restricted program are added if the iterate violates their constraints. Every round starts from
 the same warm start. If no constraint is violated, the iterate is refined, and one LU factorization
-computes the exact vertex. Pricing is then repeated at the vertex.
+computes the exact vertex. Pricing is repeated at the exact vertex.
 
 A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
-each restricted program has one additional row per class: the mean of the omitted rows of the class,
-with the sum of their slack penalties. The constraint of the additional row is implied by the
-constraints of the omitted rows. If all slack penalties are at least 1/n_class, every restricted
-program with the additional rows is bounded.
+each restricted program has one additional row per class. The additional row is the mean of the
+omitted rows of the class, with the sum of their slack penalties. The constraint of the additional
+row is implied by the constraints of the omitted rows. If all slack penalties are at least
+1/n_class, every restricted program with the additional rows is bounded.
 
 `benchmarks/peers.py` ("programs" and "growth") measures the time of the pricing rounds.
 """
@@ -201,9 +201,7 @@ class RestrictedProgram:
         return True
 
     def _certified(self, optimum: RestrictedOptimum) -> CertifiedSolution:
-        """Certify the optimum; coefficients outside `support` are zero if the solution is then
-        optimal.
-        """
+        """Certify the optimum, if possible with the coefficients outside `support` set to zero."""
         u = np.zeros_like(optimum.u)
         u[optimum.support] = optimum.u[optimum.support]
         for candidate in (u, optimum.u):

@@ -11,7 +11,7 @@ the rows near or inside the margin of an SVM. In later rounds, the listed rows a
 inside the margin of the last solution. If rows are restricted, inactive pairs are also removed.
 
 R-SVM_mu+ has restricted features. Feature k is added if its term ``q_k - v_k^2`` in the dual
-objective (see `pairs`) is below the minimum of this term over the listed features.
+objective (see `pairs`) is below the terms of all listed features.
 """
 
 from dataclasses import replace
@@ -36,8 +36,8 @@ FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 #: round.
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 
-#: Minimum number of training rows for which restricted problems have a subset of the rows, and
-#: upper bound on the margins of the rows in this subset.
+#: Minimum number of training rows for restricted rows, and upper bound on the margins of the
+#: restricted rows in a solution.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
 #: Constants for restricted rows. The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR
@@ -125,7 +125,7 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
 def _solve_restricted(
     problem: PairProblem, listed: Listed, tol: float, cone: bool, most: int
 ) -> tuple[PairSolution, NDArray]:
-    """Return the solution of a restricted problem, and the most violated pairs outside it."""
+    """Return the solution of a restricted problem, and the most violated of all other pairs."""
     part, squares = problem.restricted(listed)
     accuracy = float(np.clip(0.1 * tol, 1e-10, 1e-4))
     solved = (solve_cone if cone else solve_interior)(part, squares, accuracy)

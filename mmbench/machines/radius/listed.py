@@ -164,7 +164,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         super().__init__(problem.rows, problem.y, C, a, given=given)
 
     def _weights(self, rows: NDArray) -> Values:
-        """Return a dict with the initial mu of R-SVM_mu+; it is empty for R-SVM+."""
+        """Return a dict with the initial mu of R-SVM_mu+; the dict is empty for R-SVM+."""
         return {}
 
     @abstractmethod
@@ -195,7 +195,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
 
 
 class PlusInteriorPoint(PairInteriorPoint):
-    """Interior-point method of R-SVM+; its Newton equations have the added unknown r."""
+    """Interior-point method of R-SVM+; r is an added unknown of the Newton equations."""
 
     def _Q(self) -> NDArray:
         return 1.0 + self.D.T @ self.at["theta"]
@@ -228,7 +228,7 @@ class PlusInteriorPoint(PairInteriorPoint):
         diag(omega) [A, G]``. The matrix ``[A, G]`` consists of ``[Z, 1, 0]`` for the rows and
         ``[D diag(w), 0, -1]`` for the pairs. Let f be the right-hand side of the Newton equations
         of the features, and g the right-hand side of the equations of b and r. Let x be the
-        solution of the Newton equations, and x_br the entries of x for b and r. Then
+        solution of the Newton equations, and x_br the entries of x for b and r. The vector
         ``p = diag(omega) [A, G] x`` satisfies
 
             (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g.
@@ -289,7 +289,7 @@ class PlusInteriorPoint(PairInteriorPoint):
 
 
 class MuPlusInteriorPoint(PairInteriorPoint):
-    """Interior-point method of R-SVM_mu+; its Newton equations have the added unknowns mu, t, r."""
+    """Interior-point method of R-SVM_mu+; mu, t, r are added unknowns of the Newton equations."""
 
     positive = (*PairInteriorPoint.positive, "mu", "e")
     products = (*PairInteriorPoint.products, ("mu", "g", 0.5))

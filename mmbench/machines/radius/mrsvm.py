@@ -8,8 +8,8 @@ R_k, the radius of feature k, is half the range of feature k. The equation numbe
 
 Let a >= 0 be multipliers of the margin constraints with ``sum_i y_i a_i = 0``, and
 ``v = sum_i y_i a_i x_i``. The minimum of the Lagrangian of (3) over w, b, xi and mu is
-``sum a - m/2`` with ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. For the best multiple of a, this
-minimum is ``(sum a)^2 / (2 m)``, a lower bound on the optimal value.
+``sum a - m/2`` with ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. For the best multiple of a, the
+minimum of the Lagrangian is ``(sum a)^2 / (2 m)``, a lower bound on the optimal value.
 
 If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``, and ``sum_i a_i^2 / (C s_i)``
 replaces ``||a||^2 / C``. With a kernel, there is one feature per training row. If a feature is

@@ -14,9 +14,9 @@ Let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik - z_jk)^2``. The dual problems a
     R-SVM_mu+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
 Any feasible u and theta give a lower bound on the optimum, even if theta is zero for most pairs.
-Any w and mu give an upper bound on the optimum, with the b that minimises the sum of the slacks,
-and with the maximum r over all pairs. A computed w is replaced by 0 if w = 0 has no larger
-objective value.
+The objective value at any w and mu is an upper bound on the optimum. In this value, b minimises the
+sum of the slacks, and r is the maximum over all pairs. A computed w is replaced by 0 if w = 0 has
+no larger objective value.
 """
 
 from dataclasses import dataclass, replace
@@ -201,11 +201,11 @@ def quotient(w: NDArray, mu: NDArray) -> float:
 
 
 def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
-    """Return pairs of points whose half squared distances exceed `above`, and these distances.
+    """Return pairs of points with half squared distances above `above`, and these distances.
 
     The pairs (i, j), i < j, are in decreasing order of distance. Each point is compared with all
     points that are nearer to the centre, and forms one pair with the most distant of these points.
-    Therefore there is at most one pair per point. For 5400 points with 80 features, `far_pairs`
+    Therefore at most one pair per point is returned. For 5400 points with 80 features, `far_pairs`
     takes 0.11 s, and SciPy's `pdist` takes 0.73 s.
 
     Examples

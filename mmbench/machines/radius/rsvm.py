@@ -21,7 +21,7 @@ a row of weight 2 is equivalent to two equal rows, which yield two equal feature
 pairs of rows are active. Therefore all routes except "reference" solve restricted problems, to
 which violated pairs are added until the gap is at most the tolerance. With a kernel and at least
 200 rows, the restricted problems of R-SVM+ contain only the rows near or inside the margin. On 2000
-normally distributed rows, this restriction of the rows reduces the training time to a third.
+normally distributed rows, the restriction of the rows reduces the training time to a third.
 `benchmarks/peers.py` compares the routes.
 
 ============ ============================================== ====================================
