@@ -129,7 +129,7 @@ def constant_bias(program: Program) -> float:
     """Return the optimal b for w = 0, the label of the class with the larger sum of slack
     penalties.
 
-    If the two sums of slack penalties are equal, b is the label of the class with more rows.
+    If the two sums of slack penalties are equal, b is the label of the larger class.
     """
     negative, positive = zip(program.class_cost.round(9), program.class_sizes, strict=True)
     return 1.0 if positive >= negative else -1.0

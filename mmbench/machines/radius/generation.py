@@ -7,8 +7,8 @@ adds the pairs with the largest violations, at most one pair per row.
 
 R-SVM+ has restricted rows if there are at least 200 rows and at least as many features as rows.
 With a kernel, there are always as many features as rows. In the first round, the listed rows are
-the rows near or inside the margin of an SVM. In later rounds, the listed rows are the rows near or
-inside the margin of the last solution. If rows are restricted, inactive pairs are also removed.
+the rows near or inside the margin of an SVM. In later rounds, rows inside the margin of the last
+solution are added. Rows far outside the margin and inactive pairs are removed.
 
 R-SVM_mu+ has restricted features. Feature k is added if its term ``q_k - v_k^2`` in the dual
 objective (see `pairs`) is below the terms of all listed features.
@@ -36,8 +36,8 @@ FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 #: round.
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 
-#: Minimum number of training rows for restricted rows, and upper bound on the margins of the
-#: restricted rows in a solution.
+#: Minimum number of training rows for restricted rows, and upper bound on the margins of the listed
+#: rows.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
 #: Constants for restricted rows. The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR

@@ -143,7 +143,7 @@ class PairProblem:
         r = float(far_lengths.max(initial=listed_r))
         theta = np.maximum(theta, 0.0)
         theta = theta * (self.lam / theta.sum()) if theta.any() else theta
-        # a pair is active if theta relative to lam exceeds the pair's slack relative to r
+        # a pair counts as active if its theta / lam exceeds its slack / r
         held = theta * listed_r > self.lam * (listed_r - lengths)
         active = Listed(pairs[held] if held.any() else pairs, rows, features)
         if mu is not None:
