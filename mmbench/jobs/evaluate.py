@@ -131,7 +131,7 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 
 
 def doubts(fits: Sequence[Fit]) -> str:
-    """Return a text with the number and the first of the fits per status that is not optimal.
+    """Return a text about fits that are not optimal, with their number and first pair per status.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """The identity of the code that made a record: version, commit, fingerprint and parameters.
 
 The fingerprint of a machine is a hash of the code of the machine's module and of all modules that
-this module imports, directly or indirectly. Only imports from mmbench and from the package of the
-machine are included. The hash is computed from syntax trees without docstrings, so comments,
+this module imports, directly or indirectly. The fingerprint covers only modules of mmbench and of
+the package of the machine. The hash is computed from syntax trees without docstrings, so comments,
 docstrings and formatting do not change the fingerprint.
 """
 
@@ -24,12 +24,13 @@ from mmbench import machines
 #: Parameters of an estimator that the runner sets, or that are computed from the seed of the job.
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
-#: Parameters that only change `predict` and `decision_function`, but not the decision values of
-#: pairs of classes, which a record contains.
+#: Parameters that change `predict` and `decision_function`, but not the decision values of pairs of
+#: classes in a record.
 PREDICTION = {"break_ties", "decision_function_shape"}
 
-#: Parameters that were added after the first records were made, each with the value that does not
-#: change a fit. A parameter with this value is omitted, so that older records are reused.
+#: Parameters that were added after the first records were made, each with its neutral value, which
+#: does not change a fit. A parameter with its neutral value is omitted, so that older records are
+#: reused.
 ADDED = {"max_iter": -1}
 
 
@@ -91,31 +92,31 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
 def without_docstrings(tree: ast.Module) -> str:
     """Return a syntax tree as text that does not depend on comments, formatting and docstrings.
 
-    The text is the same for all versions of Python, as written by Python 3.11.
+    Under all versions of Python, the text is equal to the text under Python 3.11.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = node.body[1:]
-            if vars(node).get("type_params") == []:  # this field is new in Python 3.12
+            if vars(node).get("type_params") == []:  # the field is new in Python 3.12
                 del vars(node)["type_params"]
         elif isinstance(node, ast.JoinedStr):  # Python 3.12 adds empty strings to some f-strings
             node.values = [part for part in node.values if getattr(part, "value", None) != ""]
-    # Python 3.13 leaves out empty lists by default
+    # by default, Python 3.13 omits empty lists from the text
     return ast.dump(tree, **({"show_empty": True} if sys.version_info >= (3, 13) else {}))
 
 
 def _is_module(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # a name defined in a module that is not a package
+    except ModuleNotFoundError:  # the name is defined in a module that is not a package
         return False
 
 
 @cache
 def commit() -> str | None:
-    """Return the Git commit of the checkout that mmbench runs from; None without a checkout."""
+    """Return the Git commit of the checkout that mmbench runs from, or None without a checkout."""
     root = Path(mmbench.__file__).resolve().parents[1]
     if not (root / ".git").exists():  # an installed package may be in the repository of other code
         return None

@@ -34,10 +34,11 @@ NESTED = "nested"
 class SplitRef:
     """The split of a data set into training and test rows."""
 
-    #: Rule: "official", "predefined", "kfold", "holdout", "leave_one_out" or "time_series".
+    #: One of "official", "predefined", "kfold", "holdout", "leave_one_out" and "time_series".
     rule: str
     #: Argument of the rule; ``(10,)`` means 10 folds for the rules kfold and time_series, and
-    #: ``(0.1,)`` means the test fraction 0.1 for the rule holdout. Empty for all other rules.
+    #: ``(0.1,)`` means the test fraction 0.1 for the rule holdout. The argument is empty for all
+    #: other rules.
     args: tuple[float, ...] = ()
     #: Index of the repetition, from 0. For the rule predefined, index of the split in the data
     #: set's list of splits.
@@ -46,9 +47,10 @@ class SplitRef:
     fold: int = 0
     #: Master seed of the experiment.
     seed: int = 0
-    #: Maximum size of the training subset; None for all training rows. The value n means a random
-    #: stratified subset of n rows, ("per_class", n) means n rows per class, and ("nested", n) means
-    #: the first n rows of a random order. Larger nested subsets contain all smaller nested subsets.
+    #: Maximum size of the training subset, or None for all training rows. The value n means a
+    #: random stratified subset of n rows, ("per_class", n) means n rows per class, and ("nested",
+    #: n) means the first n rows of a random order. Larger nested subsets contain all smaller nested
+    #: subsets.
     max_train: int | tuple[str, int] | None = None
 
     @property
@@ -78,8 +80,8 @@ class SelectRef:
     #: for each pair. With "test", one set for all pairs is selected on the test rows (leaks test
     #: data).
     scope: str = "global"
-    #: Tie rules for equally good grid points, each as a parameter and "small" or "large". The
-    #: machine's tie rules are used for parameters that are not in this list.
+    #: Tie rules for equally good grid points, each as a parameter and "small" or "large".
+    #: Parameters without a tie rule in `prefer` have the tie rule of the machine.
     prefer: tuple[tuple[str, str], ...] = ()
     #: Metric that selection maximizes; see `mmbench.selection.metrics`.
     metric: str = field(default="accuracy", metadata=ADDED)
@@ -104,16 +106,16 @@ class Job:
     #: kernel is ``poly``. Selected parameters take precedence over fixed parameters, and fixed
     #: parameters over inherited parameters.
     params: Pairs = ()
-    #: Grid axes of the parameters to select as (name, values), sorted by name; empty if none are
+    #: Searched parameters as (name, values), sorted by name; empty if no parameter is
     #: selected. The value ``auto`` of a configuration has been replaced by a list of values.
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     #: Column of the machine whose selected parameters this job inherits.
     use: str | None = None
     #: Key of the job whose selected parameters this job inherits. If this job uses the medians of
-    #: the parameters selected by several jobs (one per split), a tuple of the keys of these jobs.
+    #: parameters selected on several splits, a tuple with the key of one job per split.
     parent: str | tuple[str, ...] | None = None
     select: SelectRef = SelectRef()
-    #: Rule for equal numbers of votes: "lowest", "random" or "expected".
+    #: Rule for tied votes, one of "lowest", "random" and "expected".
     ties: str = "lowest"
     #: Version of the machine's code.
     machine_version: int = 1
@@ -180,7 +182,7 @@ class Job:
 
     @property
     def degree(self) -> int | None:
-        """Degree of the polynomial kernel; None for other kernels or if the degree is selected."""
+        """Degree of the polynomial kernel, or None for other kernels or a selected degree."""
         return dict(self.params).get("degree") if self.kernel == "poly" else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -210,7 +212,7 @@ class Job:
 def _filled(part: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, except later added fields with their default values.
 
-    The exception keeps the keys of older jobs unchanged if a field is added.
+    Adding a field with a default value therefore leaves the keys of older jobs unchanged.
     """
     return {
         f.name: getattr(part, f.name)

@@ -225,14 +225,14 @@ class Record:
     code: dict[str, str | int | None] = field(default_factory=dict)
     #: Library versions, computer and numbers of threads.
     environment: Mapping[str, Any] = field(default_factory=dict)
-    #: The limits of the job: "time" in seconds, "memory" in bytes.
+    #: The limits of the job, with the entries "time" in seconds and "memory" in bytes.
     limits: dict[str, Number] = field(default_factory=dict)
-    #: The "stage" of the job, the "seconds" since its start, and its "bytes" of memory when a limit
-    #: was reached. If the time limit was reached in the stage selection, the entry "trainings" is
+    #: For a job that reached a limit, its "stage", the "seconds" since its start, and the "bytes"
+    #: of its memory. If the time limit was reached in the stage selection, the entry "trainings" is
     #: the number of completed trainings, and "planned" is the number of planned trainings. If the
     #: time limit was reached in the stage training, "pairs", "pairs_begun" and "pairs_solved" are
-    #: numbers of pairs of classes. In this case, "pair" is the pair with the largest gap, and
-    #: "iterations", "objective", "bound", "gap" and "violation" describe the solution of the pair.
+    #: numbers of pairs of classes. The entry "pair" is the pair with the largest gap, and
+    #: "iterations", "objective", "bound", "gap" and "violation" describe the solution of this pair.
     reached: Mapping[str, Any] = field(default_factory=dict)
     #: Start and end of the job, as ISO 8601 times in UTC.
     started: str = ""

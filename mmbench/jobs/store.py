@@ -200,7 +200,8 @@ class Plan:
     #: The published name is empty if only some classes are used, so that results are not compared
     #: with published results.
     published_as: Mapping[str, str] = field(default_factory=dict)
-    #: Whether this is a smoke version; its results are not compared with published values.
+    #: Whether the experiment is a quick (smoke) version; its results are not compared with
+    #: published values.
     smoke: bool = False
     #: Metrics in the tables; if empty, the layout determines the metrics.
     metrics: tuple[str, ...] = ()
@@ -393,7 +394,7 @@ class RecordStore:
         raise BadRecord("its arrays are missing or damaged")
 
     def plan(self) -> Plan | None:
-        """Return the plan of the last run; None in a folder of an earlier version of mmbench.
+        """Return the plan of the last run, or None in a folder of an earlier version of mmbench.
 
         Raises
         ------
@@ -418,7 +419,7 @@ class RecordStore:
         return [f"{CONFIG} is damaged or was changed: it differs from the last run"]
 
     def find(self, key: str) -> Content | None:
-        """Return the record of a job; None if the record is missing or damaged."""
+        """Return the record of a job, or None if the record is missing or damaged."""
         try:
             return self.read(key)
         except (FileNotFoundError, BadRecord):

@@ -53,7 +53,7 @@ def train(
         rehearse(job.machine, job.kernel, dict(job.params).get("solver"))
     search: dict[str, Any] = {"scores": [], "n_points": min(1, len(job.grid))}
     selected: Choice = {name: values[0] for name, values in job.grid}
-    if any(len(values) > 1 for _, values in job.grid):  # a single grid point is selected untested
+    if any(len(values) > 1 for _, values in job.grid):  # one grid point needs no search
         given = own_part(machine, job, choice)
         if isinstance(given, dict):
             machine.set_params(**given)
@@ -117,7 +117,7 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     """Train the machine on 24 rows, so that its code is imported and compiled."""
     from mmbench.solvers.svm_dual.smo import compile_steps
 
-    compile_steps()  # for both data types of kernel values, since the type depends on the data
+    compile_steps()  # for two data types, since the type of kernel values depends on the data
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     known = machines.machine_class(name).parameters

@@ -21,7 +21,7 @@ Splits = list[tuple[NDArray, NDArray]]
 
 
 class Fold(NamedTuple):
-    """An inner split of a pair of classes: training rows with signs -1.0 or +1.0, held-out rows."""
+    """Training rows of a pair of classes, their signs -1.0 or +1.0, and held-out rows."""
 
     train: NDArray
     signs: NDArray
@@ -80,12 +80,12 @@ class SearchRows:
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
         X = csr_array(X) if issparse(X) else np.asarray(X)
         self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
-        self.X_train = self.X[: self.n_train]  # these rows determine gamma="scale" in the final fit
+        self.X_train = self.X[: self.n_train]  # rows that determine gamma="scale" in the final fit
         self.pairs = class_pairs(len(classes))
         self._cut, self._groups, self._ordered = (folds, split, repeats, seed), groups, ordered
         n_splits = (folds or 1) * (1 if ordered or self._on_rest else repeats)
-        self._planned = n_points * n_splits * len(self.pairs)  # binary trainings
-        self._done: list[int] = []  # shared by all threads
+        self._planned = n_points * n_splits * len(self.pairs)  # Planned number of binary trainings.
+        self._done: list[int] = []  # The list is shared by all threads.
 
     def count(self, n_trainings: int) -> None:
         """Count completed binary trainings; raise OutOfTime if the time limit is reached."""

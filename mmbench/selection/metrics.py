@@ -1,12 +1,12 @@
-"""Classification metrics of predictions, class scores or probabilities, mostly by scikit-learn.
+"""Classification metrics of predictions, class scores or probabilities, mostly from scikit-learn.
 
 A grid search maximises one of these metrics, and tables show metrics of stored predictions. The
 class scores of a one-vs-one machine are the values of its `decision_function`. For two classes, the
 class score is the decision value. For more classes, the score of a class is its number of votes
 plus a term below 1/2, which increases with the sum of the decision values for the class. Some
 metrics, such as the area under the ROC curve, are defined for one class against the rest. For two
-classes, such a metric is computed for the second class. For more classes, a metric of one class
-against the rest is averaged over all classes.
+classes, a metric of one class against the rest is computed for the second class. For more classes,
+the metric of each class against the rest is averaged over all classes.
 """
 
 from collections.abc import Callable
@@ -97,7 +97,7 @@ def _log_loss(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float
         return float("nan")
     # scikit-learn requires row sums of 1; sums of float32 probabilities deviate by up to 1e-7
     rows = probabilities / probabilities.sum(axis=1, keepdims=True)
-    # class indices are passed, since scikit-learn sorts labels as strings: "10" before "2"
+    # class indices are passed, since scikit-learn sorts labels as strings ("10" before "2")
     return float(log_loss(own.argmax(axis=1), rows, labels=np.arange(len(classes))))
 
 

@@ -23,9 +23,9 @@ from mmbench.selection.grid import GridPoint, kernel_part, without_kernel
 from mmbench.selection.metrics import Metric
 from mmbench.selection.views import Block, View, can_share, kernel_blocks
 
-#: One entry per kernel, with the indices of its grid points and one array per inner split. Each
-#: array, shape (n_held, n_points), contains the decision values on the held-out rows; if only signs
-#: are needed, it contains booleans that are True for values >= 0.
+#: One entry per kernel: the indices of its grid points and, for each inner split, the decision
+#: values on the held-out rows, shape (n_held, n_points). If only signs are needed,
+#: booleans replace the decision values (True for values >= 0).
 Decided = list[tuple[list[int], list[NDArray]]]
 
 
@@ -63,7 +63,7 @@ class GridScores:
         return table
 
     def of_votes(self, machines: list[PairwiseClassifier]) -> list[NDArray]:
-        """Return one-vs-one scores, as a list with one array of shape (n_points, n_splits)."""
+        """Return scores of the one-vs-one classifier: a list with an array (n_points, n_splits)."""
         data, points, metric, machine = self.data, self.points, self.metric, machines[0]
         n_classes = int(data.labels.max()) + 1
         splits = data.splits(np.arange(len(data.labels)))
@@ -126,7 +126,7 @@ class GridScores:
         train: NDArray,
         held: NDArray,
     ) -> NDArray:
-        """Return scores of a jointly trained machine on held-out rows, one per grid point."""
+        """Return the scores of a jointly trained machine on held-out rows, one per grid point."""
         data, path = self.data, [without_kernel(self.points[k]) for k in members]
         machine = machine.with_params(kernel_part(self.points[members[0]]))
         truth = data.labels[held]

@@ -20,7 +20,7 @@ interior point  the active set does not converge         as for the active set, 
 ==============  =======================================  ==========================================
 
 If no route finds an optimal solution, `mmbench.machines.svm` continues with SMO. The script
-benchmarks/peers.py compares the routes of the table with liblinear.
+benchmarks/peers.py compares the routes of this module with liblinear.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ from mmbench.solvers.svm_dual.qp import (
     optimality,
 )
 
-#: The active set method is tried when the relative duality gap of the interior point reaches each
-#: of these values.
+#: Relative duality gaps of the interior point at which the active set method is tried.
 GAP_TOLERANCES = (1e-7, 1e-10)
 
-#: Initial multipliers of the interior-point method as a fraction of C. The fraction is large, since
-#: many optimal multipliers equal C if the classes overlap.
+#: Initial multipliers of the interior-point method as a fraction of C. If the classes overlap, many
+#: optimal multipliers equal C.
 FIRST_BOX_SHARE = 0.25
 
 #: If all multipliers a are below ``LOST_SHARE * C``, the problem is solved again with the smaller
@@ -153,7 +152,7 @@ def _candidates(
 def _solved(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None
 ) -> HingeInteriorPoint:
-    """Return an interior point whose relative gap is at most the first of GAP_TOLERANCES.
+    """Run the interior-point method until the relative gap is the first of GAP_TOLERANCES.
 
     If all multipliers are far below C, the problem is solved again with a smaller C, which gives
     the same solution with smaller rounding errors.
@@ -178,7 +177,7 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
 
     A dual variable near a knot of its cost is set to the knot. The other dual variables are
     corrected by a least squares problem that reduces ``||w - Z'u||``. If u is large and w is short,
-    setting u_i to knots without such a correction would change w considerably.
+    setting u_i to knots without a correction would change w considerably.
     """
     rows, u, w = dual.gram, end.u, end.w
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
@@ -235,14 +234,14 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     """Solve by an active set method from a guess u; return None if the method does not converge.
 
     The active set assigns each u_i either to a knot of its cost or to a linear piece between two
-    knots. The guess u only determines the initial active set. If u_i is on a piece, the decision of
-    row i must be minus the slope of the piece. The equations of all rows on pieces form a linear
-    system in b and in the u_i of these rows. If row i violates an optimality condition at the
-    solution of the linear system, u_i is assigned to the next knot or piece.
+    knots. The guess u only determines the initial active set. If u_i is on a linear piece, the
+    decision of row i must be minus the slope of the piece. The equations of all rows on pieces form
+    a linear system in b and in the u_i of these rows. If row i violates an optimality condition at
+    the solution of the linear system, u_i is assigned to the next knot or piece.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
-    # `place` is 2 j for knot j, and 2 j + 1 for the piece between knot j and knot j + 1; slopes
-    # outside the first and the last knot are infinite
+    # `place` is 2 j for knot j, and 2 j + 1 for the linear piece between knot j and knot j + 1.
+    # Slopes outside the first and the last knot are infinite.
     place = 2 * (knots < u[:, None]).sum(axis=1) - ~(knots == u[:, None]).any(axis=1)
     beyond = np.full((len(u), 1), np.inf)
     slopes = np.hstack([-beyond, dual.slopes, beyond])
@@ -274,8 +273,8 @@ def _on_slopes(
 
     `part` contains the free rows, `w` is the contribution of the other rows to the weights, and
     `total` is the sum of the returned u. Iterative refinement continues while the residual exceeds
-    SLOPE_TOLERANCE and decreases. If rows are long or dual variables are large, refinement is
-    necessary, and w becomes more accurate than u.
+    SLOPE_TOLERANCE and decreases. Iterative refinement is necessary if rows are long or dual
+    variables are large, and makes w more accurate than u.
     """
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf
     for refinements in range(MAX_REFINEMENTS):

@@ -3,9 +3,9 @@
     min c'x   s.t.  row_lower <= A x <= row_upper,  col_lower <= x <= col_upper
 
 By default, HiGHS uses presolve and the dual simplex method. With 1000 dense rows and columns, a
-pivot of the simplex method takes up to 10 ms. As an option, HiGHS uses its interior-point method
-and a crossover to a vertex. If presolve returns "unbounded or infeasible", a second run without
-presolve distinguishes the two cases.
+pivot of the simplex method takes up to 10 ms. With ``interior=True``, HiGHS uses its interior-point
+method and a crossover to a vertex. If presolve returns "unbounded or infeasible", a second run
+without presolve distinguishes the two cases.
 
 HiGHS releases Python's global interpreter lock, so several threads can solve linear programs at the
 same time.

@@ -10,12 +10,12 @@ and the bounds ``y f <= B`` and ``y f >= -B`` have the multipliers p and q. With
     surplus - slack = y f - 1,   surplus a = 0,   slack (C - a) = 0,
     (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v
 
-and both factors of each complementarity product, such as ``surplus a``, are non-negative. Newton
-steps with Mehrotra's predictor and corrector keep all complementarity products near a common value,
-which decreases to 0. The iterates satisfy all optimality conditions except complementarity and
-``w = v``. The variables of the rows are eliminated analytically. Therefore the Newton system only
-has the unknowns w, b and the variables that a subclass adds, and its size does not depend on the
-number of rows. An iteration costs one product ``Z' diag(weights) Z``.
+Both factors of each complementarity product, such as ``surplus a``, are non-negative. Newton steps
+with Mehrotra's predictor and corrector keep all complementarity products near a common value, which
+decreases to 0. The iterates satisfy all optimality conditions except complementarity and ``w = v``.
+The variables of the rows are eliminated analytically. The Newton system only has the unknowns w, b
+and the variables that a subclass adds, so its size does not depend on the number of rows. An
+iteration costs one product ``Z' diag(weights) Z``.
 
 Subclasses that change the norm or add unknowns train the soft-margin M4
 (`mmbench.machines.minimax.soft`), the R-SVMs, and the linear MMRM.
@@ -72,8 +72,8 @@ def solve_growing(
 ) -> HingeInteriorPoint:
     """Solve the problem for a C that may be far larger than the optimal multipliers.
 
-    A sequence of problems with increasing C is solved. The first C is a ratio times the largest
-    initial multiplier. From problem to problem, C is multiplied by the ratio, up to the given C.
+    A sequence of problems with increasing C is solved. In the first problem, C is a ratio times the
+    largest initial multiplier. Each further problem multiplies C by the ratio, up to the given C.
     The function `start` returns the initial point for a value of C, from the multipliers of the
     previous problem if there is one.
     """
@@ -149,8 +149,8 @@ class HingeInteriorPoint:
         self.Z, self.y, self.at, self.iterations = rows, y, dict(given or {}), 0
         self.margin_cost = 1.0 - y * offset
         n_positive, s = int((y > 0).sum()), C / np.max(C) * np.ones(len(y))
-        # The initial w is a multiple of the difference of the class means. The decisions at the
-        # class means are 1 and -1, or smaller if a multiplier would otherwise exceed C / 2.
+        # The initial w is a multiple of the difference of the class means. With the initial w, the
+        # decisions at the class means are 1 and -1, unless a multiplier would then exceed C / 2.
         if a is None:
             a = s / np.where(y > 0, s[y > 0].sum(), s[y < 0].sum())
             norm = max(self._norm(rows.T @ (y * a)), 1e-300)
@@ -186,7 +186,8 @@ class HingeInteriorPoint:
     def run(self, tol: float, max_iter: int = 100) -> None:
         """Take Newton steps until the gap is at most `tol`.
 
-        Ends earlier if steps are too short, or if the limit of iterations or time is reached.
+        The iterations end earlier if a step is too short, or if their maximum number or the time
+        limit is reached.
         """
         while self.gap > tol and self.iterations < max_iter and not time_is_up():
             self.iterations += 1

@@ -54,8 +54,8 @@ def solve_libsvm(
     -------
     PiecewiseSolution
         `iterations` is 0 and `status` is ``optimal``, since libsvm reports neither its number of
-        iterations nor a failure. The certificate shows whether the solution is accurate: it is
-        computed from a feasible u and a recomputed ``Ku``.
+        iterations nor a failure. The certificate is computed from a feasible u and a recomputed
+        ``Ku``, and shows whether the solution is accurate.
 
     Raises
     ------
@@ -87,8 +87,9 @@ def solve_liblinear(
 ) -> PiecewiseSolution:
     """Solve the linear SVM with scikit-learn's LinearSVC, which adds ``b^2 / 2`` to the objective.
 
-    LinearSVC returns no multipliers. The lower bound is computed from multipliers C of rows with
-    slack and 0 of all other rows; a bound from these multipliers lies far below the optimum.
+    LinearSVC returns no multipliers. The lower bound is computed from guessed multipliers, which
+    are C for rows with slack and 0 for all other rows. A bound from guessed multipliers lies far
+    below the optimum.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
@@ -131,7 +132,7 @@ def openmp() -> Any:
     """Return the controller of OpenMP threads; libsvm must be imported before the first call.
 
     libsvm evaluates kernels in several threads, which are useless if the kernel is precomputed. On
-    a busy computer, waiting for these threads takes a second; with one thread, libsvm takes 4 ms.
+    a busy computer, waiting for OpenMP threads takes a second; with one thread, libsvm takes 4 ms.
     """
     from threadpoolctl import ThreadpoolController
 

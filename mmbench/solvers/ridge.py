@@ -119,7 +119,7 @@ def solve_path(
         a = np.column_stack([one for one, _ in found])
         return Solutions(a, a, np.array([b for _, b in found]))
     rows: Any = gram
-    if isinstance(gram, FeatureGram):  # K K' = F (F'F) F' = F R (F R)'
+    if isinstance(gram, FeatureGram):  # K K' = F (F'F) F' = F R (F R)' for F'F = R R'
         F = gram.features
         if isinstance(F, np.ndarray):
             root = qr(F, mode="r")[0][: F.shape[1]].T
@@ -218,8 +218,8 @@ def _by_eigenvectors(
 def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDArray, float]:
     """Return a and b for the Gram matrix G, after one step of iterative refinement.
 
-    Without refinement, the KLDA would be inaccurate: it depends on small differences between
-    entries of a, which magnify rounding errors.
+    The KLDA needs iterative refinement, since it is computed from small differences between entries
+    of a, which magnify rounding errors.
     """
     inverse = ridge_inverse(gram, 1 / C)
     from_border = inverse(border)
@@ -273,8 +273,8 @@ def solve_printed(
         (I/C + K K) w + K 1 b = K y,    1'K w + M b = 1'y                        (36), (37)
 
     Equations (36) and (37) are the normal equations of the least squares problem ``min over w, b
-    ||y - K w - b||^2 + ||w||^2 / C``. This least squares problem is solved directly, since the
-    normal equations have the squared condition number of K. The multipliers are ``a = C (y - K w -
+    ||y - K w - b||^2 + ||w||^2 / C``. The least squares problem is solved without the normal
+    equations, which have the squared condition number of K. The multipliers are ``a = C (y - K w -
     b)``.
     """
     n, ones = len(y), np.ones(len(y)) if border is None else border

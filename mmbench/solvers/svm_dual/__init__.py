@@ -4,8 +4,8 @@
 
 The loss of each training row is a convex, piecewise linear function of the decision f(x_i). The
 dual problem has one variable u_i per training row. The cost phi_i of u_i is the conjugate of the
-loss. The class `PiecewiseQP` stores the Gram matrix K, and the knots and slopes of the costs, of
-the dual problem
+loss. The class `PiecewiseQP` stores the Gram matrix K and the knots and slopes of the costs. With
+the Gram matrix K, the dual problem is
 
     min over u      1/2 u'Ku + sum_i phi_i(u_i)   subject to   sum_i u_i = 0
 

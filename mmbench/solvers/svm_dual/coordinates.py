@@ -1,17 +1,17 @@
 """Dual coordinate descent for a `PiecewiseQP` with a linear kernel.
 
 The attribute `gram` of the problem contains the data matrix Z in place of the Gram matrix ``Z Z'``.
-If the intercept b is fixed, the dual problem has no equality constraint. Each coordinate step then
-minimises the following function over a single u_i (Hsieh et al. 2008).
+If the intercept b is fixed, the dual problem has no equality constraint. For a fixed b, each
+coordinate step minimises the following function over a single u_i (Hsieh et al. 2008).
 
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
 
-A coordinate step takes one product of a row with ``w = Z'u`` and one update of w. Let u(b) be the
-minimiser for a given b. The sum of the entries of u(b) decreases with b and is zero at the optimal
-b, which is found by the secant method. The derivative of the sum is ``-e' K_FF^-1 e`` for the free
-rows F and ``e = (1, ..., 1)``. The first step of b uses the lower bound ``|F|^2 / ||Z_F' e||^2`` on
-the magnitude of the derivative. Coordinate descent for each b starts at the minimiser for the
-previous b. The tolerance of coordinate descent decreases with the steps of b.
+A coordinate step costs one product of a row with ``w = Z'u`` and one update of w. The sum of the
+minimising u_i decreases with b and is zero at the optimal b, which is found by the secant method.
+The derivative of this sum with respect to b is ``-e' K_FF^-1 e``, for the free rows F and the
+vector e of ones. In the first step of b, the derivative is replaced by its upper bound ``-|F|^2 /
+||Z_F' e||^2``. Coordinate descent for each b starts at the minimiser for the previous b. The
+tolerance of coordinate descent decreases with the steps of b.
 
 ==================  ============================================  ================================
 route               condition                                     cost
@@ -50,8 +50,8 @@ FIRST_PASSES, MOST_PASSES = 40, 400
 #: step of b.
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
-#: Maximum step of b, which is taken if no row is free and no interval that contains the optimal b
-#: is known.
+#: Maximum step of b. The maximum step is taken if no row is free and the optimal b is not
+#: bracketed.
 MOST_STEP = 1.0
 
 #: Tolerance of coordinate descent for the last value of b, and maximum change of the decisions by
@@ -93,7 +93,7 @@ class CoordinateDescent:
         return self.passes >= self.most or time_is_up()
 
     def minimise(self, tol: float) -> None:
-        """Take coordinate steps at a fixed b until no condition is violated by more than `tol`.
+        """Take coordinate steps at a fixed b until all KKT conditions hold up to `tol`.
 
         Rows with a u_i that stays at a knot are skipped until all other rows have converged.
         """
@@ -117,7 +117,7 @@ class CoordinateDescent:
     def run(self, tol: float) -> None:
         """Update b until ``sum_i u_i`` is nearly zero.
 
-        The correction of u to the sum zero then changes the decisions by at most ``SUM_SHARE *
+        At the end, a correction of u to the sum zero changes the decisions by at most ``SUM_SHARE *
         tol``.
         """
         last, accuracy = LAST_SHARE * tol, FIRST_TOLERANCE
@@ -130,7 +130,7 @@ class CoordinateDescent:
             slope = free.sum() ** 2 / max(sums @ sums, np.finfo(float).tiny)
             if accuracy <= last and abs(total) <= SUM_SHARE * tol * slope:
                 return
-            # `total` lies between the sums of u for ``b - accuracy`` and ``b + accuracy``
+            # `total` lies between the exact sums of u for ``b - accuracy`` and ``b + accuracy``
             low = max(low, self.b - accuracy) if total > 0 else min(low, self.b - accuracy)
             high = min(high, self.b + accuracy) if total < 0 else max(high, self.b + accuracy)
             moved, changed = self.b - before[0], total - before[1]

@@ -85,7 +85,7 @@ class PiecewiseQP:
         """Return the s that minimises ``s^2/2 norm + sum_i loss_i(s f_i)``, with norm ``||w||^2``.
 
         Each linear piece of a cost contributes the hinge ``length * max(0, rate s - offset)`` to
-        the loss. This hinge has a kink at ``s = offset / rate``.
+        the loss. The hinge of a piece has its kink at ``s = offset / rate``.
         """
         lengths, sides = self._pieces
         rates, offsets = -sides * f[:, None], sides * self.slopes
@@ -168,8 +168,7 @@ class PiecewiseQP:
         """Return `value` if it is a possible dual value, otherwise the dual value at u = 0.
 
         By weak duality, minus a dual value is at most the machine's objective at w = 0. A `value`
-        that violates this condition is impossible. A `value` above the dual value at u = 0 is not
-        impossible, but is also replaced.
+        that violates weak duality, or that is above the dual value at u = 0, is replaced.
         """
         least = self.constant - self.constant_decision[0]
         if not least - SUM_ROUNDING * abs(least) <= value <= self.constant:
@@ -178,7 +177,7 @@ class PiecewiseQP:
 
     @cached_property
     def constant_decision(self) -> tuple[float, float]:
-        """The smallest total loss of the constant decisions -1, 0 and 1, and its decision."""
+        """The smallest sum of losses of a constant decision -1, 0 or 1, and this decision."""
         (lengths, sides), decisions = self._pieces, np.array([-1.0, 0.0, 1.0])
         gains = -sides * (decisions[:, None, None] + self.slopes)
         lost = np.multiply(lengths, gains, out=np.zeros_like(gains), where=gains > 0)
@@ -230,7 +229,7 @@ class PiecewiseQP:
         return zero if zero.gap <= max(solution.gap, gap_tolerance) else solution
 
     def no_better_than_zero(self, solution: PiecewiseSolution) -> bool:
-        """Whether the gap is not closed and the objective is not smaller than at w = 0."""
+        """Whether the duality gap is open and the solution w = 0 has no larger objective."""
         rounding = ROUNDING_FACTOR * np.sqrt(len(solution.u)) * np.finfo(float).eps
         bound = self.constant - self.constant_decision[0]
         return solution.gap > rounding and solution.bound <= bound + rounding * abs(bound)
@@ -238,9 +237,9 @@ class PiecewiseQP:
     def inward(self, share: float) -> PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
 
-        A bound on the decisions is the slope of an unbounded piece of the cost. Its magnitude is
-        reduced by the fraction `share`, but at most by half the difference from the slope of the
-        adjacent piece.
+        A bound on the decisions is the slope of an unbounded piece of the cost. The magnitude of
+        the slope of an unbounded piece is reduced by the fraction `share`, but at most by half the
+        difference from the slope of the adjacent piece.
         """
         slopes = self.slopes.copy()
         for last, before, ends in ((0, 1, self.knots[:, 0]), (-1, -2, self.knots[:, -1])):
@@ -300,7 +299,7 @@ class PiecewiseSolution(Result):
     scale: float
     #: Upper bound on the rounding error of ``1/2 u'Ku``.
     rounding: float = 0.0
-    #: Primal weights w of a linear machine; None if only u is known. Shape (k,).
+    #: Primal weights w of a linear machine, or None if only u is known. Shape (k,).
     weights: NDArray | None = None
 
     @property
@@ -312,8 +311,8 @@ class PiecewiseSolution(Result):
 def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, float] | None:
     """Solve ``square @ u + b = target`` and ``sum_i u_i = total`` for u and b.
 
-    Returns None if the system in u and b is singular. The matrix `square` may be singular: the
-    system can be solved for k + 1 free rows with k features.
+    Returns None if the system in u and b is singular. The system may be regular although the matrix
+    `square` is singular, for example for k + 1 rows with k features.
     """
     n_free = len(target)
     system = np.ones((n_free + 1, n_free + 1))
@@ -345,9 +344,9 @@ def optimality(decision: NDArray, rise: NDArray, fall: NDArray) -> tuple[float, 
 
     The gain ``rise - decision`` of row i is the decrease of the objective per increase of u_i. The
     loss ``fall - decision`` is the increase of the objective per decrease of u_i. The violation is
-    the largest gain minus the smallest loss, or 0 if the difference is negative. b is the mean gain
-    of the rows with u_i strictly inside a linear piece. If every u_i is a knot, b is the mean of
-    the largest gain and the smallest loss.
+    the largest gain minus the smallest loss, or 0 if the difference is negative. The intercept b is
+    the mean gain of the rows with u_i strictly inside a linear piece. If every u_i is a knot, b is
+    the mean of the largest gain and the smallest loss.
     """
     gain, inside = rise - decision, rise == fall
     top, low = float(gain.max()), float((fall - decision).min())

@@ -10,24 +10,24 @@ SMO on working sets    `LazyGram`, more than 3000 rows, after n    kernel values
                        more than 3000 rows, not enough memory)     u_i that change
 =====================  ==========================================  ================================
 
-A pairwise step adds t to the dual variable u_i and subtracts t from u_j. The step goes beyond the
-minimum along the pair (over-relaxation), but not beyond a knot of the costs of u_i and u_j. Row i
-has the largest gain, which is the decrease of the objective per increase of u_i. Row j is chosen
-such that the pairwise step decreases the objective most (Fan, Chen and Lin 2005, WSS 2). Compiled
-loops select i and j, in blocks of rows that fit in the CPU cache.
+A pairwise step adds t to the dual variable u_i and subtracts t from u_j. A pairwise step goes
+beyond the minimum along the pair (over-relaxation), but not beyond a knot of the costs of u_i and
+u_j. Row i has the largest gain, which is the decrease of the objective per increase of u_i. Row j
+is chosen such that the pairwise step decreases the objective most (Fan, Chen and Lin 2005, WSS 2).
+Compiled loops select rows i and j, in blocks of rows that fit in the CPU cache.
 
 A Newton step changes all dual variables that lie strictly inside a linear piece of their cost. If
-the Gram matrix has low rank (a linear kernel and a large C) or quickly decreasing eigenvalues, a
-few dozen rows need millions of tiny pairwise steps to converge. As long as no u_i reaches a knot,
-the problem in these rows is a quadratic program with one equality constraint. This quadratic
-program is solved by one Cholesky factorisation ``K = L L'``. A dual variable that reaches a knot is
-fixed. The Newton direction of the other variables follows from a projection of ``L^-1 g``, with the
-gradient g, onto the orthogonal complement of ``L^-1 e_i`` for all fixed rows i. A series of Newton
-steps uses the same factorisation and usually ends at a minimum between knots. With Newton steps,
-the CPU time of an RMM with the poly kernel on USPS is 1/22 of the CPU time without them.
+the Gram matrix has low rank or quickly decreasing eigenvalues, pairwise steps alone may converge
+slowly. For example, a linear SVM with a large C may need millions of tiny pairwise steps for a few
+dozen rows. As long as no dual variable reaches a knot, a Newton step solves a quadratic program
+with one equality constraint by one Cholesky factorisation ``K = L L'``. A dual variable that
+reaches a knot is fixed. To find the Newton direction of the other variables, the vector ``L^-1 g``,
+with the gradient g, is projected onto the orthogonal complement of ``L^-1 e_i`` for all fixed rows
+i. A series of Newton steps uses the same factorisation and usually ends at a minimum between knots.
+Newton steps reduce the CPU time of an RMM with the poly kernel on USPS to 1/22.
 
 The quadratic term of the RMM's dual (8) depends on the three variables of row i only through their
-signed sum u_i. Therefore a pairwise step takes as much time for the RMM as for the SVM. The cost of
+signed sum u_i. A pairwise step therefore takes as much time for the RMM as for the SVM. The cost of
 u_i has more linear pieces for the RMM than for the SVM. The script benchmarks/peers.py measures
 time and memory of the SVM and the RMM, and compares the SVM with scikit-learn's SVC.
 
@@ -37,7 +37,8 @@ other u_i are fixed. After each restricted problem, the decisions of all rows ar
 set is complete if it contains all rows with ``u_i = 0`` that are close to a violation. The
 restricted problem of a complete working set is solved to the final tolerance. If the kernel values
 of the rows with ``u_i != 0`` do not fit in memory, a working set contains the rows with the largest
-violations (Joachims 1999, with a proof of convergence by Lin 2001).
+violations (Joachims 1999). Lin (2001) proves convergence for working sets of the largest
+violations.
 
 Kernel values of working sets and updates of ``Ku`` are computed in float32 if the kernel allows it.
 The rounding error of an update of ``Ku`` is proportional to the change of u. ``Ku`` is also
@@ -96,21 +97,22 @@ MOST_REFUTATIONS = 20
 BLOCK_COLUMNS = 64
 
 #: RELAXATION is the length of a pairwise step relative to the step to the minimum along the pair.
-#: The objective decreases for every relative length below 2. Compared with the relative length 1,
-#: the length 1.5 needs 0.5 to 0.7 times as many steps on most of ten SVMs and their RMMs, and at
-#: most 1.2 times as many (kernels rbf, poly and linear, C from 0.1 to 1000). Steps are not
-#: over-relaxed if the violation is below LAST_STEPS_TOLERANCES times `tol`, so that a problem with
-#: few variables ends at the exact minimum.
+#: A pairwise step decreases the objective if its relative length is below 2. The relative length
+#: 1.5 was compared with the length 1 on ten SVMs and their RMMs (kernels rbf, poly and linear, C
+#: from 0.1 to 1000). On most of these problems, the length 1.5 needs 0.5 to 0.7 times as many steps
+#: as the length 1, and never more than 1.2 times as many. If the violation is below
+#: LAST_STEPS_TOLERANCES times `tol`, the relative length is 1, so that a problem with few variables
+#: ends at the exact minimum.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: The number of rows with ``u_i = 0`` in a working set is NEW_ROWS_SHARE of all rows, but at least
-#: LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If half the number of support vectors is larger, this
-#: half is used, since an RMM may have five times as many support vectors as the SVM from whose
-#: solution it starts.
+#: LEAST_NEW_ROWS and at most MOST_NEW_ROWS. The number of these rows is raised to half the number
+#: of support vectors, since an RMM may have five times as many support vectors as the SVM from
+#: whose solution it starts.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: The restricted problem of a working set is solved to the tolerance SET_VIOLATION_SHARE times the
-#: violation over all rows. For a complete working set, the tolerance is SET_TOLERANCE_SHARE times
+#: violation over all rows. The tolerance for a complete working set is SET_TOLERANCE_SHARE times
 #: `tol`.
 SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 
@@ -118,8 +120,8 @@ SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 ROUNDING_SHARE = 1e-3
 
 #: ``Ku`` is recomputed after IDLE_ROUNDS working sets without a decrease of the violation. If the
-#: objective has not decreased over IDLE_RENEWALS recomputations, float64 replaces float32; with
-#: float64, SMO ends.
+#: objective has not decreased over IDLE_RENEWALS recomputations, kernel values in float32 are
+#: replaced by float64. If the kernel values are already float64, SMO ends.
 IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
 
 #: Minimum relative decrease of the objective between two recomputations of ``Ku``; smaller
@@ -128,7 +130,8 @@ LEAST_DECREASE = 1e-12
 
 #: If a `LazyGram` has n > MOST_ROWS_PER_STEP rows, the first n steps are taken on all rows, and the
 #: next steps on working sets. With C = 100, working sets reduce the CPU time to 1/6 on 5300 rows of
-#: Banana and to 1/3 on 8000 rows of Letter. With C = 1, the first n steps solve both problems.
+#: Banana and to 1/3 on 8000 rows of Letter. With C = 1, the first n steps are sufficient for
+#: Banana and Letter.
 MOST_ROWS_PER_STEP = 3000
 
 #: Factors of the KKT tolerance that `solve_to_gap` tries in turn.
@@ -139,8 +142,8 @@ TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
 #: the predictions.
 RESCALING_FACTOR = 8.0**-3
 
-#: Relative reduction of the bounds on the decisions in the last attempt of `solve_to_gap`. The
-#: reduction changes the objective by a relative amount of the same order.
+#: Relative reduction of the bounds on the decisions in the last attempt of `solve_to_gap`. Tighter
+#: bounds change the objective by a relative amount of the order of INWARD_SHARE.
 INWARD_SHARE = 1e-6
 
 Start = PiecewiseSolution | NDArray | None
@@ -168,7 +171,7 @@ class Descent:
     def run(self) -> None:
         """Take steps until the violation is at most `tol`.
 
-        Ends earlier if the limit of steps or time is reached.
+        The steps end earlier if their maximum number or the time limit is reached.
         """
         problem, u, budget, refutations = self.problem, self.u, 0.0, 0
         knots, slopes = problem.knots, problem.slopes
@@ -186,7 +189,7 @@ class Descent:
             )
             self.left -= done
             budget += float(done * len(u))
-            # without convergence, Newton steps may take as long as all pairwise steps so far
+            # without convergence, Newton steps may take as much time as all pairwise steps so far
             if 0 < done == asked:
                 left = newton_steps(problem, u, self.decision, budget)
                 if left < budget:
@@ -204,9 +207,9 @@ class Descent:
 def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: float) -> float:
     """Take a series of Newton steps if the budget suffices; return the remaining budget.
 
-    The arrays `u` and `decision` (``Ku`` plus a constant) are updated in place. u stays within its
-    bounds, the sum of u is constant, and the objective does not increase. The budget is a number of
-    kernel values that pairwise steps read.
+    The arrays `u` and `decision` (``Ku`` plus a constant) are updated in place. The dual variables
+    stay within their bounds, their sum is constant, and the objective does not increase. The unit
+    of the budget is one kernel value that a pairwise step reads.
     """
     inside = (problem.knots[:, :-1] < u[:, None]) & (u[:, None] < problem.knots[:, 1:])
     rows, pieces = inside.nonzero()
@@ -402,7 +405,7 @@ class WorkingSets(Descent):
     def run(self) -> None:
         """Solve restricted problems until the violation is at most `tol`.
 
-        Ends earlier if the limit of steps or time is reached.
+        SMO ends earlier if the maximum number of steps or the time limit is reached.
         """
         if isinstance(self.matrix, LazyGram):
             first = min(len(self.u), self.left)
@@ -480,7 +483,7 @@ class WorkingSets(Descent):
     def working_set(self) -> tuple[NDArray, bool]:
         """Return the rows of the next working set, and whether the working set is complete."""
         # violations of the optimality conditions for an increase and for a decrease of each u_i, or
-        # -inf if a bound prevents the change; the b in the middle of its interval is used
+        # -inf if a bound prevents the change of u_i
         rise, fall = gains(self.u, self.problem.knots, self.problem.slopes)
         up, down = rise - self.decision, self.decision - fall
         middle = 0.5 * (up.max() - down.max())
@@ -614,4 +617,4 @@ def solve_to_gap(
 
 
 def _rank(solution: PiecewiseSolution) -> tuple[float, float]:
-    return solution.gap, -solution.bound  # if the dual value is 0, all gaps are 1
+    return solution.gap, -solution.bound  # all relative gaps are 1 if the dual value is 0
