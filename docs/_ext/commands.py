@@ -29,16 +29,20 @@ def lines_of(words: str, command: Any) -> Iterator[str]:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
     called = [words, *(_metavar(argument) for argument in arguments)]
-    yield from (f"## `{words}`", "", command.help.strip(), "")
+    yield from (f"## `{words}`", "", _marked(command.help.strip()), "")
     yield from ("```text", " ".join(called) + (" [OPTIONS]" if options else ""), "```", "")
     if not options:
         return
     yield from ("| Option | Meaning |", "| --- | --- |")
     for option in options:
         names = ", ".join(f"`{name}`" for name in option.opts)
-        meaning = re.sub(r"(?<!\w)(--[\w-]+)", r"`\1`", (option.help or "").replace("|", "/"))
-        yield f"| {names} | {meaning} |"
+        yield f"| {names} | {_marked((option.help or '').replace('|', '/'))} |"
     yield ""
+
+
+def _marked(text: str) -> str:
+    """Mark options as code; otherwise two hyphens would become a dash."""
+    return re.sub(r"(?<!\w)(--[\w-]+)", r"`\1`", text)
 
 
 def _metavar(argument: Any) -> str:

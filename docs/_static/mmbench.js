@@ -1,5 +1,10 @@
-// On phones, tables of a few columns of words become cards; wider tables, code and equations that go on to the
-// right fade out there.
+// On phones, tables of a few columns of words become cards, and long tables below the first of a page are folded;
+// wider tables, code and equations that go on to the right fade out there.
+// Headings of cells that explain themselves.
+const PLAIN = ["Claim", "Meaning", "Value", "Why"];
+// Number of rows above which a table is folded.
+const ROWS = 10;
+
 document.addEventListener("DOMContentLoaded", () => {
   const phone = window.matchMedia("(max-width: 600px)");
   const tables = [...document.querySelectorAll(".bd-article .pst-scrollable-table-container > table")];
@@ -12,11 +17,28 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const row of table.querySelectorAll("tbody tr"))
       [...row.children].forEach((cell, k) => {
         cell.dataset.label = heads[k] || "";
+        cell.classList.toggle("plain", k === 0 || heads.length <= 2 || PLAIN.includes(heads[k]));
         const text = cell.textContent.trim();
         cell.classList.toggle("nothing", ["", "–"].includes(text));
         cell.classList.toggle("long", text.length > 14);
       });
   }
+
+  const folds = tables.slice(1).filter(
+    (table) => table.tBodies[0].rows.length > ROWS && !table.closest("details, .autosummary")
+  ).map((table) => {
+    const fold = document.createElement("details");
+    const names = new Set([...table.tBodies[0].rows].map((row) => row.cells[0].textContent.trim()));
+    const summary = document.createElement("summary");
+    summary.textContent = `${table.tBodies[0].rows.length} rows: ${[...names].join(", ")}`;
+    fold.className = "phone";
+    table.parentElement.replaceWith(fold);
+    fold.append(summary, table.parentElement);
+    return fold;
+  });
+  const unfold = () => folds.forEach((fold) => { fold.open = !phone.matches; });
+  phone.addEventListener("change", unfold);
+  unfold();
 
   const fade = (box) =>
     box.classList.toggle("goes-on", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
@@ -31,9 +53,10 @@ document.addEventListener("DOMContentLoaded", () => {
       const tall = [...table.tBodies[0].rows].some((row) => row.offsetHeight > 120);
       const wide = table.scrollWidth > table.parentElement.clientWidth + 2;
       const names = table.classList.contains("autosummary");
-      table.classList.toggle("cards", phone.matches && ((few && words && (wide || tall)) || names));
-      table.classList.toggle("scrolls", phone.matches && wide && !(few && words));
-      table.classList.toggle("pairs", columns === 2);
+      const cards = phone.matches && ((few && (tall || (words && wide))) || names);
+      table.classList.toggle("cards", cards);
+      table.classList.toggle("scrolls", phone.matches && wide && !cards);
+      table.classList.toggle("labelled", !!table.querySelector("td:not(.plain)"));
     }
     boxes.forEach(fade);
   };
