@@ -225,6 +225,24 @@ def test_commas_that_are_no_decimal_marks_are_not_reported(tmp_path: Path, a: st
     assert not any("is read with" in w for w in load(tmp_path, text, drop=["b"]).warnings)
 
 
+NOT_CSV = {"1.5": [1.5, 2.5, 3.5], "b": ["1,5", "2,5", "1,5"], "kind": ["x", "y", "x"]}
+
+
+def test_warnings_about_a_parquet_file_advise_no_key_of_csv_files(tmp_path: Path):
+    content = pa.table(NOT_CSV)
+    assert load(tmp_path, content, drop=["b"]).warnings == ()
+    assert load(tmp_path, content, steps=["one_hot"]).warnings == ()
+    data = load(tmp_path, content, steps=["one_hot"], categorical="auto")
+    advice = "if these are numbers, save them as numbers"
+    assert data.warnings == (f"column 'b' has categories such as '1,5'; {advice}",)
+
+
+def test_labels_of_an_npz_file_are_no_numbers_with_other_marks(tmp_path: Path):
+    path = tmp_path / "my.npz"
+    np.savez(path, X=[[1.5], [2.5], [3.5]], y=["1,5", "2,5", "1,5"])
+    assert load(tmp_path, path.read_bytes(), "my.npz", target=None).warnings == ()
+
+
 @pytest.mark.parametrize(
     ("cell", "hints"),
     [
@@ -254,6 +272,7 @@ def test_a_number_with_marks_gets_the_hint_that_goes_on(tmp_path: Path, cell: st
         ("a,kind\n1'000,x\n7,y\n", [[1000], [7]]),
         ("a|kind\n1|x\n7|y\n", [[1], [7]]),
         ("a,d,kind\n1,2024-01-01,x\n7,2024-01-02,y\n", [[1], [7]]),
+        ("a,d,kind\n1,2024-01,x\n7,2024-02,y\n", [[1], [7]]),
         ('a,"the day",kind\n1,1/1/24,x\n7,1/2/24,y\n', [[1], [7]]),
         (",a,kind\n4,1,x\n5,7,y\n", [[1], [7]]),
         ("a,,kind\n1,4,x\n7,5,y\n", [[1], [7]]),
@@ -653,6 +672,11 @@ def many(values, n: int = 600) -> str:
         (lambda k: f"{k % 24}:30", "dates or times such as '0:30'"),
         (lambda k: f"12:{k % 60:02d}:05.25", "dates or times such as '12:00:05.25'"),
         (lambda k: f"{1 + k % 12}:00 p.m.", "dates or times such as '1:00 p.m.'"),
+        (lambda k: f"2021-{1 + k % 12:02d}", "dates or times such as '2021-01'"),
+        (lambda k: f"{1 + k % 12}/2021", "dates or times such as '1/2021'"),
+        (lambda k: f"January {1995 + k % 30}", "dates or times such as 'January 1995'"),
+        (lambda k: f"{2001 + k % 20} Sept", "dates or times such as '2001 Sept'"),
+        (lambda k: f"May-{20 + k % 5}", "dates or times such as 'May-20'"),
     ],
 )
 def test_ids_dates_and_many_categories_are_named(tmp_path: Path, values, kind: str):
@@ -666,7 +690,17 @@ def test_ids_dates_and_many_categories_are_named(tmp_path: Path, values, kind: s
     assert f"column 'c' contains {kind}" in refusal(tmp_path, pa.Table.from_pandas(frame))
 
 
-@pytest.mark.parametrize("words", [("16:9", "4:3"), ("3-door", "5-door"), ("1 may", "mar 10")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("16:9", "4:3"),
+        ("3-door", "5-door"),
+        ("1 may", "mar 10"),
+        ("2021-13", "2021-14"),
+        ("1001-1", "1001-2"),
+        ("model 2021", "model 2022"),
+    ],
+)
 def test_categories_with_digits_are_no_dates_and_no_times(tmp_path: Path, words: tuple):
     text = many(lambda k: words[k % 2])
     assert load(tmp_path, text, steps=["one_hot"], categorical="auto").n_categorical == 1

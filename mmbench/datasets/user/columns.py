@@ -49,13 +49,16 @@ FEW_WORDS = 2
 #: Maximum number of distinct values of a numeric target with fractions; a target with more values
 #: is treated as continuous.
 MOST_FRACTIONS = 20
-MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-#: Pattern of dates, with or without a time of day, and of times: 2024-01-31, 31.1.2024, 1/31/24,
-#: 31-Jan-2024, January 31, 2024, 12:30, 12:30:05, 1:30 pm.
+MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+YEAR, NUMBER_OF_MONTH = "(1[89]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"
+#: Pattern of dates (2024-01-31, 31.1.2024, 1/31/24, 31-Jan-2024, January 31, 2024), with or without
+#: a time of day; of months (2024-01, 1/2024, January 2024, Jan-24); and of times (12:30, 1:30 pm).
 DATE = re.compile(
     r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3([0-9]{4}|[0-9]{2})"
-    rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[-/., ]*([0-9]{{4}}|[0-9]{{2}})"
-    rf"|{MONTH}[-/. ]*[0-9]{{1,2}}[-/, ]+[0-9]{{4}})([T ]+[0-9]{{1,2}}:[0-9]{{2}}.*)?"
+    rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[a-z]*[-/., ]*([0-9]{{4}}|[0-9]{{2}})"
+    rf"|{MONTH}[a-z]*[-/. ]*[0-9]{{1,2}}[-/, ]+[0-9]{{4}})([T ]+[0-9]{{1,2}}:[0-9]{{2}}.*)?"
+    rf"|{YEAR}[-/]{NUMBER_OF_MONTH}|{NUMBER_OF_MONTH}[-/]{YEAR}|{MONTH}-[0-9]{{2}}"
+    rf"|{MONTH}[a-z]*[-/., ]*{YEAR}|{YEAR}[-/., ]*{MONTH}[a-z]*"
     r"|[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?\s*([ap]\.?m\.?)?", re.I)  # fmt: skip
 #: Pattern of the names of columns that contain identifiers of the rows.
 ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
@@ -105,12 +108,12 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     codes = {name: _codes(frame[name], nominal[name]) for name in words}
     columns = [_numbers(frame[numbers], options), *(column for column, _ in codes.values())]
     X = np.column_stack(columns)
-    remarks += [*dropped, *more, *_other_mark(frame, numbers, options)]
-    if options.categorical == "auto":
-        remarks += [remark for name in nominal for remark in _doubtful(frame[name], options)]
+    remarks += [*dropped, *more, *(_other_mark(frame, numbers, options) if table.is_csv else ())]
+    for name in nominal if options.categorical == "auto" else ():
+        remarks += _doubtful(frame[name], options, declared=name in table.nominal)
     like_data = [name for name in chosen if is_number(name) and not name.isdigit()]
     like_data += [label] * (options.header and label in set(map(str, y)))
-    if like_data:
+    if like_data and table.is_csv:
         first = f"the first line, taken as column names, contains {like_data[0]!r}"
         remarks.append(f"{first}; if it is a data row, {setting('header', 'false')}")
     names = numbers + words
@@ -392,7 +395,7 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
     return y, []
 
 
-def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
+def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[str]:
     """Return warnings about a categorical column that may contain numbers or row names."""
     texts = column.dropna().map(as_text).unique().tolist()
     words = [text for text in texts if not is_number(text)]
@@ -400,6 +403,7 @@ def _doubtful(column: pd.Series, options: FileOptions) -> list[str]:
     pointed = words or (texts if options.decimal == "," else [])
     hints = _marks(pointed[0], options) if pointed else []
     if hints and all(map(LIKE_NUMBER.fullmatch, texts)):
+        hints = ["if these are numbers, save them as numbers"] if declared else hints
         return ["; ".join([f"{has} categories such as {pointed[0]!r}", *hints])]
     if 0 < len(words) <= FEW_WORDS and len(texts) > 2 * len(words):
         both = f"{has} numbers and {', '.join(map(repr, words))}, all read as categories"

@@ -97,6 +97,8 @@ class Table(NamedTuple):
     unusable: Mapping[str, str] = NO_NAMES
     #: Columns that the source excludes from the features.
     ignored: tuple[str, ...] = ()
+    #: Whether the file is a CSV file, to which the options ``header`` and ``decimal`` apply.
+    is_csv: bool = False
 
 
 class SparseTable(NamedTuple):
@@ -145,7 +147,8 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
         frame, nominal = read_arff(text, *given)
     else:
         frame = read_csv(text, options, target)
-    return Table(frame, _label(target, list(frame.columns)), nominal)
+    label = _label(target, list(frame.columns))
+    return Table(frame, label, nominal, is_csv=suffix != ".arff")
 
 
 def _label(target: Column | None, names: Sequence[str]) -> str:
