@@ -21,7 +21,6 @@ from pydantic import (
 from mmbench.datasets.card_files import read_card
 from mmbench.errors import UserError
 
-Label = int | str
 #: Upper bound on the size of a download if the card states no size: the larger of MOST_UNKNOWN
 #: bytes and BYTES_PER_VALUE bytes per feature value or label.
 MOST_UNKNOWN, BYTES_PER_VALUE = 2**28, 32
@@ -66,16 +65,11 @@ class CardFile(_Strict):
 
 
 class ParserSpec(_Strict):
-    """Name and options of a parser in ``parsers/``."""
+    """Name of a parser in ``parsers/``; all other keys are the parser's keyword arguments."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     name: str
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Keyword arguments of the parser."""
-        return dict(self.model_extra or {})
 
 
 class OfficialSplit(_Strict):
@@ -117,7 +111,7 @@ class Expected(_Strict):
 
     shape: tuple[int, int]
     n_classes: int
-    classes: dict[Label, int]
+    classes: dict[int | str, int]
     official: OfficialSplit | None = None
     predefined: PredefinedSplits | None = None
     content: Sha256 | None = None
@@ -189,9 +183,8 @@ class Source(_Strict):
     @property
     def is_public(self) -> bool:
         """Whether the data can be downloaded or generated without a mirror."""
-        if self.kind == "keel":
-            return False  # the data are part of a package and cannot be downloaded
-        return self.kind != "files" or all(file.urls for file in self.files)
+        # data of the kind "keel" are part of a package and cannot be downloaded
+        return self.kind != "keel" and (self.kind != "files" or all(f.urls for f in self.files))
 
 
 class Card(_Strict):
@@ -228,10 +221,8 @@ class Card(_Strict):
 
     def max_bytes(self, source: Source) -> int:
         """Return the upper bound on the size of each download of `source`, in bytes."""
-        if source.max_bytes is not None:
-            return source.max_bytes
         rows, columns = self.expected(source).shape
-        return max(MOST_UNKNOWN, BYTES_PER_VALUE * rows * (columns + 1))
+        return source.max_bytes or max(MOST_UNKNOWN, BYTES_PER_VALUE * rows * (columns + 1))
 
     def parser_of(self, source: Source) -> ParserSpec:
         """Return the parser of the files of `source`."""

@@ -89,11 +89,6 @@ class Parsed:
     #: Splits distributed with the data.
     predefined: tuple[Rows, ...] = ()
 
-    def class_counts(self) -> dict[int | str, int]:
-        """Return the number of rows of each label."""
-        labels, counts = np.unique(self.y, return_counts=True)
-        return dict(zip(labels.tolist(), counts.tolist(), strict=True))
-
     def content_hash(self) -> str:
         """Return the SHA-256 of values, labels and splits.
 
@@ -107,12 +102,9 @@ class Parsed:
             digest.update((block + 0.0).tobytes())  # + 0.0 turns -0.0 into 0.0
         digest.update("\n".join(map(str, self.y.tolist())).encode())
         for train, test in ((self.official,) if self.official else ()) + self.predefined:
-            digest.update(b"\nsplit\n" + _row_bytes(train) + b"\ntest\n" + _row_bytes(test))
+            for word, rows in (("split", train), ("test", test)):
+                digest.update(f"\n{word}\n".encode() + rows.astype("<i8").tobytes())
         return digest.hexdigest()
-
-
-def _row_bytes(rows: NDArray) -> bytes:
-    return np.ascontiguousarray(rows, dtype="<i8").tobytes()
 
 
 @dataclass(frozen=True)

@@ -130,8 +130,7 @@ def bayes(name: str, points: NDArray) -> NDArray:
     >>> bayes("toy_1", np.array([[3.5, 0.0], [-3.5, 0.0]])).round(1)
     array([-9.3, 23.4])
     """
-    tiny = np.finfo(float).tiny
-    x, y = (np.log(one.density(points) + tiny) for one in CLASSES[name])
+    x, y = (np.log(one.density(points) + np.finfo(float).tiny) for one in CLASSES[name])
     return y - x
 
 

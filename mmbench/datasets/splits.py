@@ -49,8 +49,6 @@ RULES = {
     "leave_one_out": "none",
     "time_series": "count",
 }
-#: Rules with a single partition, so that repeats are not allowed.
-FIXED = ("leave_one_out", "time_series")
 
 
 def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
@@ -143,9 +141,8 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
         raise ValueError(problem)
     # The rows, ordered by class and shuffled within each class, are assigned to the folds in turn.
     # Fold sizes then differ by at most one, and so do the sizes of a class in the folds.
-    codes, counts = codes_and_counts(data.y)
-    classes = range(len(counts))
-    dealt = np.concatenate([random.permutation(np.flatnonzero(codes == k)) for k in classes])
+    rows = [random.permutation(np.flatnonzero(data.y == label)) for label in np.unique(data.y)]
+    dealt = np.concatenate(rows)
     test = np.sort(dealt[fold::folds])
     return np.setdiff1d(dealt, test), test
 
@@ -153,7 +150,7 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
 def _holdout(share: float, data: Dataset, random: np.random.RandomState) -> Rows:
     """Return a split with round(share * n) stratified test rows, or with a share of the groups."""
     if data.groups is None:
-        codes, counts = codes_and_counts(data.y)
+        _, codes, counts = np.unique(data.y, return_inverse=True, return_counts=True)
         test = pick_stratified(codes, allocate(counts, round(share * len(codes))), random)
         train = np.setdiff1d(np.arange(len(codes)), test)
     else:
@@ -238,7 +235,7 @@ def split_slots(
     is None, the list contains all splits of the rule ``predefined``, or one repeat of another rule.
     """
     rule, arg = parse_rule(spec)
-    if rule in FIXED and repeats not in (None, 1):
+    if rule in ("leave_one_out", "time_series") and repeats not in (None, 1):
         raise UserError(f"{rule} has a single partition; remove protocol.repeats")
     folds = int(arg or 1) if RULES[rule] == "count" else 1
     if rule == "leave_one_out":
@@ -295,7 +292,7 @@ def _subset(
     train: IntArray, y: NDArray, size: int | tuple[str, int], random: np.random.RandomState
 ) -> IntArray:
     """Return the training rows that `max_train` keeps."""
-    codes, counts = codes_and_counts(y[train])
+    _, codes, counts = np.unique(y[train], return_inverse=True, return_counts=True)
     kind, number = size if isinstance(size, tuple) else ("all", size)
     if kind == "nested" and number > len(train):
         raise ValueError(f"max_train {number} exceeds the {len(train)} training rows")
@@ -317,12 +314,6 @@ def split_digest(train: IntArray, test: IntArray) -> str:
     for rows in (train, test):
         digest.update(f"{len(rows)}\n".encode() + np.asarray(rows, dtype="<i8").tobytes())
     return digest.hexdigest()[:20]
-
-
-def codes_and_counts(y: NDArray) -> tuple[IntArray, IntArray]:
-    """Return the class number of each row, and the number of rows of each class."""
-    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    return codes.ravel(), counts
 
 
 def allocate(counts: IntArray, total: int) -> IntArray:

@@ -103,7 +103,7 @@ def test_usps_in_libsvms_format_is_the_same_data(mirror: Path, tmp_path: Path):
         paths.append(path)
     source = next(s for s in card.sources if s.kind == "url")
     parser = card.parser_of(source)
-    data = PARSERS[parser.name](paths, **parser.options)
+    data = PARSERS[parser.name](paths, **parser.model_extra)
     assert data.content_hash() == card.expect.content
 
 
@@ -131,7 +131,7 @@ def test_mnist_from_openml_is_the_same_data(tmp_path: Path):
     arff = "@relation m\n@attribute p1 real\n@attribute p2 real\n@attribute class {0,1}\n@data\n"
     path = tmp_path / "m.arff"
     path.write_text(arff + "0,255,1\n7,8,0\n")
-    options = {**load_card("mnist").sources[1].parser.options, "n_train": 1, "target": "class"}
+    options = {**load_card("mnist").sources[1].parser.model_extra, "n_train": 1, "target": "class"}
     data = PARSERS["arff"]([path], **options)
     assert data.X.dtype == np.uint8
     assert data.X.tolist() == [[0, 255], [7, 8]]
@@ -147,7 +147,7 @@ def test_openmls_names_of_values_become_the_cards(tmp_path: Path):
         "'n',?,'republican'\n'y','n','democrat'\n"
     )
     source = next(s for s in load_card("vote").sources if s.kind == "openml")
-    data = PARSERS["arff"]([path], **source.parser.options)
+    data = PARSERS["arff"]([path], **source.parser.model_extra)
     assert data.X.tolist() == [[0, 0.5], [1, 0]]
     assert data.y.tolist() == ["republican", "democrat"]
 

@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str 
     The content hash is compared only if `content` is true and the card states the hash. The
     comparison is unnecessary for files with verified hashes, and slow for large images.
     """
-    plan, counts = expected.predefined, data.class_counts()
+    plan, counts = expected.predefined, Counter(data.y.ravel().tolist())
     stated_sizes = expected.official and (expected.official.train, expected.official.test)
     held = 0 if plan is None else plan.count if plan.held is None else plan.held
     comparisons: list[tuple[str, Any, Any]] = [
@@ -203,11 +204,8 @@ class Search:
         attempts = [(s, [[f"{mirror}/{quote(file.path)}"] for file in s.files]) for s in sources]
         attempts = [(source, urls) for source, urls in attempts if mirror and urls]
         attempts += [(s, [file.urls for file in s.files]) for s in sources if s.is_public]
-        for source, urls in attempts:
-            found = self._fetch_files(source, urls) if urls else self._fetch_arrays(source)
-            if found:
-                return found
-        return None
+        fetched = (self._fetch_files(s, u) if u else self._fetch_arrays(s) for s, u in attempts)
+        return next(filter(None, fetched), None)
 
     def advice(self) -> str:
         """Return a message of one line: the reasons of the failure, and advice."""

@@ -104,7 +104,7 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
 def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: Any) -> Parsed:
     """Parse the files of a source; options of the parser on the card override `defaults`."""
     parser = card.parser_of(source)
-    return PARSERS[parser.name](paths, **{**defaults, **parser.options})
+    return PARSERS[parser.name](paths, **{**defaults, **(parser.model_extra or {})})
 
 
 # Downloads from a URL

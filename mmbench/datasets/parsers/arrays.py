@@ -1,7 +1,6 @@
 """Parsers of array files: ``.npz``, packed data sets, IDX, F-SVM and Raetsch's benchmark sets."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +9,21 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Parsed, Rows
 from mmbench.datasets.parsers.text import delimited, in_parts, read_bytes
-
-
-@contextmanager
-def _reading(path: Path, fault: str) -> Iterator[None]:
-    """Convert an exception in the block to a ValueError that names the file."""
-    try:
-        yield
-    except MemoryError:
-        raise
-    except Exception as error:  # a damaged file may raise any exception
-        fault += f" ({(str(error) or type(error).__name__).splitlines()[0]})"
-        if "Object arrays" in str(error):
-            fault = "contains Python objects; save numbers, and labels by y.astype(str)"
-        raise ValueError(f"{path.name}: {fault}") from error
+from mmbench.errors import converted
 
 
 def read_npz(path: Path, names: Sequence[str] = ()) -> dict[str, NDArray]:
     """Return arrays of an ``.npz`` file, by default all; Python objects are not read."""
-    with _reading(path, "not a readable .npz file"), np.load(path, allow_pickle=False) as arrays:
-        found = {name: arrays[name] for name in names or arrays.files}
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in names or arrays.files}
+    except MemoryError:
+        raise
+    except Exception as error:  # a damaged file may raise any exception
+        fault = f"not a readable .npz file ({(str(error) or type(error).__name__).splitlines()[0]})"
+        if "Object arrays" in str(error):
+            fault = "contains Python objects; save numbers, and labels by y.astype(str)"
+        raise ValueError(f"{path.name}: {fault}") from error
     if other := [name for name, array in found.items() if not isinstance(array, np.ndarray)]:
         raise ValueError(f"{path.name}: {other[0]!r} is not a NumPy array")
     return found
@@ -77,9 +71,6 @@ def packed(paths: Sequence[Path]) -> Parsed:
     return data
 
 
-UINT8 = 8
-
-
 def idx(paths: Sequence[Path]) -> Parsed:
     """Parse four IDX files (training images and labels, test images and labels) to uint8 rows."""
     train, train_labels, test, test_labels = (_read_idx(path) for path in paths)
@@ -93,7 +84,7 @@ def idx(paths: Sequence[Path]) -> Parsed:
 def _read_idx(path: Path) -> NDArray[np.uint8]:
     """Read one array, stored as two zero bytes, type, number of dimensions, sizes and values."""
     data = read_bytes(path)
-    if len(data) < 4 or data[:3] != bytes([0, 0, UINT8]):
+    if len(data) < 4 or not data.startswith(b"\0\0\x08"):  # 8 denotes uint8
         raise ValueError(f"{path.name}: not an IDX file of bytes")
     header = 4 + 4 * data[3]  # data[3] is the number of dimensions
     sizes = tuple(int(size) for size in np.frombuffer(data[4:header], dtype=">i4"))
@@ -110,7 +101,7 @@ def fsvm(paths: Sequence[Path]) -> Parsed:
     """
     from scipy.io import loadmat
 
-    with _reading(paths[0], "not a data file of F-SVM"):
+    with converted(f"{paths[0].name}: not a data file of F-SVM", Exception, to=ValueError):
         arrays = loadmat(paths[0], variable_names=["X", "Y", "kfold"])
         X = np.ascontiguousarray(arrays["X"].T, dtype=np.float64)
         y = arrays["Y"].ravel().astype(np.int64)
@@ -135,7 +126,7 @@ def ida_mat(paths: Sequence[Path], *, key: str) -> Parsed:
     """Parse the structure `key` (one data set) of the Matlab file ``benchmarks.mat``."""
     from scipy.io import loadmat
 
-    with _reading(paths[0], f"no structure {key!r}"):
+    with converted(f"{paths[0].name}: no structure {key!r}", Exception, to=ValueError):
         entry = loadmat(paths[0], variable_names=[key])[key][0, 0]
         X, t = np.asarray(entry["x"], dtype=np.float64), np.asarray(entry["t"]).ravel()
         splits = _splits(entry["train"], entry["test"], first=1)

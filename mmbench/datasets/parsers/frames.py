@@ -175,9 +175,8 @@ class Attribute(NamedTuple):
     is_number: bool
 
 
-#: Types of attributes, in lower case.
+#: Types of numeric attributes, in lower case.
 ARFF_NUMBERS = ("numeric", "real", "integer")
-ARFF_TEXT = ("string", "date")
 #: Pattern of one value of an ARFF line, in single or double quotes or unquoted, and of the blanks
 #: or comma after the value. A match ends before a comment.
 TOKEN = re.compile(
@@ -247,7 +246,7 @@ def _attribute(line: str) -> Attribute:
             raise ValueError(f"attribute {name!r}: the closing '}}' is missing")
         return Attribute(name, tuple(value for value, _ in values), False)
     word = re.split(r"[\s%]", kind, maxsplit=1)[0].lower()
-    if name and word not in (*ARFF_NUMBERS, *ARFF_TEXT):
+    if name and word not in (*ARFF_NUMBERS, "string", "date"):
         raise ValueError(f"attribute {name!r} has the unsupported type {word!r}")
     return Attribute(name, None, word in ARFF_NUMBERS)
 

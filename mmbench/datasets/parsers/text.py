@@ -244,8 +244,7 @@ def splice(paths: Sequence[Path]) -> Parsed:
 
 def libsvm(paths: Sequence[Path], *, features: int, decimals: int, label_shift: int = 0) -> Parsed:
     """Parse one file, or a training and a test file; `label_shift` is added to all labels."""
-    options = {"n_features": features, "zero_based": False}
-    parts = [read_svmlight(read_bytes(path), **options) for path in paths]
+    parts = [read_svmlight(read_bytes(p), n_features=features, zero_based=False) for p in paths]
     return in_parts([(X.toarray(), y + label_shift) for X, y, _ in parts], decimals)
 
 

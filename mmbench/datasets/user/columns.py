@@ -50,15 +50,14 @@ FEW_WORDS = 2
 #: is treated as continuous.
 MOST_FRACTIONS = 20
 MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
-YEAR, NUMBER_OF_MONTH = "(1[89]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"
+YEAR, NUMBER_OF_MONTH = "(1[5-9]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"
 #: Pattern of dates (2024-01-31, 31.1.2024, 1/31/24, 31-Jan-2024, January 31, 2024), with or without
 #: a time of day; of months (2024-01, 1/2024, January 2024, Jan-24); and of times (12:30, 1:30 pm).
 DATE = re.compile(
     r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3([0-9]{4}|[0-9]{2})"
-    rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[a-z]*[-/., ]*([0-9]{{4}}|[0-9]{{2}})"
-    rf"|{MONTH}[a-z]*[-/. ]*[0-9]{{1,2}}[-/, ]+[0-9]{{4}})([T ]+[0-9]{{1,2}}:[0-9]{{2}}.*)?"
-    rf"|{YEAR}[-/]{NUMBER_OF_MONTH}|{NUMBER_OF_MONTH}[-/]{YEAR}|{MONTH}-[0-9]{{2}}"
-    rf"|{MONTH}[a-z]*[-/., ]*{YEAR}|{YEAR}[-/., ]*{MONTH}[a-z]*"
+    rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[a-z]*[-/., ]*([0-9]{{4}}|[0-9]{{2}})|{MONTH}-[0-9]{{2}}"
+    rf"|{MONTH}[a-z]*[-/., ]*([0-9]{{1,2}}[-/, ]+)?{YEAR}|{YEAR}[-/., ]*{MONTH}[a-z]*"
+    rf"|{YEAR}[-/]{NUMBER_OF_MONTH}|{NUMBER_OF_MONTH}[-/]{YEAR})([T ]+[0-9]{{1,2}}:[0-9]{{2}}.*)?"
     r"|[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?\s*([ap]\.?m\.?)?", re.I)  # fmt: skip
 #: Pattern of the names of columns that contain identifiers of the rows.
 ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)

@@ -66,7 +66,6 @@ OTHER_FORMATS = {
 #: Table cells of a CSV file that denote a missing value by default. The defaults of pandas include
 #: "None" and "null", which may be class labels.
 MISSING_WORDS = ("", "?", "NA", "N/A", "NaN", "nan")
-SEPARATORS = ",;\t"
 #: Byte order marks and their encodings. UTF-32-LE is tested before UTF-16-LE, since the mark of
 #: UTF-16-LE is a prefix of the mark of UTF-32-LE.
 MARKS = {
@@ -147,8 +146,7 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
         frame, nominal = read_arff(text, *given)
     else:
         frame = read_csv(text, options, target)
-    label = _label(target, list(frame.columns))
-    return Table(frame, label, nominal, is_csv=suffix != ".arff")
+    return Table(frame, _label(target, list(frame.columns)), nominal, is_csv=suffix != ".arff")
 
 
 def _label(target: Column | None, names: Sequence[str]) -> str:
@@ -217,7 +215,7 @@ def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list
 
 def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
     """Return the fields of the first record, the text after it, and the separator."""
-    candidates = [separator] if separator else list(SEPARATORS.replace(decimal, ""))
+    candidates = [separator] if separator else list(",;\t".replace(decimal, ""))
     records = []
     for candidate in candidates:
         reader = csv.reader(io.StringIO(text), delimiter=candidate, skipinitialspace=True)

@@ -136,8 +136,7 @@ class FileOptions(BaseModel):
         (('decimal', ','), ('drop', ('id',)))
         """
         fields = FileOptions.model_fields
-        stated = ((key, value) for key, value in self if key in fields)
-        return tuple(sorted((k, value) for k, value in stated if value != fields[k].default))
+        return tuple(sorted((k, v) for k, v in self if k in fields and v != fields[k].default))
 
     @model_validator(mode="after")
     def _two_marks(self) -> Self:
