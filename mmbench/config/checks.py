@@ -1,4 +1,4 @@
-"""Checks of a configuration against machines, data sets and layouts, before data are read.
+"""Check a configuration against machines, data sets and table layouts, before data are read.
 
 All checks raise `Fault` with the key path of the faulty value.
 """
@@ -29,7 +29,7 @@ from mmbench.tables.layouts import LAYOUTS, check_able
 from mmbench.tables.published import published_machines, published_rows, published_tables
 from mmbench.tables.results import REFERENCE
 
-#: Parameters that cannot be set in ``params`` or ``grid``, and the key or option that sets each.
+#: Parameters that cannot be set in ``params`` or ``grid`` -> key or option to set instead.
 EXPERIMENT_KEYS = {
     "kernel": "machines.{column}.kernel",
     "gamma_scaling": "the experiment's key 'gamma_scaling'",
@@ -58,7 +58,7 @@ def check_counts(content: Mapping[str, Any]) -> None:
 
 
 def check(config: Config) -> None:
-    """Raise `Fault` if the experiment cannot be run with this configuration."""
+    """Raise `Fault` if the experiment of a configuration cannot be run."""
     if config.name == REFERENCE:
         raise Fault(f"{REFERENCE!r} is the folder of the reference tables", "name")
     _check_number_of_jobs(config)
@@ -79,7 +79,7 @@ def check(config: Config) -> None:
 
 
 def _check_number_of_jobs(config: Config) -> None:
-    """Raise Fault if there are more jobs than `limits.jobs`; planning them could take minutes."""
+    """Raise Fault if an experiment has more jobs than `limits.jobs`, before jobs are planned."""
     protocol, most = config.protocol, config.limits.jobs
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
     splits = int(folds or 1) * (protocol.repeats or 1) * len(protocol.seed)
@@ -95,7 +95,7 @@ def _check_number_of_jobs(config: Config) -> None:
 
 
 class MachineColumn:
-    """A column of an experiment's tables, with its machine, which must exist."""
+    """A column of an experiment's tables, with the class and the kernels of its machine."""
 
     def __init__(self, config: Config, name: str):
         self.name, self.entry, self.machine = name, config.machines[name], config.machine_of(name)
@@ -105,7 +105,7 @@ class MachineColumn:
         self.foreign = issubclass(self.cls, ForeignClassifier)
 
     def check_parameter(self, parameter: str) -> None:
-        """Raise ValueError if the machine lacks a parameter or the column cannot set it."""
+        """Raise ValueError if the machine lacks a parameter, or the column cannot set it."""
         if parameter in EXPERIMENT_KEYS:
             key = EXPERIMENT_KEYS[parameter].format(column=self.name)
             raise ValueError(f"{parameter} is set by {key}")
@@ -119,14 +119,14 @@ class MachineColumn:
             check_relevant(parameter, self.kernels)
 
     def check_value(self, parameter: str, value: Any) -> None:
-        """Raise ValueError if a value is not valid by the machine's declaration."""
+        """Raise ValueError if the machine does not accept a value of a parameter."""
         if problem := self.cls.parameters[parameter].problem(value):
             raise ValueError(problem)
         if value == math.inf:
             raise ValueError("must be finite in an experiment, got inf")
 
     def check_axis(self, parameter: str, axis: Axis) -> None:
-        """Raise ValueError if the machine cannot search an axis."""
+        """Raise ValueError if the machine does not accept an axis of a grid."""
         self.check_parameter(parameter)
         automatic = self.cls.search_space.auto_grids
         if axis == AUTO and parameter not in automatic:
@@ -148,7 +148,7 @@ def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
 
 
 def _check_machines(config: Config) -> list[MachineColumn]:
-    """Return the columns of the experiment."""
+    """Check the machines of an experiment, and return the columns of its tables."""
     columns: list[MachineColumn] = []
     for name, entry in config.machines.items():
         with at("machines", name):
@@ -183,7 +183,7 @@ def _check_machines(config: Config) -> list[MachineColumn]:
 
 
 def _check_name(name: str, machine: str) -> None:
-    """Raise ValueError if a column's machine is unknown, or its name is another machine's name."""
+    """Raise ValueError if a column's machine is unknown or the column has another one's name."""
     known = (*MACHINES, *ALIASES)
     if machine == name and name not in known:
         stated = "a column of another name states its machine: {machine: NAME}"
@@ -213,7 +213,7 @@ def _check_settings(column: MachineColumn) -> None:
 
 
 def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> None:
-    """Raise ValueError if the column in ``use`` follows `column`, or lacks one of its kernels."""
+    """Check that the column in ``use`` precedes `column` and runs with the same kernels."""
     parent = column.entry.use
     if parent is None:
         return
@@ -248,7 +248,7 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
             continue
         with at(key):
             check_relevant(key, kernels)
-            for column in columns:  # without this parameter the key would have no effect
+            for column in columns:  # the key would not affect a machine without the parameter
                 if key != "degree" and not column.foreign and key not in column.cls.parameters:
                     raise ValueError(f"{column.machine} has no parameter {key!r}")
         for name, entry in config.machines.items():
@@ -326,14 +326,14 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
                 file = "; a file of your own is {path: FILE, target: COLUMN}"
                 hint = file if "." in name else did_you_mean(name, known)
                 raise ValueError(f"unknown data set {name!r}{hint}")
-        with at("protocol", "test"):  # official and predefined splits may not exist
+        with at("protocol", "test"):  # fails if the data set lacks the splits
             split_slots(config.protocol.test.spec, entry.ref(()), config.protocol.repeats)
         card = entry.ref(steps).card
         if card and (problem := check_steps(steps, card.expect.shape[1])):
             section = () if entry.preprocess is None else ("datasets", k)
             raise Fault(problem, *section, "preprocess")
         if card and len(card.expect.classes) == card.expect.n_classes:
-            with at("datasets", k, "classes"):  # classes of a file are checked when it is read
+            with at("datasets", k, "classes"):  # classes of a user's file are not known yet
                 check_classes(entry.classes, card.expect.classes, name)
         for parameter, axis in entry.grid.items():
             with at("datasets", k, "grid", parameter):

@@ -1,4 +1,4 @@
-"""One-line messages about faults of a configuration: key path, problem and nearest valid name."""
+"""Messages about faults of a configuration, with key path, problem and nearest valid name."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,7 +23,7 @@ from mmbench.machines import machine_class
 
 #: Maximum number of characters of a value in a message.
 MAX_SHOWN = 60
-#: First key of the key path of a section -> model of the section.
+#: Pydantic model of each section of a configuration, by the first key of the section.
 SECTIONS: dict[str, type[BaseModel]] = {
     "protocol": Protocol,
     "select": Select,
@@ -42,7 +42,7 @@ WORDS = {
     "a valid number": "a number",
     "a valid string": "text",
 }
-#: Replacements of whole pydantic messages, by error type.
+#: Replacements of whole messages of pydantic, by error type.
 MESSAGES = {
     "model_type": "must be a mapping of keys",
     "string_pattern_mismatch": f"must be {NAME_FORM}",
@@ -85,7 +85,10 @@ def dotted(keys: Iterable[Any]) -> str:
 
 
 def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
-    """Return the first fault as one line; unknown keys, which explain missing keys, come first."""
+    """Return a fault that pydantic reports as one line.
+
+    A fault about an unknown key is preferred, since a misspelled key explains a missing key.
+    """
     fault = min(error.errors(), key=lambda f: f["type"] != "extra_forbidden")
     keys, kind, value = fault["loc"], fault["type"], fault["input"]
     if kind == "extra_forbidden":
@@ -106,7 +109,7 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
 
 
 def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
-    """Return a message with the section where an unknown key is valid, or the nearest valid key."""
+    """Return a message about an unknown key, with its valid section or the nearest valid key."""
     key = keys[-1]
     parameters: Iterable[str] = ()
     if keys[0] == "machines":
@@ -129,7 +132,7 @@ def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as text of at most `MAX_SHOWN` characters and an ellipsis.
+    """Return a value as text, cut off after `MAX_SHOWN` characters.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Find the YAML files of experiments, in ``configs/`` or in mmbench, and read them.
+"""Find and read the YAML files of experiments, in ``configs/`` or in mmbench.
 
-PyYAML follows YAML 1.1: ``1e-3`` is text, ``no`` is false, ``010`` is 8, and ``1:30`` is 90. If a
-key is repeated, the last value is used without a message. The loader in this module reads numbers
-and truth values as in YAML 1.2 and rejects repeated keys. ruamel.yaml needs no such loader, but
-PyYAML is a dependency in any case, since data set cards and Dask need it.
+PyYAML follows YAML 1.1, in which ``1e-3`` is text, ``no`` is false, ``010`` is 8 and ``1:30`` is
+90. If a key is repeated, PyYAML uses the last value without a message. The loader in this module
+reads numbers and truth values as in YAML 1.2 and rejects repeated keys. ruamel.yaml, which reads
+YAML 1.2, would be an additional dependency, since Dask needs PyYAML.
 """
 
 import math
@@ -15,15 +15,15 @@ from typing import Any
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.resources import CONFIGS
 
-#: Folder in which a name such as ``quickstart`` is searched first.
+#: Folder in which the name of an experiment, such as ``quickstart``, is searched first.
 LOCAL = Path("configs")
-#: Maximum size of a YAML file, in bytes; reading /dev/zero would never end.
+#: Maximum size of a YAML file, in bytes. Without a maximum, reading /dev/zero would never end.
 MAX_BYTES = 4 * 2**20
-#: Maximum number of values and keys after aliases are expanded. A few lines of nested aliases can
-#: expand to billions of values.
+#: Maximum number of values and keys of a YAML file with expanded aliases. A few lines of nested
+#: aliases can expand to billions of values.
 MAX_NODES = 10**6
 
-#: The core schema of YAML 1.2: tag -> regular expression.
+#: Regular expression of each tag in the core schema of YAML 1.2.
 RESOLVERS = {
     "null": r"~|null|Null|NULL|",
     "bool": r"true|True|TRUE|false|False|FALSE",
@@ -37,7 +37,8 @@ RESOLVERS = {
 def find_config(name: str | Path) -> Path:
     """Return the file of an experiment, given by its path or name.
 
-    If the file ``NAME.yaml`` or ``configs/NAME.yaml`` does not exist, NAME is used as a name.
+    If the file ``NAME.yaml`` or ``configs/NAME.yaml`` does not exist, an experiment with the name
+    NAME is searched.
 
     Raises
     ------
@@ -103,7 +104,7 @@ def parse_yaml(text: str, where: str) -> Any:
         raise UserError(f"{where}: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise UserError(f"{where}: nested too deeply") from None
-    except (ValueError, LookupError, AttributeError) as error:  # !!int x, !!bool x, !!timestamp x
+    except (ValueError, LookupError, AttributeError) as error:  # such as !!int x
         raise UserError(f"{where}: contains a value that cannot be read ({error})") from None
 
 
@@ -141,6 +142,6 @@ def _loader_class(fast: bool) -> Any:
     loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}})
     for tag, form in RESOLVERS.items():
         loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{form})$"), None)
-    # integers are decimal, also with leading zeros
+    # integers with leading zeros, such as 010, are decimal numbers
     loader.add_constructor("tag:yaml.org,2002:int", lambda self, n: int(self.construct_scalar(n)))
     return loader

@@ -1,7 +1,7 @@
-"""Hyper-parameter grids: the forms of an axis in a YAML file, and the values of ``auto``.
+"""Hyper-parameter grids: the forms of an axis in a YAML file, and automatic values.
 
-An axis (the values of one parameter) is a list, ``auto`` (the default grid of the machine), or
-powers: ``{log2: [-5, 15, 2]}`` is 2^-5, 2^-3, ..., 2^15, including the first and last exponent.
+An axis (the values of one parameter) is a list of values, ``auto`` (the machine's default values),
+or powers. For example, ``{log2: [-5, 15, 2]}`` stands for 2^-5, 2^-3, ..., 2^15.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
 #: Maximum number of values of an axis given by powers.
 MAX_VALUES = 1000
 
-#: For some parameters, the only kernel with which the parameter has an effect.
+#: Parameters that have an effect with a single kernel -> name of this kernel.
 KERNEL_PARAMETERS = {
     "gamma": "rbf",
     "gamma_scaling": "rbf",
@@ -27,7 +27,7 @@ Axis = str | tuple[Any, ...]
 
 
 def parse_axis(axis: Any) -> Axis:
-    """Return ``"auto"`` or the values of an axis, given in a form of YAML.
+    """Return the values of an axis as written in YAML, or ``"auto"``.
 
     Examples
     --------
@@ -76,27 +76,31 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
 
 
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
-    """Return a grid with explicit values; ``B: auto`` may become an axis of ``B_fraction``."""
+    """Return a grid with explicit values in place of ``auto``.
+
+    The axis ``B: auto`` may be replaced by an axis of the parameter ``B_fraction``.
+    """
     grids = cls.search_space.auto_grids
     axes = (grids[name] if axis == AUTO else (name, axis) for name, axis in grid.items())
     return {name: tuple(axis) for name, axis in axes}
 
 
 def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
-    """Return the number of grid points that are evaluated, summed over the stages of the search."""
+    """Return the number of evaluated grid points, summed over the stages of the search."""
     return sum(prod(map(len, part.values())) for part in staged(grid, stages))
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return the parameters with an ``auto`` axis of another parameter, as {B: B_fraction}."""
+    """Return the parameters that ``auto`` replaces by another one, such as B by B_fraction."""
     grids = cls.search_space.auto_grids
     return {name: other for name, (other, _) in grids.items() if other != name}
 
 
 def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
-    """Return the parameters that the `stated` parameters replace, as {B: B_fraction}.
+    """Return the parameters that are replaced by `stated` ones, such as B by B_fraction.
 
-    A replaced parameter must be None, since an inherited or default B would contradict B_fraction.
+    A replaced parameter must be None, since its default or inherited value would contradict the
+    parameter that replaces it.
     """
     stated = set(stated)
     return {name: other for name, other in in_other_words(cls).items() if other in stated}

@@ -1,7 +1,8 @@
 """The schema of an experiment's YAML file: keys, types and ranges.
 
-This module checks each value by itself; the module `checks` compares the values with the
-declarations of machines, data sets and layouts. These two modules do not read data.
+This module checks each value by itself. The module `checks` compares the values with the
+declarations of machines, data sets and table layouts. The modules `model` and `checks` do not read
+data.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ NAME_FORM = "letters, digits, '-', '_' and '.', beginning with a letter or digit
 
 
 class Strict(BaseModel):
-    """Base class of all models here: unknown keys are errors, and values are not converted."""
+    """Base class of the sections of a configuration; unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -65,9 +66,10 @@ class Strict(BaseModel):
 class DatasetEntry(UserTable):
     """A data set: the name of a card, or a file of the user with the keys of `UserTable`.
 
-    ``classes`` keeps only the rows of these classes. ``grid`` replaces axes of the machines' grids
-    for this data set. ``folds`` is a file that assigns rows to folds, for the rule ``predefined``.
-    ``published_as`` is the name of the data set in a published table, if it differs.
+    ``classes`` restricts the data set to these classes. ``grid`` replaces axes of the machines'
+    grids for this data set. ``folds`` is a file that assigns rows to folds, for the split rule
+    ``predefined``. ``published_as`` is the name of the data set in a published table if this name
+    differs from ``name``.
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
@@ -111,10 +113,10 @@ class Protocol(Strict):
     """The splits into training and test rows: rule, number of repeats and seed.
 
     The repeats of the official split differ only in their inner folds and in random tie-breaking
-    between classes with equal votes. With a list of seeds, all jobs are run once per seed.
-    ``max_train`` is the maximum number of training rows, or of training rows per class; larger
-    training parts are replaced by a seeded stratified subset. With a list of sizes, each subset
-    contains all smaller subsets.
+    between classes with equal votes. If ``seed`` is a list, all jobs are run once per seed.
+    ``max_train`` is the maximum number of training rows, in total or per class. If a split has more
+    training rows, a random stratified subset is used. If ``max_train`` is a list of sizes, each
+    subset contains all smaller subsets.
     """
 
     test: Annotated[Any, PlainValidator(_parse_test), PlainSerializer(lambda test: test.spec)]
@@ -124,7 +126,7 @@ class Protocol(Strict):
 
     @property
     def subsets(self) -> list[int | tuple[str, int] | None]:
-        """``max_train`` in the form of `SplitRef.max_train`, one entry per training size."""
+        """Training sizes of ``max_train``, each in the form of `SplitRef.max_train`."""
         given = self.max_train
         if isinstance(given, list):
             return [(NESTED, size) for size in given]
@@ -132,12 +134,12 @@ class Protocol(Strict):
 
 
 def _text_as(key: str) -> BeforeValidator:
-    """Return a validator that reads a text as a section with the value of one key."""
+    """Return a validator that converts a text to a mapping with one key."""
     return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
 def _checked(check: Callable[[Any], object], value: Any) -> Any:
-    """Return a value if a check accepts it; replace the UserError of the check by a ValueError."""
+    """Return a value that passes a check; a UserError of the check becomes a ValueError."""
     with converted("", UserError, to=ValueError):
         check(value)
     return value
@@ -151,9 +153,9 @@ class Select(Strict):
     """Inner model selection: by folds, by random splits, or by the rows that max_train leaves out.
 
     The grid point with the best ``metric`` is selected. ``validation: test`` selects by the
-    accuracy on the test part. A selection by test data makes results optimistic, and every table
-    states that test data were used. The option serves to measure the bias of published results that
-    were selected in this way.
+    accuracy on the test rows. Selection by test data makes results optimistic, and every table then
+    states that test data were used. The value ``test`` serves to measure the bias of published
+    results that were selected by test data.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -212,16 +214,16 @@ class MachineEntry(Strict):
         return self
 
 
-#: A `MachineEntry`; ``svm:`` without a value is a machine without settings.
+#: A `MachineEntry`, in which ``svm:`` without a value is a machine with default settings.
 ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None else v)]
 
 
 class JobLimits(Strict):
     """Time and memory limits of each job, such as ``{time: 1h, memory: 8 GB}``.
 
-    The limits are not part of the job's key. ``jobs`` is the maximum number of jobs of the
-    experiment, and ``grid_points`` is the maximum number of grid points of one machine. ``entries``
-    is the maximum number of data sets and the maximum number of machines.
+    The limits are not part of the key of a job. ``jobs`` is the maximum number of jobs of the
+    experiment. ``grid_points`` is the maximum number of grid points of one machine. ``entries`` is
+    the maximum number of data sets, and also of machines.
     """
 
     time: Duration | None = None
@@ -237,11 +239,11 @@ class JobLimits(Strict):
 
 
 class QueueJobs(Strict):
-    """The jobs of a batch system in which the workers run, such as ``{cores: 8, memory: 16 GB}``.
+    """The batch-system jobs in which workers run, such as ``{cores: 8, memory: 16 GB}``.
 
     ``cores``, ``memory`` and ``walltime`` are the resources of a job of the batch system. ``jobs``
-    is the maximum number of these jobs. ``options`` are further arguments of dask-jobqueue, such as
-    ``queue``, ``account`` and ``interface``.
+    is the maximum number of jobs of the batch system. ``options`` are further arguments of
+    dask-jobqueue, such as ``queue``, ``account`` and ``interface``.
     """
 
     cores: Positive
@@ -251,7 +253,7 @@ class QueueJobs(Strict):
     options: dict[str, Any] = {}
 
     def arguments(self, queue: str) -> dict[str, Any]:
-        """Return the arguments of the cluster of dask-jobqueue for a batch system."""
+        """Return the arguments of dask-jobqueue's cluster class for a batch system."""
         limits = parse_limits(self.walltime, self.memory)
         minutes, seconds = int(limits.time or 0) // 60, int(limits.time or 0) % 60
         walltime = f"{minutes // 60:02}:{minutes % 60:02}"
@@ -262,9 +264,10 @@ class QueueJobs(Strict):
 
 
 class ParametersFrom(Strict):
-    """The experiment whose selected parameters are used, by default split by split.
+    """The experiment whose selected parameters are used, by default for each split separately.
 
-    With ``splits``, all splits use the medians of the parameters of the first ``splits`` splits.
+    If ``splits`` is set, all splits use the medians of the parameters that were selected on the
+    first ``splits`` splits.
     """
 
     experiment: ExperimentFile
@@ -297,7 +300,7 @@ class Config(Strict):
 
     @property
     def source(self) -> Config | None:
-        """The experiment that ``parameters_from`` names; None without ``parameters_from``."""
+        """The experiment that ``parameters_from`` names, or None if the key is not set."""
         return self._source
 
     def with_source(self, source: Config) -> Config:
@@ -315,15 +318,15 @@ class Config(Strict):
         return path if ":" in path else ":".join(path.rsplit(".", 1))
 
     def kernels_of(self, column: str) -> list[str]:
-        """Return the kernels that the machine of a column runs with.
+        """Return the kernels with which the machine of a column is run.
 
-        An estimator of another package has no kernel. Such an estimator is run once, with the first
-        kernel in its key.
+        An estimator of another package has no kernel and is run once. The key of its job contains
+        the first kernel of the experiment.
         """
         entry = self.machines[column]
         kernels = entry.kernel or self.kernel
         return kernels[:1] if entry.estimator else kernels
 
     def steps_of(self, entry: DatasetEntry) -> Steps:
-        """Return the preprocessing of a data set."""
+        """Return the preprocessing steps of a data set."""
         return self.preprocess if entry.preprocess is None else entry.preprocess

@@ -1,8 +1,7 @@
 """Make the jobs of a configuration and the cells of its tables.
 
-In the list of jobs, a parent (the job whose selected parameters another job inherits) comes before
-its children. A table cell is the result of one machine on one data set, kernel, degree and training
-size, averaged over splits.
+A job may inherit the selected parameters of another job, its parent. A table cell is the result of
+one machine for one data set, kernel, degree and training size, averaged over splits.
 """
 
 from collections import Counter
@@ -38,7 +37,7 @@ def plan(
 ) -> list[Job]:
     """Return the jobs, ordered by data set, kernel, degree, training size, split and machine.
 
-    A parent comes before its children, or is a job of the experiment that ``parameters_from``
+    The parent of a job precedes the job, or is a job of the experiment that ``parameters_from``
     names. The keys of the jobs are unique. If a card lacks the hash of the data and `allow_network`
     is true, the data are downloaded to compute the hash.
     """
@@ -71,10 +70,10 @@ def plan(
 
 
 def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int | None) -> list[Job]:
-    """Return the jobs, each with its parent jobs in the source experiment.
+    """Return the jobs with their parents, which are jobs of the experiment `source`.
 
-    The parent of a job is the job of the source experiment on the same split. If `splits` is given,
-    the parents are the jobs of the source experiment on the first `splits` splits.
+    The parent of a job is the job of `source` on the same split. If `splits` is given, the parents
+    of a job are the jobs of `source` on the first `splits` splits.
     """
 
     keys: dict[tuple, dict[tuple[int, ...], str]] = {}
@@ -105,7 +104,10 @@ def job_of_column(
     degree: int | None = None,
     **given: Any,
 ) -> Job:
-    """Return the job of a column without its split and parent; `given` are fields of the job."""
+    """Return a job of a column without split and parent.
+
+    `given` contains further fields of the job.
+    """
     machine = config.machine_of(column)
     cls = machine_class(machine)
     params, grid = settings(config, column, kernel, degree, entry)
@@ -132,7 +134,7 @@ def job_of_column(
 
 
 def degrees_by_kernel(config: Config) -> dict[str, Sequence[int | None]]:
-    """Return the polynomial degrees of each kernel of an experiment; [None] for other kernels."""
+    """Return the polynomial degrees of each kernel, which are [None] for other kernels."""
     kernels = dict.fromkeys(k for name in config.machines for k in config.kernels_of(name))
     return {k: (config.degree or [DEFAULT_DEGREE]) if k == "poly" else [None] for k in kernels}
 
@@ -161,9 +163,9 @@ def settings(
 ) -> tuple[dict[str, Any], dict[str, tuple]]:
     """Return the fixed parameters and the explicit grid of a machine on a data set.
 
-    The fixed parameters of the machine that ``use`` names are inherited here; its selected
-    parameters are inherited when the job runs. The parameters that an alias fixes are omitted,
-    since the machine of the job is the alias itself.
+    The fixed parameters of the column that ``use`` names are inherited by this function. The
+    selected parameters of the column in ``use`` are inherited when the job runs. The parameters
+    that an alias fixes are omitted, since the machine of the job is the alias itself.
     """
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
@@ -182,7 +184,7 @@ def settings(
     }
     params |= {n: v for n, v in shared.items() if v not in (None, "none") and n in cls.parameters}
     params = {name: value for name, value in params.items() if name not in grid}
-    for name, values in grid.items():  # so that the order in a file does not change a job's key
+    for name, values in grid.items():  # the order of values in a file must not change a job's key
         order = sorted(values, key=lambda value: (isinstance(value, str), value is None, value))
         grid[name] = tuple(order)
     if issubclass(cls, ForeignClassifier):
@@ -194,12 +196,12 @@ def settings(
 
 
 def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
-    """Return the plan of the tables; without `jobs`, the plan contains no keys of records."""
+    """Return the plan of an experiment's tables, with the keys of the records of `jobs`."""
     keys = {cell: tuple(job.key for job in own) for cell, own in group_by_cell(jobs).items()}
     cells = []
     for key, n_splits in _cells(config):
         own, published_only = keys.get(key, ()), key.machine in config.published_only
-        # a number of splits that depends on the data is the number of jobs
+        # if the number of splits depends on the data, it is the number of jobs
         cells.append(PlannedCell(key, n_splits or len(own), own, published_only))
     labels = {
         column: entry.label or column
@@ -231,7 +233,7 @@ def replan(folder: Path) -> Plan | None:
 
 
 def _cells(config: Config) -> Iterator[tuple[Key, int]]:
-    """Yield each table cell with its number of splits, or with 0 if this depends on the data.
+    """Yield each table cell with its number of splits, or 0 if the number depends on the data.
 
     Cells are ordered by data set, kernel, machine, degree and training size.
     """

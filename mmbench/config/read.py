@@ -66,12 +66,12 @@ def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
 def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
     """Return the experiment of a file's content, checked without reading data.
 
-    `path` names the file in messages; relative paths in the content start from its folder.
+    The folder of `path` is the base of relative paths in the content. Messages name `path`.
     """
     config = _checked(content, path, overrides)
     if config.parameters_from is None:
         return config
-    # `check_source` rejects a source that has `parameters_from`; a chain of sources may be endless
+    # a source with a key `parameters_from` is not read further, since `check_source` rejects it
     other = Path(config.parameters_from.experiment)
     source = _checked(load_yaml(other), other)
     with _in_file(path, content):
@@ -97,7 +97,7 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
 
 
 def set_value(content: Any, key: str, value: Any, option: str) -> None:
-    """Set a value in the content of a file; missing mappings on its key path are created.
+    """Set the value of a key path in the content of a file, and create missing mappings.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _in_file(path: Path, content: Mapping[str, Any]) -> Iterator[None]:
 def to_yaml(config: Config) -> str:
     """Return a configuration as YAML text, from which `load_config` reads an equal configuration.
 
-    The text may be stored in any folder.
+    All paths in the text are absolute, so that the text may be stored in any folder.
     """
     import yaml
 

@@ -60,10 +60,10 @@ def _changed(model: Model, **values: Any) -> Model:
 
 
 def version_for(config: Config, source: Config) -> Config:
-    """Return the version of `source` from which `config` inherits its selected parameters.
+    """Return `source`, or its smoke version, from which `config` inherits selected parameters.
 
-    The smoke version of an experiment inherits them from the smoke version of the source
-    experiment, with the same polynomial degree.
+    A smoke version inherits parameters from the smoke version of `source`, with the same polynomial
+    degree.
     """
     if not config.name.endswith(SUFFIX):
         return source
@@ -71,9 +71,9 @@ def version_for(config: Config, source: Config) -> Config:
 
 
 def _grid(column: str, config: Config) -> dict[str, Axis]:
-    """Reduce the number of values per axis of a machine's grid; ``auto`` becomes explicit values.
+    """Return a machine's grid with explicit values, at most `MAX_VALUES` per axis.
 
-    An axis that a data set replaces is not expanded, since `expand_auto` may rename the axis.
+    If a data set replaces an axis, the axis is not expanded, since `expand_auto` may rename it.
     """
     grid = config.machines[column].grid
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}

@@ -1,4 +1,4 @@
-"""Types of the values of a YAML file: valid forms, parsing and serialization."""
+"""Types of the values in an experiment's YAML file, with their parsers and serializers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_SPLITS = 10_000
 
 
 def _plain_steps(steps: Steps) -> list[str | dict[str, Scalar]]:
-    """Return preprocessing steps in the form of YAML: ``[{"divide": 255}, {"pca": 80}]``."""
+    """Return preprocessing steps as written in YAML, such as ``[{"divide": 255}]``."""
     plain = ((name, dict(arg) if isinstance(arg, tuple) else arg) for name, arg in steps)
     return [name if arg is None else {name: arg} for name, arg in plain]
 
@@ -39,7 +39,7 @@ def _known_kernel(name: str) -> str:
 
 
 def _resolved(path: str, info: ValidationInfo) -> str:
-    """Return the absolute path of a file given relative to the folder of the configuration."""
+    """Return the absolute path of a file; `path` is relative to the configuration's folder."""
     full = Path((info.context or {}).get("folder", "."), path).resolve()
     if not full.is_file():
         raise ValueError(f"{path}: no such file")
@@ -60,7 +60,7 @@ def _file_of_experiment(name: str, info: ValidationInfo) -> str:
 
 
 def _parse_max_train(value: Any) -> MaxTrain:
-    """Check ``1000``, ``{per_class: 500}`` or a list of sizes; the list is sorted."""
+    """Return a training size, a size per class, or a sorted list of training sizes."""
     if value == []:
         raise ValueError("the list of training sizes is empty")
     if isinstance(value, list):
@@ -78,7 +78,7 @@ def _whole(value: Any, low: int) -> int:
 
 
 def _parse_classes(value: Any) -> tuple[str, ...]:
-    """Read ``[3, 8]`` as ``("3", "8")``; class labels are compared as text, and are sorted."""
+    """Return class labels as a sorted tuple of texts, such as ``("3", "8")`` for ``[3, 8]``."""
     if not isinstance(value, list):
         raise ValueError(f"must be a list of classes, got {value!r}")
     for label in value:
@@ -96,11 +96,11 @@ def parse_fixed(value: Any) -> Scalar | bool:
     return value
 
 
-#: Number of training rows; number of training rows per class; or several training sizes, ascending.
+#: Number of training rows in total or per class, or an ascending list of training sizes.
 MaxTrain = int | dict[str, int] | list[int] | None
 
 T = TypeVar("T")
-#: Distinct values; a single value is a list of one item.
+#: List of distinct values; a single value is read as a list of one item.
 Several = Annotated[
     list[T], BeforeValidator(one_or_more), Field(min_length=1), AfterValidator(distinct)
 ]
@@ -110,8 +110,8 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Kernel = Annotated[str, AfterValidator(_known_kernel)]
 Classes = Annotated[Any, PlainValidator(_parse_classes), PlainSerializer(list)]
 MaxTrainKey = Annotated[Any, PlainValidator(_parse_max_train)]
-#: Grid axes by parameter; values of type `grids.Axis`.
+#: Axes of a grid, each of type `grids.Axis`, by the name of the parameter.
 Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
-#: Absolute paths: of a data file, and of the YAML file of another experiment.
+#: Types of absolute paths of a data file, and of another experiment's YAML file.
 DataFile = Annotated[str, AfterValidator(_resolved)]
 ExperimentFile = Annotated[str, AfterValidator(_file_of_experiment)]

@@ -1,8 +1,8 @@
-"""Data sets: cards, the local store, sources, user data, test splits and preprocessing.
+"""Data sets: descriptions (cards), downloads, users' tables, splits and preprocessing.
 
-Modules are imported at the first use of one of their names, so that listing the cards imports no
-NumPy. pandas, scikit-learn, scikit-image, pyarrow and requests are imported inside functions: each
-import can take seconds.
+A module is imported when one of its names is first used, so that listing the data sets does not
+import NumPy. The packages pandas, scikit-learn, scikit-image, pyarrow and requests are imported
+inside functions, since each import can take seconds.
 """
 
 from importlib import import_module
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mmbench.datasets.user import FileOptions as FileOptions
     from mmbench.datasets.user import UserTable as UserTable
 
-#: Names of the package, by the module that defines them.
+#: Public names of `mmbench.datasets`, by the module that defines them.
 NAMES = {
     "card": ("Card", "load_card"),
     "card_files": ("card_names",),
@@ -45,7 +45,7 @@ __all__ = [name for names in NAMES.values() for name in names]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name at its first use."""
+    """Import the module of a name when the name is first used."""
     for module, names in NAMES.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)

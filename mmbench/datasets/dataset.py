@@ -1,7 +1,7 @@
-"""Data sets in memory: references (`DatasetRef`), parsed arrays and checked data (`Dataset`).
+"""Classes of data sets: references (`DatasetRef`), arrays (`Parsed`), checked data (`Dataset`).
 
-The module also contains the random number generator of data generators and splits, and functions
-that restrict a data set to some of its classes.
+The module also defines the random numbers of data generators and splits, and functions that
+restrict a data set to some of its classes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from mmbench.errors import UserError, listed
 
 
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
-    """Return the random number generator for a seed, a repeat (or draw) and a purpose.
+    """Return the random number generator of a seed, a repeat (or sample) and a purpose number.
 
-    NumPy guarantees that the numbers of `RandomState` never change (NEP 19), so a seed selects the
-    same rows with every version of NumPy.
+    NumPy guarantees that the random numbers of `RandomState` never change (NEP 19). A seed
+    therefore gives the same splits with every version of NumPy.
 
     Examples
     --------
@@ -36,8 +36,8 @@ def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.Random
 Scalar = str | float | int | None
 #: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
-#: Metadata of a dataclass field that older records do not contain. A job's key omits the field if
-#: the field has its default value, so that older records remain valid.
+#: Metadata of a dataclass field that older records do not contain. If the field has its default
+#: value, the key of a job omits the field, so that older records remain valid.
 ADDED = {"added": True}
 
 
@@ -45,61 +45,61 @@ ADDED = {"added": True}
 class DatasetRef:
     """Reference to a data set: its name, options for reading it, and preprocessing steps."""
 
-    #: Name of the card; for a user's file, the name shown in tables.
+    #: Name of the data set's card; for a user's file, the name shown in tables.
     name: str
-    #: Path of a user's file, absolute in a job. A job's key contains the content hash of the file
-    #: instead of the path.
+    #: Path of a user's file, or a source such as openml:31, or None for a card. The key of a job
+    #: contains the content hash of the file instead of its path.
     path: str | None = None
     #: Target column of a user's file, by name or number.
     target: str | int | None = None
     #: Preprocessing steps (name, argument), fitted on the training rows.
     preprocess: Steps = ()
-    #: Classes to keep; empty for all.
+    #: Labels of the classes to which the data set is restricted; empty for all classes.
     classes: tuple[str, ...] = field(default=(), metadata=ADDED)
-    #: Options for reading a user's file, as returned by `mmbench.datasets.FileOptions.pairs`.
+    #: Options for reading a user's file, as (key, value) pairs of `FileOptions.pairs`.
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ADDED)
-    #: Path of a file of folds for the rule ``predefined``. A job's key contains the hash of the
-    #: content of this file (as part of the content hash) instead of the path.
+    #: Path of a file that assigns rows to folds, for the split rule ``predefined``. The key of a
+    #: job contains the hash of this file's content instead of its path.
     folds: str | None = field(default=None, metadata=ADDED)
 
     @property
     def card(self) -> Card | None:
-        """The card; None for a user's file. Raises UserError if there is no card of this name."""
+        """The card of the data set (UserError if it does not exist), or None for a user's file."""
         return load_card(self.name) if self.path is None else None
 
 
 #: Row numbers of a split: (training rows, test rows).
 Rows = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: Number of rows that are converted to float64 and hashed at a time. Images are stored as bytes,
-#: and a conversion of all rows would need eight times their memory.
+#: Number of rows that are converted to float64 and hashed at a time. Converting all rows of images
+#: at once would need eight times the memory of the images, whose values are bytes.
 HASH_ROWS = 4096
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """Arrays from a file, a generator or scikit-learn."""
+    """Features, labels and splits that were read from files or generated."""
 
     #: Features, shape (n_samples, n_features); float64, or uint8 for images.
     X: NDArray
     #: Labels, shape (n_samples,); integers or text.
     y: NDArray
-    #: The split that all publications use.
+    #: Official split, which all publications use.
     official: Rows | None = None
-    #: Splits distributed with the data.
+    #: Splits that are distributed with the data.
     predefined: tuple[Rows, ...] = ()
 
     def content_hash(self) -> str:
-        """Return the SHA-256 of values, labels and splits.
+        """Return the SHA-256 of feature values, labels and splits.
 
-        Values are hashed as little-endian float64 and labels as text, so that the hash does not
-        depend on the file format, the dtype in memory or the platform.
+        Values are hashed as little-endian float64 and labels as text. The hash is therefore the
+        same for all file formats, dtypes and platforms.
         """
         digest = hashlib.sha256(b"mmbench content 1\n")
         digest.update(f"{self.X.shape[0]} {self.X.shape[1]}\n".encode())
         for start in range(0, len(self.X), HASH_ROWS):
             block = np.ascontiguousarray(self.X[start : start + HASH_ROWS], dtype="<f8")
-            digest.update((block + 0.0).tobytes())  # + 0.0 turns -0.0 into 0.0
+            digest.update((block + 0.0).tobytes())  # adding 0.0 turns -0.0 into 0.0
         digest.update("\n".join(map(str, self.y.tolist())).encode())
         for train, test in ((self.official,) if self.official else ()) + self.predefined:
             for word, rows in (("split", train), ("test", test)):
@@ -109,7 +109,7 @@ class Parsed:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that agrees with its card, or a user's data that passed all checks.
+    """A data set that agrees with its card, or a user's data set that passed all checks.
 
     Parameters
     ----------
@@ -118,31 +118,31 @@ class Dataset:
         Features: float64; uint8 for images (MNIST, LFW), which a preprocessing step converts to
         floats; a `csr_array` for a user's file that is too large for a dense array.
     y : ndarray of shape (n_samples,)
-        Labels: integers or text.
+        Class labels: integers or text.
     classes : ndarray of shape (n_classes,)
-        The distinct labels, sorted.
+        Distinct class labels, sorted.
     split : (train rows, test rows) or None
-        The official split.
+        Official split.
     predefined : list of (train rows, test rows) or None
-        The splits distributed with the data, or read from a file of folds.
+        Splits that are distributed with the data or read from a file of folds.
     content_hash : str
         SHA-256 that identifies the content of the data; see `mmbench.datasets.dataset_hash`.
     deviations : tuple of str
-        Differences from the full data set, shown as footnotes of tables.
+        Differences between the data and the full data set, shown as footnotes of tables.
     split_deviations : tuple of str
-        Differences of `predefined` from the official splits, shown as footnotes of tables.
+        Differences between `predefined` and the papers' splits, shown as footnotes of tables.
     warnings : tuple of str
         Possible faults of a user's file, one line each.
     card : Card or None
-        The card; None for a user's data.
+        Card of the data set, or None for a user's data.
     rows : ndarray of shape (n_samples,) or None
-        Row numbers in the full data set; None if no classes were left out.
+        Row numbers in the full data set, if some classes are left out; otherwise None.
     n_categorical : int
         Number of categorical columns. The categorical columns are the last columns of `X` and
         contain category codes.
     columns : dict
-        For each feature column of a user's table, by name and in the order of the table: the values
-        of a categorical column in the order of their codes, or None for a numeric column.
+        Feature columns of a user's table by name, in the order of the table. The value is the tuple
+        of categories in the order of their codes, or None for a numeric column.
     groups : ndarray of shape (n_samples,) or None
         Group of each row; rows of one group are never split between training and test rows.
     time : ndarray of shape (n_samples,) or None
@@ -186,7 +186,7 @@ def too_few_rows(y: NDArray, folds: int) -> str | None:
 
 
 def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> None:
-    """Raise UserError if a class is not a known class of the data set `name`."""
+    """Raise UserError if the data set `name` does not have all `wanted` classes."""
     names = list(map(str, known))
     for label in wanted:
         if label not in names:
@@ -195,17 +195,17 @@ def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> Non
 
 
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
-    """Return the data set restricted to `classes` (labels as text), or unchanged if none is given.
+    """Return a data set restricted to `classes` (labels as text); empty `classes` mean all classes.
 
-    The order of the rows is kept, rows of other classes are removed from all splits, and the
-    restriction is added to the deviations.
+    The rows of other classes are also removed from all splits. A text about the restriction is
+    added to the deviations of the data set.
     """
     if not classes:
         return data
     check_classes(classes, data.classes.tolist(), data.name)
     labels = np.array([label for label in data.classes.tolist() if str(label) in classes])
     kept = np.isin(data.y, labels)
-    position = np.cumsum(kept) - 1  # row number in the restricted data set
+    position = np.cumsum(kept) - 1  # row numbers in the restricted data set
 
     def cut(split: Rows) -> Rows:
         train, test = (position[part[kept[part]]] for part in split)

@@ -1,10 +1,12 @@
-"""Generators of artificial data sets from a seed. `GENERATORS` lists all generators.
+"""Generators of artificial data sets from a seed.
 
-- Twonorm, ringnorm and waveform (Breiman 1984, 1996), with equally many rows of each class.
-- The four toy sets of the M4 paper (Huang et al. 2008), section V-A and table I: two classes of
-  normal variables in the plane. The entries of the printed matrices are variances. The paper shows
-  one draw of each set. Here a data set contains many draws, one below the other, and each draw is
-  one predefined split into training and test rows. Draw k depends only on the seed and on k.
+- Twonorm, ringnorm and waveform (Breiman 1984, 1996), with the same number of rows per class.
+
+- The four toy sets of the M4 paper (Huang et al. 2008, section V-A and table I), with two normally
+  distributed classes in the plane. The diagonal entries of the matrices in the M4 paper are
+  variances. The M4 paper shows one random sample of each toy set. Here, a toy set consists of many
+  independent samples. Each sample is one predefined split into training and test rows. Sample
+  number k depends only on the seed and on k.
 """
 
 from collections.abc import Callable
@@ -20,24 +22,25 @@ from mmbench.datasets.dataset import Parsed, random_stream
 DIMENSIONS = 20
 WAVES = 21
 A = 2 / np.sqrt(DIMENSIONS)
-#: Mean and standard deviation of every coordinate, for both normal classes of a data set. The Bayes
-#: error is 2.3 % for twonorm and 1.3 % for ringnorm. Some papers print a = 1/sqrt(20) for ringnorm;
-#: the data set of the DELVE archive, the origin of the benchmark sets of Raetsch, uses 2/sqrt(20).
+#: Mean and standard deviation of every coordinate, for each of the two normal classes. The Bayes
+#: error is 2.3 % for twonorm and 1.3 % for ringnorm. Some papers state the mean 1/sqrt(20) for
+#: ringnorm. The DELVE archive, the origin of Raetsch's benchmark data, uses the mean 2/sqrt(20).
 TWO_NORMALS = {"twonorm": ((A, 1), (-A, 1)), "ringnorm": ((0, 2), (A, 1))}
 
 
 def two_normals(name: str, n_per_class: int = 500, seed: int = 0) -> Parsed:
-    """Return rows of two normal classes with uncorrelated coordinates (`TWO_NORMALS`)."""
+    """Return samples of two normal classes with uncorrelated coordinates; see `TWO_NORMALS`."""
     random, shape = random_stream(seed), (n_per_class, DIMENSIONS)
     X = [deviation * random.standard_normal(shape) + mean for mean, deviation in TWO_NORMALS[name]]
     return Parsed(np.concatenate(X), np.repeat([1, 2], n_per_class))
 
 
 def waveform(n_per_class: int = 500, seed: int = 0) -> Parsed:
-    """Return three classes: random convex combinations of two triangular waves, plus noise.
+    """Return samples of three classes: convex combinations of two triangular waves, plus noise.
 
-    Classes are numbered as in the UCI file. The peaks of the two waves are at 7 and 15 for class 0,
-    at 7 and 11 for class 1, and at 11 and 15 for class 2. The Bayes error is 14 %.
+    The peaks of the two waves are at the coordinates 7 and 15 for class 0, at 7 and 11 for class 1,
+    and at 11 and 15 for class 2. The classes are numbered as in
+    the UCI file. The Bayes error of waveform is 14 %.
     """
     random = random_stream(seed)
     points = np.arange(1, WAVES + 1)
@@ -52,18 +55,18 @@ def waveform(n_per_class: int = 500, seed: int = 0) -> Parsed:
 
 @dataclass(frozen=True)
 class Normal:
-    """A normal variable: uncorrelated coordinates, rotated about the origin by `angle` radians."""
+    """A normal distribution with uncorrelated coordinates, rotated about 0 by `angle` radians."""
 
     mean: tuple[float, float]
     variances: tuple[float, float]
     angle: float = 0.0
 
     def sample(self, random: np.random.RandomState, n: int) -> NDArray:
-        """Return n points, shape (n, 2)."""
+        """Return a random sample of n points, shape (n, 2)."""
         return self._turn(random.standard_normal((n, 2)) * np.sqrt(self.variances) + self.mean, 1)
 
     def density(self, points: NDArray) -> NDArray:
-        """Return the density at points, shape (n,)."""
+        """Return the probability density at each point, shape (n,)."""
         squares = (self._turn(points, -1) - self.mean) ** 2 / self.variances
         return np.exp(-0.5 * squares.sum(axis=1)) / (2 * np.pi * np.sqrt(np.prod(self.variances)))
 
@@ -75,25 +78,25 @@ class Normal:
 
 @dataclass(frozen=True)
 class Mixture:
-    """A mixture of two normal variables with equal weights."""
+    """A mixture of two normal distributions with equal weights."""
 
     first: Normal
     second: Normal
 
     def sample(self, random: np.random.RandomState, n: int) -> NDArray:
-        """Return n points, shape (n, 2)."""
+        """Return a random sample of n points, shape (n, 2)."""
         chosen = random.random_sample((n, 1)) < 0.5
         return np.where(chosen, self.first.sample(random, n), self.second.sample(random, n))
 
     def density(self, points: NDArray) -> NDArray:
-        """Return the density at points, shape (n,)."""
+        """Return the probability density at each point, shape (n,)."""
         return 0.5 * (self.first.density(points) + self.second.density(points))
 
 
-#: Distributions of the classes X and Y of each toy set. In set II, the paper does not state the
-#: centre of the rotation. The mean accuracy of the MPM agrees with the published accuracy if the
-#: class is rotated about the origin, and disagrees if the class is rotated about its mean. In set
-#: III, the paper does not state the weights of the mixture; equal weights are used.
+#: Distributions of the classes X and Y of each toy set. For toy set II, the M4 paper does not state
+#: about which point class X is rotated. The mean accuracy of the MPM agrees with the published
+#: accuracy if the rotation is about the origin, but not if it is about the mean of the class. For
+#: toy set III, the M4 paper does not state the mixture weights; here, they are equal.
 CLASSES: dict[str, tuple[Normal | Mixture, Normal | Mixture]] = {
     "toy_1": (Normal((3.5, 0), (1, 1.5)), Normal((-3.5, 0), (3, 4.5))),
     "toy_2": (Normal((4, 0), (1, 5), -3 * np.pi / 8), Normal((-4, 0), (1, 5))),
@@ -110,7 +113,7 @@ SIZES = {"toy_1": (120, 250), "toy_2": (120, 250), "toy_3": (120, 250), "toy_4":
 
 
 def toy(name: str, draws: int = 100, seed: int = 0) -> Parsed:
-    """Return `draws` samples of a toy set, one below the other, each with training rows first."""
+    """Return `draws` independent samples of a toy set; each sample is one predefined split."""
     train, test = SIZES[name]
     parts = []
     for k in range(draws):
@@ -123,7 +126,9 @@ def toy(name: str, draws: int = 100, seed: int = 0) -> Parsed:
 
 
 def bayes(name: str, points: NDArray) -> NDArray:
-    """Return the log odds of class Y against X at points; their sign is the Bayes classifier.
+    """Return the log odds of class Y against class X at each point, shape (n,).
+
+    The sign of the log odds is the decision of the Bayes classifier.
 
     Examples
     --------
@@ -142,12 +147,12 @@ GENERATORS: dict[str, Callable[..., Parsed]] = {
 }
 
 #: Version of the generators, part of the content hash of generated data. The version must be
-#: increased if a generator returns other values than before.
+#: increased if the values that a generator returns change.
 VERSION = 1
 
 
 def generate(name: str, **options: Any) -> Parsed:
-    """Return the data set of a generator; equal arguments give equal data.
+    """Return a generated data set; equal arguments give equal data.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Functions that load a data set, or its content hash, from a reference to the data set."""
+"""Load a data set, or compute its content hash, from a reference to the data set."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +22,7 @@ def load_dataset(
     allow_network: bool = True,
     progress: bool = False,
 ) -> Dataset:
-    """Return a data set that agrees with its card, or a user's data that passed all checks.
+    """Return a data set that agrees with its card, or a user's data set that passed all checks.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def load_dataset(
     store : path
         Local folder of downloaded files; searched first.
     mirror : path or URL, optional
-        Folder or URL with the same relative paths as the store; searched second. Files of a folder
-        are read in place, files of a URL are downloaded into the store.
+        Folder or URL with the same relative paths as the store; searched second. The files of a
+        folder are read in place. The files of a URL are downloaded into the store.
     allow_network : bool
         Whether data may be downloaded from the mirror's URL and from the sources of the card.
     progress : bool
@@ -64,13 +64,13 @@ def dataset_hash(
     mirror: str | Path | None = None,
     allow_network: bool = True,
 ) -> str:
-    """Return the hash that identifies the content of a data set; data are read only if necessary.
+    """Return the hash that identifies the content of a data set.
 
     For a data set with a card, the hash covers values, labels and splits. If the card does not
-    state the hash, because the content of the source is not known in advance, the data are
-    downloaded first; without network, or if the server cannot be reached, the source is hashed
-    instead of the data. For generated data, the hash covers the generator, its version and its
-    arguments. For a user's file, the hash covers the file, the name of the target and the options.
+    state the hash, the data are downloaded to compute it. If the download is impossible, the
+    description of the source is hashed instead of the data. For generated data, the hash covers the
+    generator, its version and its arguments. For a user's file, the hash covers the file, the
+    target column and the options for reading the file.
 
     Raises
     ------

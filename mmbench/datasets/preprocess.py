@@ -1,25 +1,37 @@
 """Preprocessing steps of a configuration as a scikit-learn pipeline, fitted on training rows.
 
-A configuration states one step or a list of steps:
+A configuration states one of the following steps, or a list of steps.
 
-- ``none``;
-- ``standard``: mean 0 and standard deviation 1; ``minmax``: range [0, 1]. Both map constant columns
-  to 0 and avoid division by 0;
-- ``unit_norm``: Euclidean norm 1 of each row;
-- ``sqrt``: square root of each value, for counts;
-- ``{pca: 80}``: principal components, centred and not whitened;
-- ``{divide: 255}``: division of all values by a constant;
-- ``{impute: median}`` (or ``mean``, ``most_frequent``): replacement of missing values; missing
-  categories are always replaced by the most frequent category;
-- ``{impute_indicator: median}``: imputation, and an indicator column for each numeric column with
-  missing values;
-- ``one_hot`` and ``ordinal``: encodings of categories;
-- ``{pair_pca: 100}``: principal components of single images, for rows that contain two images side
-  by side;
-- ``pair_features``: ``|a - b|`` and the elementwise product, for rows that contain two images a and
-  b side by side;
-- the path of a transformer with the interface of scikit-learn, with its parameters:
-  ``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``.
+- ``none``: the data are unchanged.
+
+- ``standard``: scale each column to mean 0 and standard deviation 1; a constant column becomes 0.
+
+- ``minmax``: scale each column to the range [0, 1]; a constant column becomes 0.
+
+- ``unit_norm``: scale each row to Euclidean norm 1.
+
+- ``sqrt``: take the square root of each value, for counts.
+
+- ``{pca: 80}``: compute 80 principal components, without whitening.
+
+- ``{divide: 255}``: divide all values by a constant.
+
+- ``{impute: median}`` (or ``mean``, ``most_frequent``): replace missing numbers by the median of
+  their column. A missing category is always replaced by the most frequent category.
+
+- ``{impute_indicator: median}``: replace missing numbers in the same way, and add an indicator
+  column for each numeric column with missing values.
+
+- ``one_hot`` and ``ordinal``: encode categories as numbers.
+
+- ``{pair_pca: 100}``: compute principal components of single images, if each row contains two
+  images.
+
+- ``pair_features``: compute ``|a - b|`` and the elementwise product, if each row contains two
+  images a and b.
+
+- ``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``: use a transformer with the
+  interface of scikit-learn, given by its import path and its parameters.
 """
 
 from __future__ import annotations
@@ -37,9 +49,9 @@ if TYPE_CHECKING:
 
 #: Steps without an argument.
 PLAIN = ("none", "standard", "minmax", "unit_norm", "sqrt", "pair_features")
-#: Steps with a number of components as argument, and their output columns per component.
+#: Steps whose argument is a number of components -> number of output columns per component.
 COMPONENTS = {"pca": 1, "pair_pca": 2}
-#: Steps that replace missing values, and the values of their argument.
+#: Steps that replace missing values, and the possible values of their argument.
 IMPUTERS = ("impute", "impute_indicator")
 STRATEGIES = ("median", "mean", "most_frequent")
 #: Steps that encode categories as numbers.
@@ -48,9 +60,9 @@ NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODERS)
 
 
 def parse_steps(value: Any) -> Steps:
-    """Read steps from YAML: ``minmax``, ``{pca: 80}``, or a list of these.
+    """Return preprocessing steps, given in YAML as ``minmax``, ``{pca: 80}`` or a list of steps.
 
-    Raises ValueError if a step does not exist or has a wrong argument.
+    Raises ValueError if a step does not exist or has an invalid argument.
 
     Examples
     --------
@@ -71,7 +83,7 @@ def parse_steps(value: Any) -> Steps:
 
 
 def is_path(name: Any) -> bool:
-    """Return whether the name of a step is the path of a transformer of another package."""
+    """Return whether the name of a preprocessing step is the import path of a transformer."""
     return isinstance(name, str) and "." in name
 
 
@@ -92,10 +104,10 @@ def from_path(name: str, parameters: Any = ()) -> Any:
 def check_steps(
     steps: Steps, n_features: int, categorical: Sequence[str] = (), missing: str | None = None
 ) -> str | None:
-    """Return the reason why preprocessing steps do not fit the data, or None if they fit.
+    """Return a message if preprocessing steps cannot be applied to the data, otherwise None.
 
-    `n_features` includes the categorical columns, and `categorical` contains their names. `missing`
-    describes the position (row and column) of the first missing value.
+    `n_features` is the number of all columns. `categorical` contains the names of the categorical
+    columns. `missing` states the row and the column of the first missing value.
 
     Examples
     --------
@@ -109,14 +121,14 @@ def check_steps(
     if categorical and first not in ENCODERS:
         needed = "the first preprocessing step, except for imputation, must be one_hot or ordinal"
         return f"column {categorical[0]!r} contains categories; {needed}"
-    if categorical and "one_hot" in names:  # the number of columns depends on the training rows
+    if categorical and "one_hot" in names:  # one_hot: unknown number of columns
         return None
     argument: Any
     for name, argument in steps:
         if name.startswith("pair_") and n_features % 2:
             return f"{name}: rows of pairs have an even number of columns, not {n_features}"
         if is_path(name):
-            return None  # the number of output columns is unknown
+            return None  # the number of output columns of a transformer is unknown
         if name in COMPONENTS:
             if argument > n_features // COMPONENTS[name]:
                 return f"{name}: {argument:g} components, but the data have {n_features} columns"
@@ -125,9 +137,9 @@ def check_steps(
 
 
 def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
-    """Return the steps of `parse_steps` as one unfitted transformer.
+    """Return preprocessing steps as one unfitted scikit-learn pipeline.
 
-    The last `n_categorical` columns contain category codes.
+    The last `n_categorical` columns of the data contain category codes.
 
     Examples
     --------
@@ -135,7 +147,7 @@ def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
     >>> scaled.tolist()
     [[0.0, 0.0], [1.0, 0.0]]
     """
-    # imported here, since the import of scikit-learn takes a second and checks do not need it
+    # the import of scikit-learn takes a second, and `check_steps` does not need scikit-learn
     from sklearn.pipeline import Pipeline
 
     from mmbench.datasets.transformers import transformer
@@ -148,7 +160,7 @@ def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
 
 
 def _checked(name: Any, argument: Any) -> Any:
-    """Return the argument of a step in the form of `Steps`; raise ValueError if it is invalid."""
+    """Return the argument of a preprocessing step; raise ValueError if it is invalid."""
     if is_path(name):
         return _checked_parameters(name, argument)
     if name not in NAMES:

@@ -1,13 +1,13 @@
 """Splits of a data set into training rows and test rows.
 
-A split depends only on the data, the rule, the seed and the numbers of repeat and fold, and not on
-other splits. Random numbers come from ``SeedSequence(seed, spawn_key=(repeat,))``, so additional
-repeats do not change earlier repeats, and all folds of one repeat use the same permutation of the
-rows.
+A split depends only on the data, the split rule, the seed, the repeat and the fold. The random
+numbers of a repeat come from ``SeedSequence(seed, spawn_key=(repeat,))``. Additional repeats
+therefore do not change earlier repeats. All folds of a repeat use the same permutation of the rows.
 
-A file of folds is a CSV file with one line per row of the data. Each column is one partition, and
-each table cell contains the fold (a number or a word) in which the row is a test row. A row with
-an empty cell is always a training row. A first line of column names is skipped.
+A file of folds is a CSV file with one line per row of the data. Each column of the file is one
+partition of the rows. A cell contains the fold (a number or a word) in which the row is a test row.
+If the cell is empty, the row is a training row in all folds. A first line of column names is
+skipped.
 """
 
 import csv
@@ -26,21 +26,21 @@ from mmbench.datasets.parsers.text import is_number
 from mmbench.errors import UserError, converted, did_you_mean
 
 IntArray = NDArray[np.intp]
-#: A data set or its reference; functions use its name, card and file of folds.
+#: A data set, or a reference to a data set.
 Described = DatasetRef | Dataset
-#: Argument of a split rule; None for rules without argument.
+#: Argument of a split rule, or None if the rule has no argument.
 Arg = float | None
-#: Split rule in a configuration: ``"official"`` or ``{"kfold": 10}``.
+#: Split rule in a configuration, such as ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
-#: Maximum number of training rows: n for n rows in total, ``("per_class", n)`` for n rows per
-#: class, or ``("nested", n)`` for the first n rows of a fixed permutation.
+#: Maximum number of training rows. The value is n for n rows in total, ``("per_class", n)`` for n
+#: rows per class, or ``("nested", n)`` for the first n rows of a fixed permutation.
 MaxTrain = int | tuple[str, int] | None
-#: Purpose number of `random_stream` for the subset of `max_train`, so that the random numbers of
-#: the subset are independent of the random numbers of the split.
+#: Purpose number of `random_stream` for the random subset of the training rows. With this number,
+#: the subset is independent of the random numbers of the split.
 SUBSET_STREAM = 1
 
 
-#: Argument of each rule: "none", "count" (an integer), or "share" (a fraction of the rows).
+#: Type of the argument of each split rule, where a count is an integer and a share is a fraction.
 RULES = {
     "official": "none",
     "predefined": "none",
@@ -52,10 +52,10 @@ RULES = {
 
 
 def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
-    """Return the number of partitions, or 0 if a file of folds is not read yet.
+    """Return the number of repeats of a split rule, or 0 if a file of folds has not been read.
 
-    All repeats of the official split have the same rows; they differ in other random choices, such
-    as the subset for `max_train`.
+    All repeats of the official split have the same rows. The repeats differ in random choices, such
+    as a random subset of the training rows.
     """
     if rule == "official":
         split = data.split if isinstance(data, Dataset) else data.card and data.card.expect.official
@@ -73,12 +73,12 @@ def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
 
 
 def _is_official(rule: str, data: Dataset, repeat: int) -> bool:
-    """Return whether a split is distributed with the data, and not drawn at random."""
+    """Return whether a split is distributed with the data instead of drawn at random."""
     return rule == "official" or (rule == "predefined" and repeat < len(data.predefined or ()))
 
 
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
-    """Return the card's `PredefinedSplits`; raise UserError if it has fewer than `wanted`."""
+    """Return the predefined splits of a card; raise UserError if there are fewer than `wanted`."""
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
         hint = "use kfold or holdout, or set folds to a file of folds"
@@ -90,17 +90,17 @@ def _plan(data: Described, wanted: int) -> PredefinedSplits:
 
 
 def _units(data: Dataset) -> NDArray:
-    """Return the group of each row; if the data have no groups, each row is a group."""
+    """Return the group number of each row; if the data have no groups, each row is a group."""
     return np.arange(len(data.y)) if data.groups is None else data.groups
 
 
 def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
     """Return the training and test rows of one split.
 
-    If the source does not contain all predefined splits of the card, random splits of the same
-    sizes are added; like the official splits, the random splits are not stratified. In
+    If a source contains only some of the predefined splits, the other splits are drawn at random
+    with the same sizes. Random splits in place of predefined splits are not stratified. In
     ``leave_one_out``, each test set is one row or one group. In ``time_series``, the rows are
-    divided into successive blocks of time. Each test set is a block, and the training rows are all
+    divided into successive blocks in time. Each test set is a block, and the training rows are all
     rows before the block. Raises ValueError if the data do not allow the split.
     """
     random = random_stream(seed, repeat)
@@ -129,7 +129,7 @@ def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) 
 
 
 def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) -> Rows:
-    """Return a fold of a stratified cross-validation, which keeps the rows of a group together."""
+    """Return one fold of a stratified cross-validation; a group is never split between folds."""
     if data.groups is not None:
         from sklearn.model_selection import StratifiedGroupKFold
 
@@ -139,8 +139,8 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
         return list(cutter.split(data.y, data.y, data.groups))[fold]
     if problem := too_few_rows(data.y, folds):
         raise ValueError(problem)
-    # The rows, ordered by class and shuffled within each class, are assigned to the folds in turn.
-    # Fold sizes then differ by at most one, and so do the sizes of a class in the folds.
+    # The rows are ordered by class, shuffled within each class, and assigned to the folds in turn.
+    # The numbers of rows of two folds then differ by at most one, in total and in each class.
     rows = [random.permutation(np.flatnonzero(data.y == label)) for label in np.unique(data.y)]
     dealt = np.concatenate(rows)
     test = np.sort(dealt[fold::folds])
@@ -148,7 +148,7 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
 
 
 def _holdout(share: float, data: Dataset, random: np.random.RandomState) -> Rows:
-    """Return a split with round(share * n) stratified test rows, or with a share of the groups."""
+    """Return a split whose test rows are a share of the rows (stratified) or of the groups."""
     if data.groups is None:
         _, codes, counts = np.unique(data.y, return_inverse=True, return_counts=True)
         test = pick_stratified(codes, allocate(counts, round(share * len(codes))), random)
@@ -166,33 +166,33 @@ def _holdout(share: float, data: Dataset, random: np.random.RandomState) -> Rows
 
 @dataclass(frozen=True)
 class Split:
-    """One split of a data set."""
+    """One split of a data set into training and test rows."""
 
     #: Row numbers of the training rows and of the test rows.
     train: IntArray
     test: IntArray
-    #: Hash of the row numbers, from `split_digest`.
+    #: Hash of the row numbers, computed by `split_digest`.
     digest: str
-    #: "official" if the split is distributed with the data, "drawn" if it is computed.
+    #: Origin: "official" if the split is distributed with the data, otherwise "drawn".
     origin: str
     #: Row numbers of the training rows that `max_train` excluded.
     rest: IntArray = field(default_factory=lambda: np.empty(0, np.intp))
 
 
 class SplitRule(NamedTuple):
-    """Name and argument of a split rule; the argument is None for rules without argument."""
+    """Name and argument of a split rule; the argument is None if the rule has no argument."""
 
     rule: str
     arg: Arg = None
 
     @property
     def spec(self) -> RuleSpec:
-        """The rule in the form of a configuration."""
+        """The split rule as written in a configuration, such as ``{"kfold": 10}``."""
         return self.rule if self.arg is None else {self.rule: self.arg}
 
 
 def parse_rule(spec: RuleSpec) -> SplitRule:
-    """Return name and argument of a rule; raise UserError if one of them is not valid.
+    """Return the name and the argument of a split rule; raise UserError if one is invalid.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def parse_rule(spec: RuleSpec) -> SplitRule:
 
 
 def split_rules(data: Described) -> list[str]:
-    """Return the names of the split rules that are available for a data set; no data are read."""
+    """Return the names of the split rules that a data set allows, without reading its data."""
     expect = data.card.expect if data.card else None
     missing = {
         "official": not (expect and expect.official),
@@ -229,10 +229,10 @@ def split_rules(data: Described) -> list[str]:
 def split_slots(
     spec: RuleSpec, data: Described, repeats: int | None = None
 ) -> list[tuple[int, int]]:
-    """Return (repeat, fold) of every split.
+    """Return the pair (repeat, fold) of every split.
 
-    The list is empty if the number of splits depends on data that are not loaded yet. If `repeats`
-    is None, the list contains all splits of the rule ``predefined``, or one repeat of another rule.
+    The list is empty if the number of splits depends on data that have not been loaded. If
+    `repeats` is None, the list contains all predefined splits, or one repeat of another split rule.
     """
     rule, arg = parse_rule(spec)
     if rule in ("leave_one_out", "time_series") and repeats not in (None, 1):
@@ -254,20 +254,21 @@ def split_at(
     seed: int = 0,
     max_train: MaxTrain = None,
 ) -> Split:
-    """Return one split.
+    """Return one split of a data set into training and test rows.
 
     Parameters
     ----------
     spec : str or mapping
-        The split rule, or the name of the rule if `args` contains its argument, as in a job.
+        Split rule, or only the name of the rule if `args` contains its argument, as in a job.
     dataset : Dataset
     args : sequence of float
-        Argument of the rule; empty if the rule has no argument or `spec` contains it.
+        Argument of the split rule; empty if the rule has no argument or `spec` contains it.
     repeat, fold, seed : int
     max_train : int, ("per_class", int) or ("nested", int), optional
         Train on a random stratified subset of the training rows: at most n rows in total, at most n
         rows per class, or ("nested") the first n rows of a random permutation. The permutation
-        mixes the classes in proportion, so smaller subsets are contained in larger subsets.
+        mixes the classes in proportion to their sizes. Smaller nested subsets are contained in
+        larger nested subsets.
 
     Raises
     ------
@@ -291,7 +292,7 @@ def split_at(
 def _subset(
     train: IntArray, y: NDArray, size: int | tuple[str, int], random: np.random.RandomState
 ) -> IntArray:
-    """Return the training rows that `max_train` keeps."""
+    """Return a random subset of at most `size` training rows; see `split_at`."""
     _, codes, counts = np.unique(y[train], return_inverse=True, return_counts=True)
     kind, number = size if isinstance(size, tuple) else ("all", size)
     if kind == "nested" and number > len(train):
@@ -309,7 +310,7 @@ def _subset(
 
 
 def split_digest(train: IntArray, test: IntArray) -> str:
-    """Return the hash of the row numbers of a split; the order of the rows matters."""
+    """Return the hash of the row numbers of a split, in the order of the rows."""
     digest = hashlib.sha256()
     for rows in (train, test):
         digest.update(f"{len(rows)}\n".encode() + np.asarray(rows, dtype="<i8").tobytes())
@@ -317,7 +318,7 @@ def split_digest(train: IntArray, test: IntArray) -> str:
 
 
 def allocate(counts: IntArray, total: int) -> IntArray:
-    """Distribute `total` rows over the classes in proportion, by the largest remainder method.
+    """Distribute `total` rows over classes in proportion to `counts` (largest remainder method).
 
     Examples
     --------
@@ -332,11 +333,11 @@ def allocate(counts: IntArray, total: int) -> IntArray:
 
 
 def allocate_nested(counts: IntArray, total: int) -> IntArray:
-    """Distribute at most `total` rows in proportion; no class loses rows if `total` increases.
+    """Distribute `total` rows over classes; no class gets fewer rows if `total` increases.
 
-    Row r of a class of n rows has the value ``(r + 1/2) / n``, and the `total` rows with the
-    smallest values are counted. With the largest remainder method (`allocate`) a class may lose
-    rows if `total` increases.
+    Row r of a class with n rows has the value ``(r + 1/2) / n``. The `total` rows with the smallest
+    values are counted per class. In the largest remainder method (`allocate`), a class may get
+    fewer rows if `total` increases.
 
     Examples
     --------
@@ -350,7 +351,7 @@ def allocate_nested(counts: IntArray, total: int) -> IntArray:
 
 
 def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomState) -> IntArray:
-    """Return the sorted indices of ``share[k]`` random rows of each class k."""
+    """Return the sorted row numbers of ``share[k]`` random rows of each class k."""
     picked = [
         random.permutation(np.flatnonzero(codes == k))[:n] for k, n in enumerate(share.tolist())
     ]
@@ -361,7 +362,7 @@ def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomSt
 
 
 def with_folds(data: Dataset, path: str) -> Dataset:
-    """Return the data set with the predefined splits of a file of folds."""
+    """Return the data set with the folds in a file as its predefined splits."""
     table = _read_folds(path)
     n_rows = len(data.y)
     if len(table) == n_rows + 1:
@@ -383,7 +384,7 @@ def with_folds(data: Dataset, path: str) -> Dataset:
 
 
 def hash_with_folds(content_hash: str, path: str) -> str:
-    """Return the hash of data together with their file of folds, from the hash of the data."""
+    """Return the hash of the data's content hash together with the content of a file of folds."""
     with converted(path, OSError):
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return hashlib.sha256(f"{content_hash}\nfolds {folds}".encode()).hexdigest()

@@ -1,11 +1,10 @@
-"""The transformer of each preprocessing step.
+"""Transformers of the preprocessing steps.
 
-The module imports scikit-learn and is therefore imported only if a pipeline is constructed. All
-functions are defined at module level, so that fitted pipelines can be pickled.
+This module is imported only if a pipeline is constructed, since importing scikit-learn takes a
+second. All functions are defined at module level, so that fitted pipelines can be pickled.
 
-Rows that contain two images side by side, ``(a, b)``, are transformed by `PairPCA`, which applies
-the same transformation to both images, and by `pair_features`, which gives the same result for
-(a, b) and (b, a).
+In some data sets, a row is a pair of images ``(a, b)``. `PairPCA` applies the same transformation
+to both images. The result of `pair_features` is the same for ``(a, b)`` and ``(b, a)``.
 """
 
 from functools import partial
@@ -28,7 +27,7 @@ from sklearn.preprocessing import (
 
 
 def halves(X: ArrayLike) -> tuple[NDArray, NDArray]:
-    """Return the first and the second image of each row."""
+    """Return the first and the second half of each row, which are two images."""
     X = np.asarray(X)
     if X.shape[1] % 2:
         raise ValueError(f"rows of pairs have an even number of columns, not {X.shape[1]}")
@@ -36,7 +35,7 @@ def halves(X: ArrayLike) -> tuple[NDArray, NDArray]:
 
 
 class PairPCA(TransformerMixin, BaseEstimator):
-    """Principal components of single images, fitted on both images of the training rows.
+    """Principal component analysis of single images, for rows that contain two images.
 
     Parameters
     ----------
@@ -53,8 +52,8 @@ class PairPCA(TransformerMixin, BaseEstimator):
         self.n_components = n_components
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Fit on the 2 * n_samples images."""
-        # This solver is exact and uses no random numbers.
+        """Fit the principal components to all images of the rows, two per row."""
+        # this solver of PCA is exact and uses no random numbers
         self.pca_ = PCA(self.n_components, svd_solver="covariance_eigh").fit(np.vstack(halves(X)))
         return self
 
@@ -64,7 +63,7 @@ class PairPCA(TransformerMixin, BaseEstimator):
 
 
 def pair_features(X: ArrayLike) -> NDArray:
-    """Return ``|a - b|`` and the elementwise product ``a * b``, side by side.
+    """Return ``|a - b|`` and the elementwise product ``a * b`` for the images a and b of each row.
 
     Examples
     --------
@@ -76,7 +75,7 @@ def pair_features(X: ArrayLike) -> NDArray:
 
 
 def transformer(name: str, value: Any, n_categorical: int) -> Any:
-    """Return the unfitted transformer of a step for data whose last columns are categorical."""
+    """Return the unfitted transformer of a step for data with `n_categorical` category columns."""
     if name in ON_ALL_COLUMNS:
         return ON_ALL_COLUMNS[name](value)
     if name in ENCODERS:
@@ -93,7 +92,8 @@ def transformer(name: str, value: Any, n_categorical: int) -> Any:
 
 
 def columns_of_numbers(X: NDArray, n_categorical: int) -> list[int]:
-    """Return the numeric columns as a list: scikit-learn skips empty lists, not empty slices."""
+    """Return the indices of the numeric columns, which are the first columns."""
+    # a list, since `ColumnTransformer` skips an empty list but not an empty slice
     return list(range(X.shape[1] - n_categorical))
 
 
@@ -108,14 +108,14 @@ def true_divide(X: NDArray, by: float) -> NDArray[np.float64]:
     return X / float(by)
 
 
-#: Steps that transform all columns in the same way: name -> constructor.
+#: Constructors of the transformers that do not treat categorical columns separately, by step.
 ON_ALL_COLUMNS = {
     "none": lambda _: FunctionTransformer(),
     "standard": lambda _: StandardScaler(),
     "minmax": lambda _: MinMaxScaler(),
     "unit_norm": lambda _: Normalizer("l2"),
     "sqrt": lambda _: FunctionTransformer(square_root),
-    # This solver is exact and uses no random numbers.
+    # this solver of PCA is exact and uses no random numbers
     "pca": lambda number: PCA(int(number), svd_solver="covariance_eigh"),
     "divide": lambda number: FunctionTransformer(true_divide, kw_args={"by": number}),
     "pair_pca": lambda number: PairPCA(int(number)),

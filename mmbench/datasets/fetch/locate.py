@@ -1,8 +1,8 @@
 """Search for the data of a card: first in the local store, then in a mirror, then in the sources.
 
-The store is a folder of verified files, with the same relative paths as a mirror. A file is
-downloaded under a temporary name on the same file system and is renamed after its hash, or its
-parsed content, has been compared with the card. Files of the store are never deleted.
+The local store is a folder of verified files. A mirror has the same relative paths as the store. A
+file is downloaded under a temporary name. The file is moved into the store after its hash, or its
+content, has been compared with the card. Files in the store are never deleted.
 """
 
 import hashlib
@@ -35,15 +35,15 @@ from mmbench.datasets.generators import VERSION
 from mmbench.datasets.parsers.arrays import packed, packed_hash, write_packed
 from mmbench.errors import UserError, converted
 
-#: Folder of temporary files in the store. Files left by a killed process are harmless.
+#: Folder of temporary files in the store. Temporary files of a killed process are harmless.
 SCRATCH = ".incoming"
 
 
 def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str | None:
-    """Return the first difference between data and card as a phrase, or None if they agree.
+    """Return the first difference between the data and the card as text, or None if they agree.
 
-    The content hash is compared only if `content` is true and the card states the hash. The
-    comparison is unnecessary for files with verified hashes, and slow for large images.
+    The content hash is compared only if `content` is true and the card states the hash. Computing
+    the content hash is slow for large images, and unnecessary for files with verified hashes.
     """
     plan, counts = expected.predefined, Counter(data.y.ravel().tolist())
     stated_sizes = expected.official and (expected.official.train, expected.official.test)
@@ -74,8 +74,8 @@ class SourceFiles:
 
     card: Card
     source: Source
-    #: Paths of the raw files in the order of the parser's arguments, or the path of one file with
-    #: parsed arrays; empty for data in memory.
+    #: Paths of the files in the order of the parser's arguments, or path of one file of parsed
+    #: arrays. The paths are empty for generated data and for data of a Python package.
     paths: tuple[Path, ...] = ()
 
     @property
@@ -84,7 +84,7 @@ class SourceFiles:
         return bool(self.paths) and self.source.kind != "files"
 
     def read(self, every_value: bool = False) -> Parsed:
-        """Return the arrays; raise UserError if they differ from the card.
+        """Return features, labels and splits; raise UserError if they differ from the card.
 
         If `every_value` is true, the content hash is compared even if the files have known hashes.
         """
@@ -115,16 +115,16 @@ class SourceFiles:
 
 
 def recipe_hash(card: Card, source: Source) -> str:
-    """Return the hash of the description of a source: a generator, or data not downloaded yet."""
+    """Return the hash of the description of a source, for data that are generated or missing."""
     recipe: list[Any] = [card.name, source.label, sorted(source.options.items()), VERSION]
     return hashlib.sha256(repr(recipe).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Places:
-    """Locations in which data are searched; downloads are added to the store."""
+    """Locations in which data are searched: the local store and a mirror."""
 
-    #: Local folder of downloaded files; it is created together with the first download.
+    #: Local folder of downloaded files, created by the first download.
     store: Path
     #: Folder or URL with the same relative paths as the store.
     mirror: str | Path | None = None
@@ -135,17 +135,17 @@ class Places:
 
     @property
     def mirror_url(self) -> str | None:
-        """The URL of the mirror without a trailing slash; None if the mirror is not a URL."""
+        """URL of the mirror without a trailing slash, or None if the mirror is not a URL."""
         text = str(self.mirror or "")
         return text.rstrip("/") if text.startswith(("http://", "https://")) else None
 
     @property
     def mirror_folder(self) -> Path | None:
-        """The folder of the mirror; None if the mirror is not a folder."""
+        """Folder of the mirror, or None if the mirror is not a folder."""
         return Path(self.mirror) if self.mirror and not self.mirror_url else None
 
     def admit(self, temporary: Path, name: str | Path) -> Path:
-        """Move a verified file into the store, atomically; return its final path."""
+        """Move a verified file into the store by an atomic operation, and return its path."""
         path = self.store / name
         with converted(f"{path}: cannot store data", OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ class Places:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Yield a temporary folder on the file system of the store, and remove it at the end."""
+        """Yield a temporary folder in the store, and remove the folder at the end."""
         with converted(f"{self.store}: cannot store data", OSError):
             incoming = self.store / SCRATCH
             incoming.mkdir(parents=True, exist_ok=True)
@@ -166,10 +166,10 @@ class Places:
 
 
 def find(card: Card, places: Places) -> SourceFiles:
-    """Return the data of a card; data that do not exist locally are downloaded into the store.
+    """Return the files of a card's data; missing files are downloaded into the store.
 
-    Raises UserError if the data cannot be found or downloaded, and NotAvailable if servers that
-    cannot be reached are the only reason; the message gives reasons and advice.
+    Raises UserError if the data cannot be found or downloaded. The error is NotAvailable if the
+    only reason is that servers cannot be reached. The message states reasons and advice.
     """
     search = Search(card, places)
     found = search.local() or (search.remote() if places.allow_network else None)
@@ -180,10 +180,10 @@ def find(card: Card, places: Places) -> SourceFiles:
 
 
 class Search:
-    """The search for the data of one card.
+    """Search for the data of one card.
 
-    ``tried`` contains the message and the type of the exception for each damaged file and each
-    failed download.
+    ``tried`` maps the error message of each damaged file and each failed download to the type of
+    the exception.
     """
 
     def __init__(self, card: Card, places: Places):
@@ -192,7 +192,7 @@ class Search:
         self.tried: dict[str, type[ValueError]] = {}
 
     def local(self) -> SourceFiles | None:
-        """Return the first source with all files, undamaged, in the store or the mirror folder."""
+        """Return the first source whose files are all in the store or the mirror, undamaged."""
         sources, folder = self.card.sources, self.places.mirror_folder
         stored = (self._in_store(source) for source in sources)
         mirrored = (self._intact(source, folder) for source in sources if folder)
@@ -208,7 +208,7 @@ class Search:
         return next(filter(None, fetched), None)
 
     def advice(self) -> str:
-        """Return a message of one line: the reasons of the failure, and advice."""
+        """Return one line with the reasons why the search failed, and with advice."""
         card, places, tried = self.card, self.places, list(self.tried)
         if all(source.kind == "keel" for source in card.sources):
             return f"data set {card.name!r} cannot be read: {NOT_INSTALLED}"
@@ -244,7 +244,7 @@ class Search:
             return SourceFiles(self.card, source, (path,))
 
     def _intact(self, source: Source, folder: Path) -> SourceFiles | None:
-        """Return the files of a source if the folder contains all of them with correct hashes."""
+        """Return the files of a source if a folder contains all files with correct hashes."""
         paths = tuple(folder / file.path for file in source.files)
         if not paths or not all(path.is_file() for path in paths):
             return None
@@ -254,13 +254,13 @@ class Search:
             return SourceFiles(self.card, source, paths)
 
     def _fetch_files(self, source: Source, urls: list[list[str]]) -> SourceFiles | None:
-        """Download files with known hashes; they are stored after all hashes have been verified."""
+        """Download the files of a source; store the files after all hashes have been verified."""
         with self.places.scratch() as scratch:
             arrived = [scratch / str(k) for k in range(len(urls))]
             for file, path, alternatives in zip(source.files, arrived, urls, strict=True):
                 most = file.size or self.card.max_bytes(source)
                 for url in alternatives:
-                    path.unlink(missing_ok=True)  # exists if a download from another URL failed
+                    path.unlink(missing_ok=True)  # a failed download from another URL leaves a file
                     with self._noting_failure():
                         download(url, path, self.places.progress, most)
                         _check_hash(path, file, url)
@@ -282,7 +282,7 @@ class Search:
 
     @contextmanager
     def _noting_failure(self, prefix: str = "") -> Iterator[None]:
-        """Add the message and the type of a ValueError inside the block to `tried`."""
+        """Add the message and the type of a ValueError that the block raises to `tried`."""
         try:
             yield
         except ValueError as error:

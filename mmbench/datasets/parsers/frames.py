@@ -1,4 +1,4 @@
-"""Readers that convert CSV and ARFF text to data frames; error messages have one line.
+"""Convert CSV and ARFF text to data frames; each error message is one line.
 
 Columns of class labels, categories and groups are read as text, so that 01 and 1 are distinct.
 """
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 BLANKS = r"\s+"
 #: Pattern of text that needs no quotes in YAML.
 WORD = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[^\W\d]\w*", re.I)
-#: Pattern of one field, quoted or not, in a line separated by blanks.
+#: Pattern of one field, quoted or not, of a line whose fields are separated by blanks.
 QUOTED_OR_NOT = r'"((?:[^"]|"")*)"|(\S+)'
-#: Default value of the maximum number of columns of a table.
+#: Default maximum number of columns of a table.
 MOST_COLUMNS = 100_000
-#: Maximum number of cells (rows x columns) of a dense table; 8 GB as float64.
+#: Maximum number of cells (rows x columns) of a dense table, 8 GB as float64.
 MOST_CELLS = 2**30
 
 #: Name or number of a column; column 1 is the first column, column -1 is the last column.
 Column = str | int
-#: Name of a nominal column -> its declared values.
+#: Declared values of nominal (categorical) columns, by the name of the column.
 Nominal = Mapping[str, tuple[str, ...]]
 
 
 def column_name(column: Column, names: Sequence[str], what: str = "column") -> str:
-    """Return the name of a column; raise ValueError if there is no such column.
+    """Return the name of a column, given by name or number; raise ValueError if it does not exist.
 
     Examples
     --------
@@ -59,26 +59,26 @@ def column_name(column: Column, names: Sequence[str], what: str = "column") -> s
 
 
 def cell_name(row: int, column: object) -> str:
-    """Return the position of a table cell for messages; `row` is counted from 0."""
+    """Return the row and the column of a table cell as text for messages."""
     return f"data row {row + 1}, column {column!r}"
 
 
 def existing(columns: Sequence[Column], names: Sequence[str]) -> set[str]:
-    """Return the names of the requested columns that exist in `names`."""
+    """Return the names of all `columns`, given by name or number, that exist in `names`."""
     n = len(names)
     found = (names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= n else c for c in columns)
     return {str(column) for column in found} & set(names)
 
 
 def check_width(n_columns: int, most: int) -> None:
-    """Raise ValueError if a table has more than `most` columns; called before the table is read."""
+    """Raise ValueError if a table has more than `most` columns."""
     if n_columns > most:
         option = setting("max_columns", n_columns)
         raise ValueError(f"{n_columns} columns, and at most {most} are read; {option}")
 
 
 def setting(key: str, value: object) -> str:
-    """Return the advice to set a key of a user's table, in a file or on the command line."""
+    """Return the advice to set a key of a user's table, in the YAML file or by ``--set``."""
     if isinstance(value, list | tuple):
         words = [
             str(v) if isinstance(v, int) or WORD.fullmatch(v) else json.dumps(v, ensure_ascii=False)
@@ -91,7 +91,7 @@ def setting(key: str, value: object) -> str:
 def check_names(names: list[str], droppable: bool = False) -> None:
     """Raise ValueError if a column name is empty, if two names are equal, or if all are numbers.
 
-    If `droppable`, columns excluded by number may have any name.
+    If `droppable` is true, the message about equal names advises to exclude one of the columns.
     """
     if "" in names:
         number = names.index("") + 1
@@ -117,13 +117,13 @@ def refuse_equal_names(names: Sequence[str], droppable: bool = False) -> None:
 def parse_rows(
     text: str, names: list[str], keep_text: Sequence[Column], missing: Sequence[str], **more: Any
 ) -> pd.DataFrame:
-    """Return rows of fields as a data frame; `more` contains `sep` and `decimal` for pandas."""
+    """Return CSV text without header as a data frame; `more` are arguments of `pandas.read_csv`."""
     import pandas as pd
 
     if not text.strip():
         raise ValueError("the file has no rows")
     for row, count in enumerate(field_counts(text, more["sep"]), 1):
-        if count != len(names):  # pandas would fill short rows
+        if count != len(names):  # pandas would fill short rows with missing values
             raise ValueError(wrong_fields(len(names), row, count))
     try:
         frame = pd.read_csv(
@@ -149,12 +149,12 @@ def parse_rows(
 
 
 def wrong_fields(wanted: int, row: int, count: int) -> str:
-    """Return the message about a row with another number of fields."""
+    """Return the message about a row with a wrong number of fields."""
     return f"data row {row} has {count} fields, not {wanted}"
 
 
 def field_counts(text: str, separator: str) -> Iterator[int]:
-    """Return the number of fields of each row."""
+    """Return an iterator over the numbers of fields in the rows of CSV text."""
     lines = filter(str.strip, text.split("\n"))
     if separator == BLANKS:
         return (len(re.findall(QUOTED_OR_NOT, line)) for line in lines)
@@ -168,22 +168,22 @@ def field_counts(text: str, separator: str) -> Iterator[int]:
 
 
 class Attribute(NamedTuple):
-    """A column of an ARFF file; ``values`` is None for types without declared values."""
+    """An attribute (column) of an ARFF file; if it is not nominal, ``values`` is None."""
 
     name: str
     values: tuple[str, ...] | None
     is_number: bool
 
 
-#: Types of numeric attributes, in lower case.
+#: Names of the numeric types of ARFF, in lower case.
 ARFF_NUMBERS = ("numeric", "real", "integer")
-#: Pattern of one value of an ARFF line, in single or double quotes or unquoted, and of the blanks
-#: or comma after the value. A match ends before a comment.
+#: Pattern of one value of an ARFF line, quoted or not, with the blanks or comma after the value. A
+#: match of this pattern contains no comment.
 TOKEN = re.compile(
     r"""\s*(?:(['"])((?:(?!\1)[^\\]|\\.)*)\1|([^\s,%'"{}][^\s,%{}]*)|(?=,))\s*(,|(?=%|\}|$)|)"""
 )
-#: Pattern of quotes, comments, braces, backslashes and blanks inside values. ARFF data without a
-#: match consist of plain values separated by commas.
+#: Pattern of quotes, comments, braces, backslashes, and blanks inside values. ARFF data without
+#: these characters consist of plain values separated by commas.
 NOT_PLAIN = re.compile(r"""['"%\\{}]|[^\s,][ \t]+[^\s,]""")
 #: Pattern of the weight of a row, such as ``{0.5}``, at the end of a line of ARFF data.
 ROW_WEIGHT = re.compile(r"""(?<=.)\s*,?\s*\{\s*([0-9.eE+-]+)\s*\}\s*(%[^'"]*)?$""")
@@ -195,10 +195,10 @@ def read_arff(
     max_columns: int = MOST_COLUMNS,
     row_weights: str = "error",
 ) -> tuple[pd.DataFrame, Nominal]:
-    """Read dense or sparse ARFF text; return its rows and the values of nominal attributes.
+    """Return the rows of dense or sparse ARFF text, and the declared values of nominal attributes.
 
     Values of attributes that are not numeric are read as text. An unquoted ``?`` and the words in
-    `missing` denote missing values. Weights of rows are an error, or ignored.
+    `missing` denote missing values. `row_weights` is "error" or "ignore".
     """
     import pandas as pd
 
@@ -210,7 +210,7 @@ def read_arff(
     check_width(len(names), max_columns)
     if not names:
         raise ValueError("not an ARFF file: it has no @attribute or no @data line")
-    check_names([*names, "an attribute"])  # numbers are valid names of declared attributes
+    check_names([*names, "an attribute"])  # so that all declared names may be numbers
     lines = [line for line in lines[end + 1 :] if line and not line.startswith("%")]
     for k, line in enumerate(lines):
         if "{" in line and (match := ROW_WEIGHT.search(line)):
@@ -236,7 +236,7 @@ def read_arff(
 
 
 def _attribute(line: str) -> Attribute:
-    """Return the attribute of a line ``name type``; the name and declared values may be quoted."""
+    """Return the attribute that a line ``name type`` of an ARFF file declares."""
     match = TOKEN.match(line)
     name, _ = _value(match) if match else ("", False)
     kind = line[match.end() :].strip() if match else ""
@@ -252,13 +252,13 @@ def _attribute(line: str) -> Attribute:
 
 
 def _value(match: re.Match) -> tuple[str, bool]:
-    """Return the value of a match of `TOKEN`, and whether the value is quoted."""
+    """Return the value in a match of the pattern `TOKEN`, and whether the value is quoted."""
     quote, quoted, bare, _ = match.groups()
     return (re.sub(r"\\(.)", r"\1", quoted), True) if quote else (bare or "", False)
 
 
 def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], str]:
-    """Return the pairs (value, whether the value is quoted) of a line, and the rest of the line."""
+    """Return the values of an ARFF line, each with a flag for quotes, and the rest of the line."""
     matches: list[re.Match] = []
     while match := TOKEN.match(line, start):
         matches.append(match)
@@ -272,9 +272,9 @@ def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], str]:
 def _arff_row(
     line: str, number: int, omitted: list[str], missing: Sequence[str]
 ) -> list[str | None]:
-    """Return the values of one row, None if missing.
+    """Return the values of one row of ARFF data; a missing value is None.
 
-    `omitted` contains the value of each attribute in sparse rows that omit the attribute.
+    `omitted` contains, for each attribute, the value that a sparse row does not state.
     """
     sparse = line.startswith("{")
     tokens, rest = _tokens(line, int(sparse))
@@ -303,7 +303,7 @@ def _arff_row(
 
 
 def _arff_numbers(column: pd.Series) -> pd.Series:
-    """Return a column as numbers; raise ValueError if a value is not a number."""
+    """Return a text column as numbers; raise ValueError if a value is not a number."""
     import pandas as pd
 
     for row, cell in enumerate(column):
@@ -326,11 +326,11 @@ def arff(
     Parameters
     ----------
     target : str, optional
-        Class column; by default the last column.
+        Column of class labels, by default the last column.
     decimals : int, optional
         Number of decimals of the original text, if a re-encoded file has more digits.
     dtype : str
-        Type of the features; ``uint8`` for images.
+        Type of the features, such as ``uint8`` for images.
     options : Any
         Options of `in_columns`.
     """

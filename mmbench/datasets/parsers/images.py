@@ -1,16 +1,18 @@
-"""Labeled Faces in the Wild (62 x 47 grey values, as in `fetch_lfw_people`) and descriptors.
+"""Parsers of Labeled Faces in the Wild, and descriptors of its images of 62 x 47 grey values.
 
-A descriptor is a fixed function that is applied to each image. Descriptors are not fitted to data,
-so that no information of test rows is used in training.
+A descriptor is a function that maps an image to a feature vector. Descriptors are not fitted to
+data, so that training uses no information about test rows.
 
 - ``pixels``: the grey values.
-- ``hog``: histograms of oriented gradients (Dalal and Triggs 2005): 9 orientations, cells of 8 x 8
-  pixels, blocks of 2 x 2 cells normalised by L2-Hys, in units of 1/255.
-- ``lbp``: local binary patterns (Ojala et al. 2002; applied to faces by Ahonen et al. 2006): 8
-  neighbours at distance 1, counts of the 59 uniform patterns in cells of 10 x 10 pixels.
 
-scikit-image computes ``hog`` and ``lbp``. Descriptors are stored as 8-bit integers, as in SIFT, so
-that data sets are small, and equal on all platforms except for rounding at ties.
+- ``hog``: histograms of oriented gradients (Dalal and Triggs 2005) with 9 orientations and cells of
+  8 x 8 pixels. Blocks of 2 x 2 cells are normalised by L2-Hys. The unit of the values is 1/255.
+
+- ``lbp``: local binary patterns of 8 neighbours at distance 1 (Ojala et al. 2002, Ahonen et al.
+  2006). In each cell of 10 x 10 pixels, 58 uniform patterns and all other patterns are counted.
+
+scikit-image computes ``hog`` and ``lbp``. Descriptors are stored as 8-bit integers, as in SIFT.
+Data sets are therefore small, and equal on all platforms except for rounding of ties.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,16 +25,16 @@ from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.parsers.arrays import read_npz
 from mmbench.errors import did_you_mean, extra
 
-#: Side length of a cell of local binary patterns, in pixels; the 100 pixels of a cell can be
-#: counted in 8 bits.
+#: Side length of a cell of local binary patterns, in pixels. The counts of the 100 pixels of a cell
+#: are stored in 8 bits.
 LBP_CELL = 10
 
-#: Number of bins: the uniform patterns of 8 neighbours, and one bin for all other patterns.
+#: Number of bins for local binary patterns, 58 for uniform patterns and 1 for all others.
 LBP_PATTERNS = 59
 
 
 def describe(images: NDArray, descriptor: str) -> NDArray:
-    """Return the descriptors as 8-bit integers, shape (n_images, n_values)."""
+    """Return the descriptors of images as 8-bit integers, shape (n_images, n_values)."""
     if descriptor not in DESCRIPTORS:
         hint = did_you_mean(descriptor, DESCRIPTORS)
         raise ValueError(f"unknown descriptor {descriptor!r}{hint}")
@@ -48,7 +50,7 @@ def _hog(image: NDArray) -> NDArray:
 
 
 def _lbp(image: NDArray) -> NDArray:
-    """Return the pattern counts of all cells; the grid of cells is centred in the image."""
+    """Return the counts of local binary patterns in cells; the grid of cells is centred."""
     with extra("lfw", "the descriptor 'lbp'"):
         from skimage.feature import local_binary_pattern
 
@@ -69,7 +71,7 @@ DESCRIPTORS: dict[str, Callable[[NDArray], NDArray]] = {
 
 
 def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images: int = 1) -> Parsed:
-    """Parse images of people with at least `min_images` images; one uint8 row per image."""
+    """Parse the images of people with at least `min_images` images, one row per image."""
     arrays = read_npz(paths[0])
     kept = np.bincount(arrays["target"])[arrays["target"]] >= min_images
     names = arrays["names"][arrays["target"][kept]]
@@ -77,7 +79,7 @@ def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images:
 
 
 def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
-    """Parse the 6000 pairs of view 2; a row contains both descriptors of a pair, side by side.
+    """Parse the 6000 pairs of images of view 2; a row contains the descriptors of both images.
 
     `paths` are the file of images and the file of pairs. Each of the ten folds is the test set of
     one predefined split.

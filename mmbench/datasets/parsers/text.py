@@ -1,4 +1,4 @@
-"""Readers of compressed and text files; parsers of delimited, splice and LIBSVM files."""
+"""Readers of compressed files, and parsers of text files (delimited, splice, LIBSVM)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _uncompress(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file of the Unix program compress (``.Z``); the program gzip decompresses it."""
+    """Open a ``.Z`` file of the Unix program compress, which the program gzip decompresses."""
     if shutil.which("gzip") is None:
         raise UserError(f"{path}: decompression of .Z files needs the program gzip")
     with (
@@ -36,7 +36,7 @@ def _uncompress(path: Path) -> Iterator[IO[bytes]]:
     ):
         assert process.stdout and process.stderr
         yield process.stdout
-        if process.stdout.read(1):  # the reader stopped at its limit
+        if process.stdout.read(1):  # the caller stopped reading at its size limit
             process.kill()
         elif process.wait():
             raise ValueError(process.stderr.read().decode(errors="replace").strip())
@@ -49,18 +49,18 @@ UNPACKERS: dict[bytes, Callable[[Path], Any]] = {
     b"\xfd7zXZ": lzma.open,
     b"\x1f\x9d": _uncompress,
 }
-#: Default value of the maximum size of a decompressed file, in bytes.
+#: Default maximum size of a decompressed file, in bytes.
 MOST_BYTES = 2**30
-#: Pattern of a number in a data file. Python's `float` also accepts texts such as 1_000 and digits
-#: of other scripts.
+#: Pattern of a number in a data file. Python's `float` would also accept texts such as 1_000 and
+#: digits of other scripts.
 NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
-#: Pattern of an integer without leading zeros or an exponent; a sign and zeros after the decimal
-#: point are allowed.
+#: Pattern of an integer without leading zeros and without an exponent. A sign, and zeros after a
+#: decimal point, are allowed.
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0*)?")
 
 
 class TooLarge(ValueError):
-    """A file is larger than the limit; ``needed`` is the limit in bytes that may suffice."""
+    """A file is larger than the size limit; the limit ``needed`` (in bytes) may be sufficient."""
 
     def __init__(self, message: str, needed: int):
         super().__init__(message)
@@ -68,7 +68,7 @@ class TooLarge(ValueError):
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the decompressed content of a file; its first bytes determine the compression."""
+    """Return the content of a file, decompressed if its first bytes denote a compressed file."""
     size = path.stat().st_size
     if size > most:
         raise TooLarge(f"{path.name}: {size} bytes", size)
@@ -93,7 +93,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def to_labels(values: Iterable[str]) -> NDArray:
-    """Return labels as integers if all labels match `WHOLE`, otherwise as text.
+    """Return class labels as integers if all labels are integers, otherwise as text.
 
     Labels such as 010, 1e3 and 1_0 are text, so that 010 and 10 are distinct classes.
 
@@ -116,7 +116,7 @@ def is_number(value: object) -> bool:
 
 
 def consecutive(sizes: Sequence[int]) -> Rows | None:
-    """Return the official split of data with all training rows before all test rows."""
+    """Return the official split of data whose training rows precede the test rows."""
     if len(sizes) < 2:
         return None
     train, test = sizes
@@ -124,19 +124,21 @@ def consecutive(sizes: Sequence[int]) -> Rows | None:
 
 
 def in_parts(parts: Sequence[tuple[NDArray, NDArray]], decimals: int | None = None) -> Parsed:
-    """Return the concatenated arrays of one file, or of a training and a test file."""
+    """Return the features and labels of one file, or of a training file and a test file."""
     X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     X = X if decimals is None else np.round(X.astype(np.float64), decimals)
     return Parsed(X, y.astype(np.int64), consecutive([len(values) for values, _ in parts]))
 
 
 def delimited(paths: Sequence[Path], *, fields: int, label: int = -1, **options: Any) -> Parsed:
-    """Parse lines of fields separated by commas or blanks; ``?`` denotes a missing value.
+    """Parse lines whose fields are separated by commas or blanks.
+
+    A field ``?`` denotes a missing value.
 
     Parameters
     ----------
     paths : sequence of Path
-        One file; or a training file and a test file, which define the official split.
+        One file, or a training file and a test file, which define the official split.
     fields : int
         Number of fields of a row. Lines with another number of fields are skipped before the first
         row, and are an error after the first row.
@@ -175,7 +177,7 @@ def in_columns(
     relabel: Mapping[str, str | int] | None = None,
     n_train: int | None = None,
 ) -> Parsed:
-    """Return the tables of one file, or of a training and a test file, as numbers and labels.
+    """Convert one table, or a training table and a test table, to features and labels.
 
     Parameters
     ----------
@@ -223,9 +225,9 @@ def in_columns(
     return Parsed(X, y, consecutive(sizes))
 
 
-#: Letter -> bases that the letter stands for.
+#: Bases of DNA that each letter of a sequence stands for.
 BASES = {"A": "A", "C": "C", "G": "G", "T": "T", "D": "AGT", "N": "ACGT", "R": "AG", "S": "CG"}
-#: Letter -> weights of A, C, G and T: equal weights, with sum 1, for the bases of the letter.
+#: Weights of A, C, G and T for each letter; the bases of a letter have equal weights with sum 1.
 CODES = {
     letter: [(base in bases) / len(bases) for base in "ACGT"] for letter, bases in BASES.items()
 }
@@ -233,7 +235,7 @@ SEQUENCE = re.compile(rf"[{''.join(CODES)}]{{60}}")
 
 
 def splice(paths: Sequence[Path]) -> Parsed:
-    """Parse lines ``class,name,sequence``; column ``4 * position + base`` is a base's weight."""
+    """Parse lines ``class,name,sequence``; the columns are four weights of bases per position."""
     rows = [[cell.strip() for cell in line.split(",")] for line in read_lines(paths[0])]
     for number, row in enumerate(rows, 1):
         if len(row) != 3 or not SEQUENCE.fullmatch(row[2]):
@@ -243,15 +245,16 @@ def splice(paths: Sequence[Path]) -> Parsed:
 
 
 def libsvm(paths: Sequence[Path], *, features: int, decimals: int, label_shift: int = 0) -> Parsed:
-    """Parse one file, or a training and a test file; `label_shift` is added to all labels."""
+    """Parse a LIBSVM file, or a training and a test file, and add `label_shift` to all labels."""
     parts = [read_svmlight(read_bytes(p), n_features=features, zero_based=False) for p in paths]
     return in_parts([(X.toarray(), y + label_shift) for X, y, _ in parts], decimals)
 
 
 def read_svmlight(content: bytes, **options: Any) -> tuple[Any, NDArray, NDArray]:
-    """Return sparse features, labels, and the query numbers of the rows; empty if there are none.
+    """Return the sparse features, the labels and the query numbers in svmlight data.
 
-    `options` are arguments of `load_svmlight_file`.
+    If the data have no query numbers, their array is empty. `options` are keyword arguments of
+    scikit-learn's `load_svmlight_file`.
     """
     from sklearn.datasets import load_svmlight_file
 

@@ -24,12 +24,12 @@ from mmbench.datasets.user.options import UserTable as UserTable
 from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables, part of the hash of a user's data. The version must be
-#: increased if the functions read other values from a table than before.
+#: increased if a change of these functions changes the values that are read from a table.
 READER = 3
 
 
 def user_hash(ref: DatasetRef, places: Places) -> str:
-    """Return the SHA-256 of the table, the name of the target and the options for reading it."""
+    """Return the SHA-256 of a user's table, its target column and the options for reading."""
     kind, _, name = str(ref.path).partition(":")
     try:
         if kind == "sklearn":
@@ -46,7 +46,8 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
     except ValueError as error:
         if kind != "openml" or (places.allow_network and not isinstance(error, NoAnswer)):
             raise UserError(f"{ref.path}: {error}") from error
-        digest = hashlib.sha256(str(ref.path).encode())  # not downloaded yet: hash of the source
+        # before the download of a table, the hash covers only its number on OpenML
+        digest = hashlib.sha256(str(ref.path).encode())
     target = "" if ref.target is None else ref.target
     digest.update(f"\nreader {READER}\ntarget {target}".encode())
     if ref.options:
@@ -87,7 +88,7 @@ def _table(ref: DatasetRef, places: Places) -> Table | SparseTable:
 
 
 def _file(ref: DatasetRef, places: Places) -> tuple[Path, str | None, tuple[str, ...]]:
-    """Return the path of the table, and for OpenML the target and the columns to exclude."""
+    """Return the path of a table; for OpenML also the target and the columns to exclude."""
     kind, _, name = str(ref.path).partition(":")
     if kind == "openml":
         return openml_file(int(name), places, _options(ref).max_megabytes * 2**20)

@@ -1,6 +1,6 @@
-"""Conversion of a user's table to features and class labels.
+"""Convert a user's table to features and class labels.
 
-Errors are messages of one line that state row and column; possible faults are warnings.
+An error is one line that names the row and the column. Possible faults of a table are warnings.
 """
 
 from __future__ import annotations
@@ -37,49 +37,48 @@ if TYPE_CHECKING:
 KEEP_ZEROS = {"none", "unit_norm"}
 #: Maximum number of columns or rows named in a warning.
 SHOWN = 5
-#: Maximum number of distinct values of a text column that is treated as categorical although it is
-#: not listed in `categorical`. The limit is larger than the number of countries.
+#: Maximum number of categories of a text column that is not listed in the option `categorical`. A
+#: column of countries has fewer categories than this maximum.
 MOST_CATEGORIES = 250
-#: Minimum number of rows for warnings about columns of row names. In smaller tables, the values of
-#: a column may be distinct by chance.
+#: Minimum number of rows of a table for warnings about columns that may name the rows. In smaller
+#: tables, the values of a column may be distinct by chance.
 FEWEST_NAMED = 10
-#: Maximum number of distinct words in a column of numbers that are reported as possible codes of
-#: missing values.
+#: If a column of numbers contains no more distinct words than this, the words are reported as
+#: possible codes of missing values.
 FEW_WORDS = 2
-#: Maximum number of distinct values of a numeric target with fractions; a target with more values
-#: is treated as continuous.
+#: A numeric target with fractions and with more distinct values than this is treated as continuous.
 MOST_FRACTIONS = 20
 MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 YEAR, NUMBER_OF_MONTH = "(1[5-9]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"
-#: Pattern of dates (2024-01-31, 31.1.2024, 1/31/24, 31-Jan-2024, January 31, 2024), with or without
-#: a time of day; of months (2024-01, 1/2024, January 2024, Jan-24); and of times (12:30, 1:30 pm).
+#: Pattern of dates (2024-01-31, 31.1.2024, 1/31/24, 31-Jan-2024, January 31, 2024), of months
+#: (2024-01, 1/2024, January 2024, Jan-24) and of times (12:30, 1:30 pm). A date may include times.
 DATE = re.compile(
     r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3([0-9]{4}|[0-9]{2})"
     rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[a-z]*[-/., ]*([0-9]{{4}}|[0-9]{{2}})|{MONTH}-[0-9]{{2}}"
     rf"|{MONTH}[a-z]*[-/., ]*([0-9]{{1,2}}[-/, ]+)?{YEAR}|{YEAR}[-/., ]*{MONTH}[a-z]*"
     rf"|{YEAR}[-/]{NUMBER_OF_MONTH}|{NUMBER_OF_MONTH}[-/]{YEAR})([T ]+[0-9]{{1,2}}:[0-9]{{2}}.*)?"
     r"|[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?\s*([ap]\.?m\.?)?", re.I)  # fmt: skip
+INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 #: Pattern of the names of columns that contain identifiers of the rows.
 ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
 #: Integers up to this absolute value are represented exactly as float64.
 EXACT = 2**53
 #: The minus sign of Unicode, which is read like a hyphen.
 MINUS = "\u2212"
-#: Pattern of numbers with any decimal mark and groups of digits, with symbols before or after them,
-#: or with a short word after a blank.
+#: Pattern of numbers with any decimal mark and any thousands separator. The number may have a unit:
+#: symbols before or after the number, or a short word after a blank.
 LIKE_NUMBER = re.compile(
     r"[+−-]?([^\w\s.,+−()-]{0,3})\s*[+−-]?[.,]?[0-9][0-9.,'_ ]*([eE][+-]?[0-9]+)?\s*"
     r"([^\w\s.,+−()-]{0,3}|(?<=\s)[a-zµ][^\W\d]{0,3})"
 )
-#: Pattern of numbers whose comma separates no group of three digits.
+#: Pattern of numbers whose comma is a decimal mark, since not exactly three digits follow.
 DECIMAL_COMMA = re.compile(r"\s*[+−-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})\s*")
-INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.I)
 
 
 def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptions) -> Dataset:
-    """Return the features and class labels of a table; the content hash is still empty.
+    """Return the features and class labels of a table as a data set without content hash.
 
-    The categorical columns are the last columns, as category codes. Missing values are NaN.
+    The last columns of the features are category codes. Missing values are NaN.
 
     Raises
     ------
@@ -151,17 +150,17 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
 
 
 def _leave_out(column: object, options: FileOptions) -> str:
-    """Return the advice with the key that excludes a column."""
+    """Return the advice to exclude a column by the key ``drop``."""
     return f"to leave it out, {setting('drop', [*options.drop, str(column)])}"
 
 
 def _about(column: object, content: str, options: FileOptions) -> str:
-    """Return a message about the content of a column, with the key that excludes the column."""
+    """Return a message about the content of a column, with the advice to exclude the column."""
     return f"column {column!r} {content}; {_leave_out(column, options)}"
 
 
 def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
-    """Return the names of the feature columns, in the order of the file, and warnings."""
+    """Return the names of the feature columns in the order of the file, and warnings."""
     names, target = list(table.frame.columns), table.target
     left_out = (*options.drop, options.index, options.groups, options.time)
     dropped = {column_name(column, names) for column in left_out if column is not None} | {target}
@@ -188,7 +187,7 @@ def _left_out(ignored: Sequence[str]) -> list[str]:
 
 
 def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str, tuple[str, ...]]:
-    """Return the names of the categorical columns, and the declared values of each column."""
+    """Return the names of the categorical columns, and the declared categories of each column."""
     from pandas.api.types import is_numeric_dtype
 
     names = list(table.frame.columns)
@@ -213,7 +212,7 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
 
 
 def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
-    """Refuse dates, times and more than MOST_CATEGORIES values in columns not in `categorical`."""
+    """Raise ValueError if a column has dates, times or more than MOST_CATEGORIES categories."""
     values = column.dropna().unique()
     kind = f"{len(values)} categories" if len(values) > MOST_CATEGORIES else ""
     if all(isinstance(value, str) and DATE.fullmatch(value.strip()) for value in values):
@@ -226,7 +225,7 @@ def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
 def _codes(
     column: pd.Series, stated: tuple[str, ...]
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return category codes and the values: as stated, or sorted, with numbers before words."""
+    """Return the category codes of a column, and its categories (`stated` or sorted)."""
     text = column.map(as_text, na_action="ignore").astype(object)
     if not stated:  # "2" instead of "2.0" if all values are integers
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]
@@ -251,7 +250,7 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
 
 
 def _number_pattern(options: FileOptions) -> re.Pattern:
-    """Return the pattern of a number with the decimal mark, thousands separator and units."""
+    """Return the pattern of numbers with the decimal mark, thousands separator and units."""
     decimal, group = re.escape(options.decimal), re.escape(options.thousands or "")
     plain = rf"([0-9]+({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?"
     grouped = rf"|[0-9]{{1,3}}({group}[0-9]{{3}})+({decimal}[0-9]*)?" if group else ""
@@ -260,7 +259,7 @@ def _number_pattern(options: FileOptions) -> re.Pattern:
 
 
 def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
-    """Return a text column as numbers, parsed with the decimal mark and thousands separator."""
+    """Return a text column as numbers; raise ValueError if a value is not a number."""
     import pandas as pd
 
     if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
@@ -268,7 +267,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     number, units = _number_pattern(options), re.compile("|".join(map(re.escape, options.units)))
 
     def parsed(cell: Any) -> float | None:
-        if not isinstance(cell, str):  # a truth value of a Parquet file, or a whole number
+        if not isinstance(cell, str):  # a truth value of a Parquet file, or an integer
             return float(cell) if abs(cell) <= sys.float_info.max else math.inf
         text = "".join(units.sub("", cell).replace(MINUS, "-").split())
         text = text.replace(options.thousands or "", "").replace(options.decimal, ".")
@@ -291,7 +290,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
 
 
 def _marks(cell: str, options: FileOptions) -> list[str]:
-    """Return the advice for a table cell that is a number with other marks than the options."""
+    """Return advice about a number with another decimal mark, thousands separator or unit."""
     for unit in options.units:
         cell = cell.replace(unit, "")
     cell = cell.strip()
@@ -300,7 +299,7 @@ def _marks(cell: str, options: FileOptions) -> list[str]:
     group = re.fullmatch(r"[+-]?[0-9]{1,3}([^0-9A-Za-z])[0-9]{3}(\1[0-9]{3})*(.[0-9]*)?", cell)
     if group and not options.thousands and group[1] != options.decimal:
         plain = group[1].isprintable() and group[1] not in " '"
-        mark = group[1] if plain else json.dumps(group[1])  # a blank that does not break a line
+        mark = group[1] if plain else json.dumps(group[1])  # escapes a no-break space
         hints.append(f"if {group[1]!r} separates thousands, {setting('thousands', mark)}")
     if re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
         hints.append(f"if {other!r} is the decimal mark, {setting('decimal', other)}")
@@ -311,7 +310,7 @@ def _marks(cell: str, options: FileOptions) -> list[str]:
 
 
 def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -> Iterator[str]:
-    """Yield a warning if numbers have a decimal point and numbers in a text column a comma."""
+    """Yield a warning if one column has decimal points and another column decimal commas."""
     floats = [name for name in numbers if frame[name].dtype.kind == "f" and options.decimal == "."]
     for name in frame.columns.difference(numbers, sort=False) if floats else ():
         cells = frame[name].dropna().astype(str).unique()
@@ -324,7 +323,7 @@ def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -
 
 
 def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
-    """Return the table, without unlabelled rows if the options exclude them, and warnings."""
+    """Return the table, without unlabelled rows if `options.unlabelled` is "drop", and warnings."""
     names, known = [table.target], list(table.frame.columns)
     names += [column_name(c, known) for c in (options.groups,) if c is not None]
     kept = table.frame[names].notna().all(axis=1)
@@ -336,7 +335,7 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
-    """Raise ValueError for the first cell of a mask; the cell's value replaces {} in `problem`."""
+    """Raise ValueError about the first cell in `bad`; its value replaces {} in `problem`."""
     for row in np.flatnonzero(bad):
         text = problem.replace("{}", repr(column.iloc[row]), 1)
         raise ValueError(f"{cell_name(int(row), column.name)}: {text}")
@@ -395,7 +394,10 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
 
 
 def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[str]:
-    """Return warnings about a categorical column that may contain numbers or row names."""
+    """Return warnings about a categorical column that may contain numbers or row names.
+
+    `declared` states whether the file format declares the column as categorical.
+    """
     texts = column.dropna().map(as_text).unique().tolist()
     words = [text for text in texts if not is_number(text)]
     has = f"column {column.name!r} has"
@@ -436,7 +438,7 @@ def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:
     if constant := [repr(names[j]) for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]:
         more = f" and {len(constant) - SHOWN} more" if len(constant) > SHOWN else ""
         yield f"constant columns: {', '.join(constant[:SHOWN])}{more}"
-    rows = pd.Series([row.tobytes() for row in X + 0.0])  # + 0.0 turns -0.0 into 0.0
+    rows = pd.Series([row.tobytes() for row in X + 0.0])  # adding 0.0 turns -0.0 into 0.0
     bad = pd.Series(y).groupby(rows, sort=False).transform("nunique") > 1
     if bad.any():
         first = np.flatnonzero(rows == rows[bad].iloc[0])[:SHOWN] + 1

@@ -1,4 +1,4 @@
-"""Readers of files, OpenML data sets and scikit-learn data sets that return a `Table`."""
+"""Read a table from a file, from OpenML or from scikit-learn."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ OTHER_FORMATS = {
     b"{": "JSON; save it as CSV",
     b"[": "JSON; save it as CSV",
 }
-#: Table cells of a CSV file that denote a missing value by default. The defaults of pandas include
+#: Words that denote a missing value in a CSV file by default. The defaults of pandas also include
 #: "None" and "null", which may be class labels.
 MISSING_WORDS = ("", "?", "NA", "N/A", "NaN", "nan")
-#: Byte order marks and their encodings. UTF-32-LE is tested before UTF-16-LE, since the mark of
+#: Byte order marks and their encodings. UTF-32-LE comes before UTF-16-LE, since the mark of
 #: UTF-16-LE is a prefix of the mark of UTF-32-LE.
 MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -75,7 +75,7 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
-#: Number of bytes at the beginning of a file that are read to recognise the format.
+#: Number of bytes at the beginning of a file from which the file format is recognised.
 START = 4096
 #: Number of rows of a Parquet file that are read at a time.
 BATCH_ROWS = 4096
@@ -84,15 +84,15 @@ MOST_SPARSE_COLUMNS = 2**26
 
 
 class Table(NamedTuple):
-    """A table as a data frame, with its target and the declarations of its columns."""
+    """A table as a data frame, with the name of its target and properties of its columns."""
 
-    #: All columns, as numbers or text.
+    #: All columns of the table, as numbers or text.
     frame: pd.DataFrame
     #: Name of the column of class labels.
     target: str
-    #: Columns that the file format declares as categorical -> declared values in order.
+    #: Declared categories, in order, of the columns that the file declares as categorical.
     nominal: Nominal = NO_NAMES
-    #: Columns that cannot be features -> type of their content, such as "lists" or "dates".
+    #: Type of content, such as "lists" or "dates", of the columns that cannot be features.
     unusable: Mapping[str, str] = NO_NAMES
     #: Columns that the source excludes from the features.
     ignored: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
     """Read a file as a table.
 
     The format is recognised from the first bytes or, for text files, from the suffix of the path.
-    `target` is the column of class labels; None if the file format defines the labels.
+    `target` is the column of class labels, or None if the file format defines the labels.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
         if start.startswith(b"PK") and suffix == ".npz":
             return _npz(path, most)
         if not start.startswith(tuple(UNPACKERS)):
-            _refuse_other(start, options)  # before a large file is read
+            _refuse_other(start, options)  # so that a large file is not read in vain
         content = read_bytes(path, most)
     except TooLarge as error:
         megabytes = -(-error.needed // 2**20)
@@ -157,7 +157,7 @@ def _label(target: Column | None, names: Sequence[str]) -> str:
 
 
 def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataFrame:
-    """Read CSV text; blank lines are skipped.
+    """Return CSV text as a data frame; blank lines are skipped.
 
     If there is no header, the columns are named ``"1"``, ``"2"``, ... The default separator is the
     most frequent of comma, semicolon and tab in the first record, or blanks if the record contains
@@ -168,7 +168,7 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     csv.field_size_limit(options.max_megabytes * 2**20)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = "\n".join(text.split("\n")[options.skip_lines :]).lstrip("\n")
-    if stated := re.match(r'"?sep=(.)"?\n', text):  # first line of CSV files of Excel
+    if stated := re.match(r'"?sep=(.)"?\n', text):  # a first line that Excel writes
         separator, text = separator or stated[1], text[stated.end() :]
     first, body, found = _first_record(text, separator, decimal)
     if len(first) == 1 and options.header and decimal == "," and not separator:
@@ -194,10 +194,10 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
 
 
 def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list[str]:
-    """Return the names of the columns if the rows have one field more than the first line.
+    """Return the column names, with an empty name if each row has one field more than the header.
 
-    The additional field is a name of the row, or empty. The options must exclude this field by
-    number.
+    The additional field of a row is a row name, or empty. Raises ValueError if the options do not
+    exclude the additional field by its number.
     """
     n = len(names)
     if n_fields == n + 1 and options.index == 1:
@@ -214,7 +214,7 @@ def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list
 
 
 def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
-    """Return the fields of the first record, the text after it, and the separator."""
+    """Return the fields of the first record of CSV text, the text after it, and the separator."""
     candidates = [separator] if separator else list(",;\t".replace(decimal, ""))
     records = []
     for candidate in candidates:
@@ -235,7 +235,7 @@ def text_columns(options: FileOptions, target: Column | None) -> list[Column]:
 
 
 def _decoded(content: bytes, encoding: str) -> str:
-    """Return the content as text; a byte order mark takes precedence over `encoding`."""
+    """Return the content of a file as text; a byte order mark overrides `encoding`."""
     mark = next((mark for mark in MARKS if content.startswith(mark)), b"")
     encoding = MARKS.get(mark, encoding)
     try:
@@ -253,7 +253,7 @@ def _decoded(content: bytes, encoding: str) -> str:
 
 
 def first_bytes(path: Path) -> bytes:
-    """Return the first START bytes of a regular file; raise ValueError if it cannot be read."""
+    """Return the first START bytes of a file; raise ValueError if the file cannot be read."""
     if path.exists() and not path.is_file():
         raise ValueError("is a folder" if path.is_dir() else "not a regular file")
     with converted("", OSError, to=ValueError), path.open("rb") as file:
@@ -261,7 +261,7 @@ def first_bytes(path: Path) -> bytes:
 
 
 def _refuse_other(start: bytes, options: FileOptions) -> None:
-    """Raise ValueError if a file does not start with text."""
+    """Raise ValueError if the first bytes of a file are not text."""
     if start.startswith(tuple(MARKS)):
         return
     for magic, name in OTHER_FORMATS.items():
@@ -285,7 +285,8 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
         if size > most:
             raise TooLarge(f"{path.name}: {n_rows} rows x {len(schema.names)} columns", size)
         batches, size = [], 0
-        for batch in file.iter_batches(BATCH_ROWS):  # decoded text and lists may have any size
+        # the size of text and lists is known only after decoding
+        for batch in file.iter_batches(BATCH_ROWS):
             batches.append(batch)
             size += batch.nbytes
             if size > most:
@@ -295,7 +296,7 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
     refuse_equal_names(schema.names)
     label = _label(target, schema.names)
     ignored = tuple(name for name in index if isinstance(name, str))
-    # in Arrow's own schema, numbers that denote categories are dictionary-encoded
+    # in the Arrow schema of the file, columns of categories are dictionary-encoded
     stored = (file.metadata.metadata or {}).get(b"ARROW:schema")
     fields = pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(stored))) if stored else ()
     declared = {field.name for field in fields if pyarrow.types.is_dictionary(field.type)}
@@ -343,7 +344,7 @@ def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set
 
 
 def as_text(value: object) -> str:
-    """Return a category as text; an integer that is stored as float, such as 2.0, becomes "2"."""
+    """Return a category as text; an integer that is stored as a float becomes "2", not "2.0"."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -396,9 +397,9 @@ def of_arrays(X: NDArray, y: NDArray) -> Table:
 
 
 def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tuple[str, ...]]:
-    """Return the path of the ARFF file, the name of the target, and the columns to exclude.
+    """Return the path of an OpenML data set's ARFF file, its target and the columns to exclude.
 
-    The file is taken from the store, from a mirror folder or from OpenML.
+    The file is searched in the local store and the mirror folder, or else downloaded from OpenML.
     """
     old, name = "", Path("openml", f"{data_id}.arff")
     for folder in filter(None, (places.store, places.mirror_folder)):

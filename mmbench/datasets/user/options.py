@@ -32,7 +32,7 @@ def _parse_columns(value: Any) -> tuple[Column, ...]:
 
 
 def _parse_categorical(value: Any) -> Any:
-    """Parse ``auto`` or columns; ``{size: [small, large]}`` is a column with values in order."""
+    """Parse ``auto`` or columns, possibly with ordered categories (``{size: [small, large]}``)."""
     if value == "auto":
         return value
     pairs = []
@@ -89,35 +89,34 @@ class FileOptions(BaseModel):
     #: Field separator of a CSV file. The default is the most frequent of comma, semicolon and tab
     #: in the first line, or blanks if the first line contains none of them.
     separator: Character | None = None
-    #: Number of lines of a CSV file before the header or, without a header, before the first row.
+    #: Number of lines to skip at the beginning of a CSV file.
     skip_lines: Annotated[int, Field(ge=0)] = 0
     #: Encoding of a text file; ignored if the file starts with a byte order mark.
     encoding: Annotated[str, BeforeValidator(_check_encoding)] = "utf-8"
     #: Decimal mark, "." or ",".
     decimal: Literal[".", ","] = "."
-    #: Thousands separator; None for numbers without thousands separators.
+    #: Thousands separator, or None if numbers have no thousands separators.
     thousands: Character | None = None
-    #: Texts before or after numbers, such as % and $, that are left out.
+    #: Units before or after numbers, such as % and $, which are removed.
     units: Annotated[tuple[str, ...], BeforeValidator(_parse_units)] = ()
-    #: Words that denote a missing value. The default is: an empty table cell, ?, NA, N/A, NaN and
-    #: nan in a CSV file, an unquoted ? in an ARFF file, and null in a Parquet file.
+    #: Words that denote a missing value. The defaults are an empty cell, ?, NA, N/A, NaN and nan in
+    #: CSV files, an unquoted ? in ARFF files, and null in Parquet files.
     missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words)] = None
-    #: Column of row names; not a feature.
+    #: Column of row names, which is not a feature.
     index: OneColumn = None
     #: Feature columns; by default all columns except the target and excluded columns.
     features: Columns = ()
     #: Columns to exclude.
     drop: Columns = ()
-    #: Column of groups, such as patients; rows of one group are never split between training and
-    #: test rows.
+    #: Column of groups, such as patients. A group is never split between training and test rows.
     groups: OneColumn = None
-    #: Treatment of rows without a label or a group: report an error or exclude the rows.
+    #: Treatment of rows without a label or a group: report an error, or exclude the rows.
     unlabelled: Literal["error", "drop"] = "error"
     #: Treatment of the weights of rows in an ARFF file: report an error, or count each row once.
     row_weights: Literal["error", "ignore"] = "error"
     #: Column of numbers or ISO dates by which the rule ``time_series`` sorts the rows.
     time: OneColumn = None
-    #: Categorical columns; ``auto`` selects all text columns. Columns that the file format declares
+    #: Categorical columns, or ``auto`` for all text columns. Columns that the file format declares
     #: as categorical (nominal in ARFF, text in Parquet) need not be listed.
     categorical: Annotated[
         Any, BeforeValidator(_parse_categorical), PlainSerializer(_plain_categorical)
@@ -148,11 +147,11 @@ class FileOptions(BaseModel):
 class UserTable(FileOptions):
     """A user's table: a file, or a data set of OpenML or scikit-learn."""
 
-    #: Path of a file: CSV (with any separator), ARFF, Parquet, npz or svmlight, compressed or not.
+    #: Path of a CSV (with any separator), ARFF, Parquet, npz or svmlight file, compressed or not.
     path: str | None = None
     #: Number of a data set on OpenML.
     openml: Annotated[int, Field(ge=1)] | None = None
-    #: Name of a data set in scikit-learn: ``wine`` for ``load_wine`` or ``fetch_wine``.
+    #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
     sklearn: str | None = None
     #: Column of the class labels; required if the file format does not define the labels.
     target: OneColumn = None
@@ -171,20 +170,20 @@ class UserTable(FileOptions):
 
     @property
     def source(self) -> str | None:
-        """Source of the table: a path, ``openml:31`` or ``sklearn:wine``; None for a card."""
+        """Source of the table, such as a path, openml:31 or sklearn:wine, or None for a card."""
         if self.openml is not None:
             return f"openml:{self.openml}"
         return self.path if self.sklearn is None else f"sklearn:{self.sklearn}"
 
     @property
     def table_name(self) -> str:
-        """Name of the table: ``my`` for ``data/my.csv.gz``, ``openml_31``, ``sklearn_wine``."""
+        """Name of the table, such as openml_31, or ``my`` for the path ``data/my.csv.gz``."""
         source = str(self.source)
         return inner_path(source).stem if self.path else source.replace(":", "_")
 
 
 def inner_path(path: str | Path) -> Path:
-    """Return a path without the suffix of a compressed file."""
+    """Return a path without the suffix of a compressed file, such as ``.gz``."""
     path = Path(path)
     return path.with_suffix("") if path.suffix.lower() in PACKED else path
 

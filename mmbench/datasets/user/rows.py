@@ -1,6 +1,7 @@
-"""New rows of a user's table, for a fitted model.
+"""Transformer that prepares rows of a user's table for a fitted model.
 
-The module imports scikit-learn and is therefore imported only if a model is fitted for the user.
+This module is imported only if a model is fitted for the user, since importing scikit-learn takes a
+second.
 """
 
 from typing import Any, Self
@@ -14,14 +15,14 @@ from mmbench.datasets.user.formats import as_text
 
 
 class TableColumns(TransformerMixin, BaseEstimator):
-    """Numbers and category codes of a table, in the order of `Dataset.X`: categories last.
+    """Convert the rows of a table to numbers and category codes, in column order of `Dataset.X`.
 
-    All values that are not among the categories have one additional code. A missing value is NaN.
+    All unknown categories of a column have one additional code. Missing values are NaN.
 
     Parameters
     ----------
     columns : dict
-        See `Dataset.columns`.
+        Categories of each column, or None for a numeric column; see `Dataset.columns`.
 
     Examples
     --------
@@ -38,7 +39,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the numbers; columns of a DataFrame are found by name, of an array by position."""
+        """Return numbers and codes; columns of a DataFrame are found by name, else by position."""
         import pandas as pd
 
         names = list(self.columns)
