@@ -77,17 +77,16 @@ def solve_generating(
         more = _violated_features(problem, found)
         margins = problem.y * (problem.rows @ found.w + found.b)
         violated = np.setdiff1d(np.flatnonzero(margins < 1.0), listed.rows)
-        complete = not (len(far) or len(violated) or len(more))
+        pairs, rows = _joined(listed.pairs, far), np.union1d(listed.rows, violated)
+        complete = len(pairs) == len(listed.pairs) and not (len(violated) or len(more))
         if found.gap <= tol or (complete and accuracy <= tol) or time_is_up():
             break
-        pairs, rows = listed.pairs, np.union1d(listed.rows, violated)
         if by_rows:
             near = margins < LISTED_MARGIN
             accuracy = tol if complete else max(tol, ROUND_TOLERANCE_FACTOR * found.gap)
             if found.gap <= REMOVAL_FACTOR * least and np.ptp(problem.y[near]) > 0:
-                least, pairs, rows = found.gap, found.active.pairs, np.flatnonzero(near)
-        both = np.concatenate([pairs, far])
-        pairs = both[np.sort(np.unique(both, axis=0, return_index=True)[1])]
+                pairs, rows = _joined(found.active.pairs, far), np.flatnonzero(near)
+                least = found.gap
         listed = Listed(pairs, rows, np.union1d(listed.features, more))
     status = Status.OPTIMAL if found.gap <= tol else found.status
     found = replace(found, rounds=rounds, iterations=iterations, status=status)
@@ -120,6 +119,12 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
         rows, weights = np.flatnonzero(y * svm.f < LISTED_MARGIN), problem.rows.T @ svm.u
     pairs, _ = far_pairs(problem.rows * (weights / problem.roots), 0.0, FIRST_PAIRS)
     return Listed(pairs if len(pairs) else np.array([[0, 1]]), rows, features)
+
+
+def _joined(pairs: NDArray, more: NDArray) -> NDArray:
+    """Return `pairs`, followed by the pairs of `more` that are not among them."""
+    both = np.concatenate([pairs, more])
+    return both[np.sort(np.unique(both, axis=0, return_index=True)[1])]
 
 
 def _solve_restricted(

@@ -255,7 +255,7 @@ class RSVMPlus(PairwiseRadiusMachine):
     ['optimal', 'optimal', 'optimal']
     """
 
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     simplex = False
 
 
@@ -283,5 +283,5 @@ class RSVMMuPlus(PairwiseRadiusMachine):
     ['optimal', 'optimal', 'optimal']
     """
 
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     simplex = True

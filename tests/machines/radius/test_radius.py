@@ -202,6 +202,23 @@ def test_a_path_ends_where_each_point_alone_does(machine):
         assert model.fit.status in (Status.OPTIMAL, Status.TRIVIAL)
 
 
+@pairwise
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_path_with_a_rare_class_takes_no_more_iterations_than_its_points_alone(machine, seed):
+    random = np.random.default_rng(seed)
+    y = np.where(np.arange(300) < 8, 1.0, -1.0)
+    X = np.exp(0.5 * (random.normal(size=(300, 1)) + 0.2 * random.normal(size=(300, 8))))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X[:8] += 1.5 * random.normal(size=8) + 2.0
+    points = [{"C": C, "lam": lam} for C in (0.1, 1.0, 10.0, 100.0) for lam in (0.1, 10.0)]
+    path = machine(tol=1e-3).train_path(problem(X, y), points)
+    alone = [train(machine, X, y, tol=1e-3, **point) for point in points]
+    for model, single in zip(path, alone, strict=True):
+        assert model.fit.status is single.fit.status
+        assert model.fit.extra["rounds"] <= 5
+    assert sum(m.fit.iterations for m in path) <= 1.1 * sum(m.fit.iterations for m in alone)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_path_of_rsvm_plus_with_few_listed_rows_is_certified(weighted):
     """The objective is recomputed from all rows and pairs; the bound holds for any multipliers."""
