@@ -66,7 +66,7 @@ def main() -> None:
         with spread:
             together = [fit.objective for fit in machine.fit(X, y).fits_]
         by_clock /= time.perf_counter() - clock
-        here, there = time.process_time() - start, spread.backend.cpu_seconds
+        here, there = time.process_time() - start, sum(spread.backend.cpu_seconds)
     finally:
         executor.close()
     longest, both = max(here, there), here + there

@@ -64,7 +64,7 @@ _current: ContextVar[Allowance] = ContextVar("allowance", default=_NO_LIMIT)
 def allowed(seconds: float | None = None, memory: float | None = None) -> Allowance:
     """Return an allowance that starts now and does not exceed the current allowance.
 
-    If an argument is None, the current limit on this quantity remains valid.
+    If `seconds` or `memory` is None, the current limit on the time or on the memory remains valid.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def time_is_up() -> bool:
 
 
 def memory_limit() -> float:
-    """Return the maximum resident memory of this process in bytes, infinity without a limit."""
+    """Return the maximum resident memory of this process in bytes; infinity without a limit."""
     return _current.get().memory
 
 

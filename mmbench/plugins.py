@@ -24,7 +24,7 @@ from typing import Any
 
 
 def with_plugins(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of mmbench together with the entries of installed packages, by name.
+    """Return the machines, cards, layouts or figures of mmbench and of installed packages.
 
     The argument `kind` is "machines", "cards", "layouts" or "figures". The value of an entry of
     another package is a string ``module`` or ``module:attribute``. If two entries have the same

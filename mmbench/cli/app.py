@@ -95,7 +95,7 @@ def argument(metavar: str, text: str, default: Any = ..., **settings: Any) -> An
 
 
 def option(metavar: str, text: str, *names: str, default: Any = None, **settings: Any) -> Any:
-    """Return an option with a value; its default name is the parameter of the command."""
+    """Return an option with a value, named like the parameter of the command by default."""
     return typer.Option(default, *names, metavar=metavar, help=text, **settings)
 
 
@@ -123,7 +123,7 @@ SET = option(
     "'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
-#: Results folders, for commands that also read reference tables, which contain no records.
+#: Argument of commands that read results folders and also reference tables, which have no records.
 TABLES = argument(
     "RESULTS", "Folders of results, or of experiments in them; reference/NAME comes with mmbench."
 )
@@ -170,7 +170,7 @@ def run(
     from mmbench.config.files import find_config
 
     for name in configs:
-        find_config(name)  # a wrong name is an error before libraries are imported
+        find_config(name)  # a wrong name is reported before libraries are imported
     if dry_run:
         from mmbench.commands import dry_run as command
 

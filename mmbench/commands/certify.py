@@ -6,14 +6,15 @@ objective D of the binary problem, with labels y_i = -1 or 1 and penalties C_i p
     P(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i)),   f(x) = w'phi(x) + b
     D(a)    = sum_i a_i - 1/2 ||sum_i a_i y_i phi(x_i)||^2,     0 <= a_i <= C_i, sum_i a_i y_i = 0
 
-By weak duality, D(a) <= P(w, b) for all feasible dual variables a. The difference bounds the
-distance of both objectives from the optimal value (Boyd and Vandenberghe, Convex Optimization,
-section 5.5.1). LinearSVC adds b^2 to ||w||^2 and may square the losses, with a different dual.
+By weak duality, D(a) <= P(w, b) for all feasible dual variables a. The difference P(w, b) - D(a)
+bounds the distance of both objectives from the optimal value (Boyd and Vandenberghe, Convex
+Optimization, section 5.5.1). LinearSVC adds b^2 to ||w||^2 and may square the losses; its dual
+objective differs accordingly.
 
 The distance of a model from the optimum can be measured by its objective, its decision values or
-its predicted labels. These three measures may disagree. For example, libsvm stops if the violation
-of the optimality conditions is below a tolerance. Then the relative gap may be 0.9, although all
-predicted labels agree with the labels at the optimum.
+its predicted labels, with different results. For example, libsvm stops if the violation of the
+optimality conditions is within a tolerance. When libsvm stops, the relative gap may be 0.9 although
+all predicted labels agree with the labels at the optimum.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ if TYPE_CHECKING:
 
     from mmbench.datasets import Dataset
 
-#: Maximum number of training rows of a model with a kernel, whose kernel matrix is stored.
+#: Maximum number of training rows for which the kernel matrix of a model is stored.
 MAX_KERNEL_ROWS = 20_000
 
-#: Maximum violation of a dual constraint, relative to the largest penalty C_i. If the violation is
-#: larger, the dual objective of a model is not used as a lower bound.
+#: Maximum violation of a dual constraint, relative to the largest penalty C_i, at which the dual
+#: objective of a model counts as a lower bound.
 DUAL_TOLERANCE = 1e-9
 
 #: Names of classifiers with a known objective, in mmbench, scikit-learn and compatible packages.
@@ -52,19 +53,14 @@ KNOWN = {"SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace", "Pairw
 #: objective that is recomputed from the training data.
 OBJECTIVE_TOLERANCE = 1e-3
 
-#: Suffixes of files that joblib reads.
-PICKLES = (".joblib", ".pkl", ".pickle")
-
 
 class Binary(NamedTuple):
     """A binary problem, and the solution of the problem in a fitted model."""
 
     #: Labels of the negative and of the positive class.
     pair: tuple[Any, Any]
-    #: Training rows of shape (n, d), or their kernel matrix of shape (n, n).
+    #: Kernel matrix, shape (n, n), if there are dual variables; else training rows, shape (n, d).
     X: Any
-    #: Kernel of the problem, "linear" if `X` contains rows and "precomputed" if it is a matrix.
-    kernel: str
     #: Labels y_i of the training rows, -1 or 1. Shape (n,).
     y: NDArray
     #: Penalties C_i of the training rows. Shape (n,).
@@ -119,8 +115,8 @@ def certify(
         ``objective`` and the larger of the two lower bounds. The column ``decision_change`` is the
         largest absolute difference between the decision values of the model and of the solution of
         mmbench at the training rows. The column ``labels_changed`` is the number of training rows
-        at which the signs of these decision values differ. The column ``n_support`` is the number
-        of support vectors of the model.
+        at which the decision values of the model and of the solution of mmbench differ in sign. The
+        column ``n_support`` is the number of support vectors of the model.
 
     Raises
     ------
@@ -255,7 +251,7 @@ def certify_file(
     entry = config.datasets[0]
     training = load_dataset(entry.ref(config.steps_of(entry)), store=Path())
     model: Any = path
-    if path.suffix in PICKLES:
+    if path.suffix in (".joblib", ".pkl", ".pickle"):
         if not trusted:
             raise UserError(f"{path}: reading it runs code stored in it; if trusted, add --trusted")
         import joblib
@@ -311,7 +307,8 @@ def _optimum(problem: Binary) -> Optimum:
         # each row is added again with opposite sign and label, so that b = 0 is optimal
         X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
         y, C = np.append(y, -y), np.append(C, C) / 2
-    machine = SVM(kernel=problem.kernel, C=float(C.max()), tol=1e-6)
+    kernel = "linear" if problem.u is None else "precomputed"
+    machine = SVM(kernel=kernel, C=float(C.max()), tol=1e-6)
     fit = machine.fit(X, y, sample_weight=C / C.max()).fits_[0]
     b = 0.0 if problem.free_intercept else machine.intercept_[0]
     f = machine.decision_function(X)[: len(problem.y)] - b
@@ -364,7 +361,7 @@ def _squared(problem: Binary) -> Optimum:
 
 
 def _signs(labels: NDArray, classes: Any, positive: Any) -> tuple[NDArray, NDArray]:
-    """Return the row numbers of some classes, and signs, which are 1 for the positive class."""
+    """Return the indices of the rows of some classes, and their signs, 1 for class `positive`."""
     rows = np.flatnonzero(np.isin(labels, classes))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
 
@@ -377,10 +374,11 @@ def _kernel_problems(
 
     classes, ours = np.asarray(model.classes_), hasattr(model, "fits_")
     kernel = getattr(model, "kernel", "rbf")
-    is_nu = hasattr(model, "nu") and not getattr(model, "C", 0)  # nu is 0 in SVC, C in NuSVC
+    # an SVC has nu = 0, and a NuSVC has C = 0
+    is_nu = hasattr(model, "nu") and not getattr(model, "C", 0)
     if kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise UserError(f"X has shape {X.shape}, and the kernel matrix of the rows is square")
-    if not ours:  # in scikit-learn, `support_` counts only rows with positive weight
+    if not ours:  # the indices in `support_` of scikit-learn skip rows of weight 0
         counted = np.flatnonzero(weights)
         X = X[np.ix_(counted, counted)] if kernel == "precomputed" else X[counted]
         labels, weights = labels[counted], weights[counted]
@@ -418,7 +416,7 @@ def _kernel_problems(
         penalties = own_C * _relative_penalties(pair, y, weights[rows], class_weight)
         values = gram @ u
         f = values + intercept
-        yield Binary(pair, gram, "precomputed", y, penalties, f, float(u @ values), u)
+        yield Binary(pair, gram, y, penalties, f, float(u @ values), u)
 
 
 _TRAINING_DATA = "give the rows and labels of the training"
@@ -431,7 +429,7 @@ def _dense(values: Any) -> Any:
 def _linear_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
-    """Yield the binary problems of a linear model, by pairs of classes or one against the rest."""
+    """Yield the binary problems of a linear model, for pairs of classes or classes and the rest."""
     from sklearn.utils.class_weight import compute_class_weight
 
     classes, kind = np.asarray(model.classes_), type(model).__name__
@@ -477,7 +475,7 @@ def _linear_problems(
         penalties = C * _relative_penalties(weighted, y, weights[rows], class_weight)
         f, square = part @ w + b, float(w @ w)
         squared = loss == "squared_hinge"
-        yield Binary(pair, part, "linear", y, penalties, f, square, None, free, squared)
+        yield Binary(pair, part, y, penalties, f, square, None, free, squared)
 
 
 def _relative_penalties(pair: tuple, y: NDArray, weights: NDArray, class_weight: Any) -> NDArray:
@@ -492,7 +490,7 @@ def _relative_penalties(pair: tuple, y: NDArray, weights: NDArray, class_weight:
 def _by_reference(
     model: Any, X: Any, labels: NDArray, sample_weight: ArrayLike | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows of the result of `certify`, from a training by the machine's reference solver."""
+    """Yield rows of the result of `certify`; the machine's reference solver gives the optimum."""
     from sklearn.base import clone
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}

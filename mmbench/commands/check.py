@@ -1,8 +1,8 @@
 """``mmbench check``: checks that every machine must pass, including machines of other packages.
 
 The function `check_estimator` of scikit-learn checks the interface of a classifier. The checks in
-this module test whether the certificates of a machine are valid. They also test the interface that
-the grid search and the records of mmbench need.
+this module test whether the certificates of a machine are valid, and whether the grid search can
+use the machine.
 """
 
 import warnings
@@ -132,7 +132,7 @@ def check_machine(path: str) -> tuple[list[str], bool]:
             n_passed += 1
         except SkipTest:  # the check needs a library that is not installed
             pass
-        except Exception as error:  # the check has failed, whatever the error of the machine is
+        except Exception as error:  # any error of a machine counts as a failed check
             text = str(error) if isinstance(error, AssertionError) else repr(error)
             failed.append(f"FAILED {name}: {readable(text)}")
     counts = f"{path}: {n_passed} of {n_passed + len(failed)} checks passed"

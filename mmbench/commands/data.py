@@ -103,7 +103,7 @@ def fetch(
     Parameters
     ----------
     names : sequence of str or None
-        Names of data set cards; None for all cards.
+        Names of data set cards; by default all cards.
     store, mirror : path
         Local store of data files, and a folder or URL that holds data files.
     progress : bool
@@ -161,7 +161,7 @@ def verify(
     Parameters
     ----------
     names : sequence of str or None
-        Names of data set cards; None for all data sets with files on this computer.
+        Names of data set cards; by default all data sets with files on this computer.
     store, mirror : path
         Local store of data files, and a folder or URL that holds data files.
     progress : bool

@@ -45,7 +45,8 @@ def dry_run(
 ) -> str:
     """Return a description of the jobs that `run` would run with the same arguments.
 
-    Data files of the user are read, but data sets that have a card are not. No file is written.
+    Data files of the user are read, but data files of data sets with a card are not. No file is
+    written.
     """
     given = Options(results, **options)
     planned = plan_experiments(experiments, given)
@@ -85,7 +86,7 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     """Return the detectable differences in accuracy from the first machine, one line per data set.
 
     The variances of the accuracy are estimated from earlier records or, if there are none, from the
-    splits of the reference table. If neither exists, the list of lines is empty.
+    splits of the reference table. Without a reference table, the list of lines is empty.
     """
     jobs = [job for job in experiment.jobs if job.split.rule != "official"]
     planned = {key.dataset: n for key, n in Counter(map(key_of, jobs)).items() if n > 1}
@@ -171,23 +172,19 @@ def reference_seconds(folder: Path) -> dict[Key, float]:
 def sizes_of(job: Job) -> Sizes:
     """Return the numbers of rows and columns of a job's data.
 
-    Data sets that have a card are not read. If the card does not state the sizes of the split, all
-    rows that are not test rows count as training rows.
+    The data files of data sets with a card are not read. If the card does not state the sizes of
+    the split, all rows that are not test rows count as training rows.
     """
     counts, n_features, n_stored = _class_counts(job.dataset)
     split, card, total = job.split, job.dataset.card, sum(counts)
     argument = split.args[0] if split.args else 0.0
     share = 1 / argument if split.rule in ("kfold", "time_series") else argument
-    n_test: int | None = None
-    n_train: int | None = None
-    if card is not None:
-        parts = {"official": card.expect.official, "predefined": card.expect.predefined}
-        if part := parts.get(split.rule):
-            # if classes are left out, the numbers of rows on the card are reduced in proportion
-            kept = total / card.expect.shape[0] if job.dataset.classes else 1.0
-            n_test, n_train = (n and ceil(kept * n) for n in (part.test, part.train))
-    n_test = round(total * share) if n_test is None else n_test
-    n_train = total - n_test if n_train is None else n_train
+    # the fields `official` and `predefined` of a card state the sizes of these splits
+    part = getattr(card and card.expect, split.rule, None)
+    # if classes are left out, the numbers of rows on the card are reduced in proportion
+    kept = total / card.expect.shape[0] if card and job.dataset.classes else 1.0
+    n_test = ceil(kept * part.test) if part and part.test is not None else round(total * share)
+    n_train = ceil(kept * part.train) if part and part.train is not None else total - n_test
     most = split.size or split.max_train or total
     if isinstance(most, tuple):
         counts = [min(count, most[1]) for count in counts]

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 EXPERIMENT = Path(__file__).with_name("easy.yaml")
 #: Maximum number of classes; each pair of classes is one training.
 MAX_CLASSES = 100
-FIGURE = "machines"
 
 
 class Comparison(NamedTuple):
@@ -67,7 +66,8 @@ def easy(
     say : callable
         Called with messages for the user.
     **options
-        Fields of `mmbench.commands.options.Options`; ``set`` replaces values of the configuration.
+        Fields of `mmbench.commands.options.Options`. For example, the field ``set`` replaces values
+        of the configuration.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def easy(
         return Comparison(TableText(), folder, finished.exit_code)
     text = table(folder, say=say)
     try:
-        figure(FIGURE, folder, say=say)
+        figure("machines", folder, say=say)
     except UserError as error:  # the folder has records of other settings, as the table states
         say(f"no figure: {error}")
     say(f"another metric: mmbench table {folder} --metric mcc; the experiment: {folder / CONFIG}")

@@ -177,7 +177,7 @@ def _needed(source: PlannedExperiment, planned: Iterable[PlannedExperiment]) -> 
 
 
 def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
-    """Return the jobs of selected data sets and machines, and the jobs that these depend on."""
+    """Return the jobs of selected data sets and machines, and the jobs that these jobs need."""
     keys = (
         job.key
         for job in jobs

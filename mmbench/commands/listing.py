@@ -110,6 +110,5 @@ def _source(name: str) -> bytes:
 
 def _first_comment(path: Path) -> str:
     """Return the comment in the first line of a file, or an empty text."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        line = file.readline().strip()
+    line = path.read_text(encoding="utf-8", errors="replace").partition("\n")[0].strip()
     return line.lstrip("# ") if line.startswith("#") else ""

@@ -93,7 +93,7 @@ class Options:
         import joblib
         import psutil
 
-        usable = joblib.cpu_count()  # limited by CPU affinity and by the container
+        usable = joblib.cpu_count()  # cores that affinity and container allow
         return self.jobs or min(psutil.cpu_count(logical=False) or usable, usable)
 
 

@@ -125,7 +125,7 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     Parameters
     ----------
     name : str
-        Name of a figure; ``mmbench list figures`` lists them.
+        Name of a figure, as listed by ``mmbench list figures``.
     results : path or iterable of path
         Results folders, or folders of experiments in them.
     output : path, optional
@@ -224,7 +224,7 @@ def export(
         Format. By default the suffix of `output` determines the format; without `output`, the
         format is CSV.
     output : path, optional
-        File to write; CSV may be compressed (``.csv.gz``).
+        File to write. A CSV file is compressed if its name ends in ``.csv.gz``.
     predictions : bool
         Whether to write one row per test row in place of one row per split.
     say : callable, optional

@@ -38,7 +38,8 @@ def refit(
     machine : str, optional
         Column of the table; by default the column with the best mean accuracy, with its kernel.
     dataset, kernel : str, optional
-        Data set, and kernel of `machine`; needed if the experiment has several of them.
+        Data set, and kernel of `machine`. They are needed if the experiment has several data sets
+        or kernels.
     store, mirror : path
         Local store and mirror of data files, as for `mmbench.run`.
 
@@ -59,9 +60,9 @@ def refit(
 
     Notes
     -----
-    The expected accuracy was measured on splits. The training part of a split has fewer rows, and
-    parameters were selected on each split separately. If the column was selected by its accuracy,
-    the expected accuracy is slightly too high.
+    The expected accuracy was measured on splits. The training part of a split has fewer rows than
+    the data set, and parameters were selected on each split separately. If the machine was selected
+    by its accuracy, the expected accuracy is slightly too high.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def refit(
     fitted = make_machine(job, 1, job_seeds(job)["machine"])
     own = fit_selected(fitted, job, choice, X, data.y)
     table = [("table", TableColumns(data.columns))] if data.columns else []
-    # `ForeignClassifier` is no scikit-learn estimator, so the classifier in its attribute is used
+    # `ForeignClassifier` is no scikit-learn estimator, but its attribute `estimator` is
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)

@@ -76,8 +76,8 @@ def run(
 def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
     """Return whether the jobs may run on a batch system, as options or YAML files may state.
 
-    The YAML files are not checked here, since the check imports libraries, and worker processes
-    should start before.
+    Worker processes should start before libraries are imported. Therefore the YAML files are read
+    but not checked here.
     """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES
@@ -110,9 +110,7 @@ def executor_for(options: Options, cluster: Mapping[str, Any], say: Say) -> Exec
     """
     name = options.scheduler or next(iter(cluster), None)
     if name is None:
-        executor = LocalExecutor(options.slots, WORKER_IMPORTS)
-        executor.start()
-        return executor
+        return LocalExecutor(options.slots, WORKER_IMPORTS)
     from mmbench.config.model import QUEUES
     from mmbench.running.cluster import DaskExecutor
 

@@ -1,15 +1,15 @@
 """Run jobs on a Dask cluster, and train the pairs of classes of a large job on several workers.
 
 Each thread of a Dask worker runs one job at a time, in a child process (`mmbench.running.local`).
-The child process has the same time and memory limits as a worker process on one computer. If a
-solver crashes or hangs, only one job fails; the Dask worker goes on sending heartbeats to the
-scheduler. Several runs may share a cluster, since a run ends only the child processes of its tasks.
+The time and memory limits of a job apply to its child process. If a solver crashes or hangs, only
+one job fails; the Dask worker goes on sending heartbeats to the scheduler. Several runs may share a
+cluster, since a run ends only the child processes of its tasks.
 
 The process of a large job trains one pair of classes at a time, and sends the rows of the other
-pairs to Dask workers. All workers may be busy, or a worker may be lost. If the result of a pair is
-late for this reason, the job's process trains the pair itself as soon as it is idle. Therefore two
-jobs that wait for busy workers cannot block each other. The trained model of a pair does not depend
-on the worker that trains the pair.
+pairs to Dask workers. If the result of a pair is late, because all workers are busy or a worker was
+lost, the job's process trains the pair itself as soon as it is idle. Therefore two jobs that wait
+for busy workers cannot block each other. The model of a pair of classes does not depend on the
+worker that trains it.
 """
 
 import gc
@@ -29,7 +29,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, Self
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -49,9 +49,6 @@ from mmbench.running.parcel import MissingData, Parcel, pack, unpack
 POLL_SECONDS = 1.0
 #: Maximum waiting time for an answer of the Dask scheduler, in seconds.
 ANSWER_SECONDS = 5
-#: Maximum length in bytes of the first message of a Dask scheduler. The first 8 bytes of a message
-#: contain its length.
-MOST_GREETING_BYTES = 2**24
 
 
 @dataclass
@@ -63,7 +60,7 @@ class _Task:
     limits: Limits
     #: Future that `DaskExecutor.submit` has returned.
     future: Future
-    #: Future of Dask for the same task.
+    #: Future of the task in Dask.
     remote: Any = None
     #: Whether the data files of the job were sent with the task.
     supplied: bool = False
@@ -84,7 +81,7 @@ class DaskExecutor:
     remote = True
     task_threads = 1
 
-    #: Number of threads of one batch job, and of all batch jobs that may be submitted.
+    #: Numbers of threads of one batch job, and of all batch jobs that may be submitted.
     capacity = (1, 0)
 
     def __init__(
@@ -116,8 +113,8 @@ class DaskExecutor:
             # a wrong address, certificate or protocol raise exceptions of different types
             words = " ".join(str(error).split()) or type(error).__name__
         if words:
-            # The client that failed to start is deleted now. If it were deleted while the next
-            # client starts, both clients might wait for the same lock for ever.
+            # A client that failed to start is deleted here. If the failed client were deleted
+            # while the next client starts, both clients might wait for the same lock for ever.
             gc.collect()
             raise UserError(f"scheduler {address}: no answer ({words})")
         self._tasks: dict[Future, _Task] = {}
@@ -152,7 +149,7 @@ class DaskExecutor:
 
     @property
     def computer_slots(self) -> int:
-        """Maximum number of worker threads on one computer; computers differ in host address."""
+        """Maximum number of worker threads on one computer, that is, with one host address."""
         hosts = Counter[str]()
         for worker, threads in self._threads.items():
             hosts[worker.rpartition(":")[0]] += threads
@@ -218,7 +215,7 @@ class DaskExecutor:
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """Raise UserError if the connection to the scheduler is lost before the block ends."""
+        """Raise UserError if the connection to the scheduler is lost during a ``with`` block."""
         try:
             yield
             lost = self.client.status != "running"
@@ -234,7 +231,7 @@ class DaskExecutor:
         """Cancel all running tasks of this run, and end their processes on the workers."""
         tasks, self._tasks = self._tasks, {}
         if self.client.status == "running":
-            with suppress(OSError, RuntimeError):  # workers without scheduler end their tasks
+            with suppress(OSError, RuntimeError):  # workers that lose the scheduler end tasks
                 self.client.cancel([task.remote for task in tasks.values()], force=True)
                 self.client.run(stop_here, self.batch, on_error="ignore")
         self.batch = uuid4().hex
@@ -255,10 +252,10 @@ def _silence() -> None:
 
 
 def _check_greeting(address: str) -> None:
-    """Raise UserError if the server at a TCP address does not begin like a Dask scheduler.
+    """Raise UserError if the server at a TCP address does not send a message like a scheduler.
 
-    A Dask scheduler sends the first message of a connection. This check has a time limit. Dask
-    itself would wait without a time limit for the rest of an incomplete message.
+    A Dask scheduler sends the first message of a connection. This function waits for the message at
+    most `ANSWER_SECONDS`, whereas Dask would wait for an incomplete message without a limit.
     """
     place = urlsplit(address if "://" in address else f"tcp://{address}")
     try:
@@ -269,10 +266,10 @@ def _check_greeting(address: str) -> None:
             connection.makefile("rb") as stream,
         ):
             size = int.from_bytes(stream.read(8), "little")
-            greeting = stream.read(size) if size <= MOST_GREETING_BYTES else b""
+            # a longer length is not the length of a message, but the answer of another server
+            greeting = stream.read(size) if size <= 2**24 else b""
     except (OSError, ValueError) as error:
-        late = isinstance(error, TimeoutError)
-        why = f"within {ANSWER_SECONDS} s" if late else f"({error})"
+        why = f"within {ANSWER_SECONDS} s" if isinstance(error, TimeoutError) else f"({error})"
         raise UserError(f"scheduler {address}: no answer {why}") from None
     if not greeting:
         raise UserError(f"scheduler {address}: the server is not a Dask scheduler")
@@ -289,7 +286,7 @@ def _local_cluster(slots: int) -> Any:
     # by default, Dask does not restart a worker that is lost twice within 15 s
     dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
 
-    # the resource tracker unblocks SIGINT when it starts, so it starts before SIGINT is blocked
+    # the start of the resource tracker would unblock SIGINT, which is blocked afterwards
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -305,10 +302,11 @@ def _local_cluster(slots: int) -> Any:
 
 
 def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[Any, int]:
-    """Start a Dask cluster on a batch system; return it and its number of cores per batch job.
+    """Start a Dask cluster on a batch system; return the cluster and its cores per batch job.
 
-    One batch job is submitted at once, and more batch jobs, up to `jobs`, if tasks wait. Arguments
-    of dask-jobqueue that are not in `arguments` are read from the configuration of Dask.
+    One batch job is submitted at once. If tasks wait, more batch jobs are submitted, up to `jobs`
+    in total. Arguments of dask-jobqueue that are not in `arguments` are read from the configuration
+    of Dask.
     """
     with extra("dask", f"cluster {name}"):
         import dask_jobqueue
@@ -345,10 +343,10 @@ def facts() -> dict[str, str]:
 
 
 def differences(theirs: dict[str, str] | Exception) -> list[str]:
-    """Return a message about versions that differ between a Dask worker and this process.
+    """Return a list of messages about versions that differ between a worker and this process.
 
-    The message is the only element of a list, which is empty if all versions agree. The argument
-    `theirs` is the result of `facts` on the worker, or the exception that `facts` raised there.
+    The argument `theirs` is the result of the function `facts` on the worker, or the exception that
+    the function raised there.
     """
     if isinstance(theirs, Exception):
         return [f"a worker cannot run mmbench: {type(theirs).__name__}: {theirs}"]
@@ -360,7 +358,7 @@ def differences(theirs: dict[str, str] | Exception) -> list[str]:
 
 # -- inside a Dask worker -------------------------------------------------------------------------
 
-#: Local executors in this Dask worker. Each value is the batch identifier of the last task.
+#: Local executors in this Dask worker, each with the batch identifier of its last task.
 executors: dict[LocalExecutor, str] = {}
 idle_executors: list[LocalExecutor] = []
 _stopped: set[str] = set()
@@ -392,7 +390,7 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
 
 
 def stop_here(batch: str) -> None:
-    """End all tasks with an identifier on this Dask worker, including tasks that begin later."""
+    """End all tasks with the identifier `batch` on this Dask worker, and tasks that begin later."""
     with _lock:
         _stopped.add(batch)
         for executor, last in executors.items():
@@ -409,24 +407,20 @@ LEAST_PAIR_ROWS = 500
 #: seconds if this is longer.
 PATIENCE_FACTOR, LEAST_PATIENCE = 2.0, 1.0
 
-#: Dask priority of trainings of pairs of classes; the priority of whole jobs is 0.
-PRIORITY = 10
-
 
 class PairBackend(ThreadingBackend):
     """A joblib backend that trains one pair of classes in this process and others on Dask workers.
 
     Each thread of the backend waits for the training of one pair. The time and memory limits of the
-    job, `limits`, apply to each training on a worker. The attribute `cpu_seconds` is the total CPU
-    time of the trainings on Dask workers. The attribute `n_sent` is the number of these trainings.
+    job, `limits`, apply to each training on a worker. The list `cpu_seconds` contains the CPU time
+    of each training on a Dask worker.
     """
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):
         super().__init__(**options)
         self.client, self._limits = client, limits
-        self.busy, self._sum, self.batch = Lock(), Lock(), batch
-        self._longest = LEAST_PATIENCE / PATIENCE_FACTOR
-        self.cpu_seconds, self.n_sent = 0.0, 0
+        self.busy, self.batch, self._longest = Lock(), batch, LEAST_PATIENCE / PATIENCE_FACTOR
+        self.cpu_seconds: list[float] = []
 
     def effective_n_jobs(self, n_jobs: int) -> int:
         """Return the number of simultaneous trainings, one per worker thread of the cluster."""
@@ -448,28 +442,27 @@ class PairBackend(ThreadingBackend):
     def train(self, func: Any) -> Any:
         """Train in this process if it is idle, otherwise on a Dask worker.
 
-        If the result of the worker is late, train in this process as soon as it is idle.
+        If the result of the worker is late, train in this process as soon as this process is idle.
         """
         from distributed import CancelledError, KilledWorker
-        from distributed import TimeoutError as NotYet
 
         if self.busy.acquire(blocking=False):
             return self.train_here(func)
         payload = pickle.dumps((train_items, (func.items,), self._limits, ()))
-        future = self.client.submit(
-            run_here, payload, None, self.batch, pure=False, priority=PRIORITY
-        )
+        # trainings of pairs of classes start before whole jobs, whose priority is 0
+        future = self.client.submit(run_here, payload, None, self.batch, pure=False, priority=10)
+        # a call of `result` that reaches its timeout may raise an UnboundLocalError in Dask
+        ended = Event()
+        future.add_done_callback(lambda _: ended.set())
         while True:
-            try:
-                result, cpu = future.result(timeout=PATIENCE_FACTOR * self._longest)
-            except (NotYet, KilledWorker, CancelledError) as error:
-                if self.busy.acquire(blocking=not isinstance(error, NotYet)):
-                    future.cancel()
-                    return self.train_here(func)
-            else:
-                with self._sum:
-                    self.cpu_seconds, self.n_sent = self.cpu_seconds + cpu, self.n_sent + 1
-                return result
+            if ended.wait(PATIENCE_FACTOR * self._longest):
+                with suppress(KilledWorker, CancelledError):
+                    result, cpu = future.result()
+                    self.cpu_seconds.append(cpu)
+                    return result
+            if self.busy.acquire(blocking=ended.is_set()):
+                future.cancel()
+                return self.train_here(func)
 
 
 def train_items(items: Sequence[tuple[Callable[..., Any], tuple, dict]]) -> tuple[list, float]:

@@ -105,15 +105,15 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
 def _die_with_parent(descriptor: int) -> None:
     """End this process when its parent process has died, even by the signal SIGKILL."""
     poll = select.poll()
-    poll.register(descriptor, 0)  # waits only for the events hang-up and error
+    poll.register(descriptor, 0)  # `poll` waits only for hang-up and error events
     poll.poll()
     os._exit(1)
 
 
 #: POSIX functions that are needed to start, watch and end worker processes.
 POSIX = ((signal, "pthread_sigmask"), (select, "poll"), (os, "killpg"), (os, "set_blocking"))
-#: Environment variables that contain the number of threads of a library. The number is 1 in
-#: workers, since mmbench runs jobs and pairs of classes in parallel.
+#: Environment variables that set the number of threads of a library. Workers run each library with
+#: one thread, since mmbench runs jobs and pairs of classes in parallel.
 THREAD_VARIABLES = [
     *(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")),
     "VECLIB_MAXIMUM_THREADS",
@@ -142,10 +142,12 @@ def check_platform() -> None:
 class LocalExecutor:
     """An executor with one worker process per slot; each worker imports `modules` when it starts.
 
-    A worker process is started when its slot is first used, runs one task after the other, and is
-    replaced if it dies. If a worker dies, only the running task of this worker ends. A worker is
-    killed by `cancel` or if its task exceeds a limit. If this process dies, all workers end.
-    Raises UserError on operating systems that lack a function in `POSIX`.
+    The first worker process is started at once, so that it imports modules while this process goes
+    on. The other worker processes are started when their slots are first used. A worker process
+    runs one task after the other, and is replaced if it dies. If a worker dies, only the running
+    task of this worker ends. A worker is killed by `cancel` or if its task exceeds a limit. If this
+    process dies, all workers end. Raises UserError on operating systems that lack a function in
+    `POSIX`.
 
     The attribute `slots` is the maximum number of simultaneous tasks with one thread each. The
     attribute `task_threads` is the maximum number of threads of one task. The attribute
@@ -161,9 +163,6 @@ class LocalExecutor:
         check_platform()
         self.slots = self.task_threads = self.computer_slots = slots
         self.workers = [_Worker(tuple(modules)) for _ in range(slots)]
-
-    def start(self) -> None:
-        """Start the first worker process, so that it imports modules while this process goes on."""
         self.workers[0].spawn()
 
     def submit(self, function: Callable, *args: Any, limits: Limits = NO_LIMITS) -> Future:
@@ -217,11 +216,11 @@ class LocalExecutor:
 def _search_path() -> tuple[list[str], list[str]]:
     """Return the variable PYTHONPATH of a worker, and folders to append to ``sys.path``.
 
-    The current folder is the last folder of ``sys.path`` in a worker. Otherwise, a file
-    ``random.py`` in the current folder would replace the module of the standard library. The
-    current folder is not added to PYTHONPATH, since Python runs a file ``sitecustomize.py`` in a
-    folder of PYTHONPATH. If the current folder is already in PYTHONPATH, or contains the package
-    mmbench, the position of the current folder in ``sys.path`` is not changed.
+    The current folder is the last folder of ``sys.path`` in a worker, since a file ``random.py`` in
+    the first folder would replace the module ``random`` of the standard library. The current folder
+    is not added to PYTHONPATH, since Python runs a file ``sitecustomize.py`` in a folder of
+    PYTHONPATH. If the current folder is already in PYTHONPATH, or contains the package mmbench, the
+    position of the current folder in ``sys.path`` is not changed.
     """
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]
@@ -347,7 +346,7 @@ class _Worker:
             sys.stderr.write(f"\na worker printed more than {OUTPUT_BYTES} bytes: rest not shown\n")
 
     def _died(self) -> Future | None:
-        """End the task of a dead process, and return its future.
+        """End the task of a dead process, and return the future of the task.
 
         If an idle process was killed, the next task is sent to a new process instead. Raises
         UserError if a process ended before its first task, for example because an import failed.

@@ -1,8 +1,9 @@
 """Estimates of the peak memory of a job, computed before the job computes a Gram matrix.
 
 If memory runs out, the operating system kills a process without a message. The killed process is
-not always the process that needs the memory. Therefore the estimates are upper bounds. If the
-estimate of a job exceeds the free memory, the job is not run, and its record states the reason.
+not always the process that needs the memory. Therefore the estimates of peak memory are upper
+bounds. If the estimate of a job exceeds the free memory, the job is not run, and its record states
+the reason.
 Each machine class declares the memory of a training. The memory of a grid search is computed from
 the sizes of the kernel matrices that `mmbench.selection.views` stores.
 """
@@ -24,10 +25,8 @@ from mmbench.selection.views import can_share, precision, stores_pairs
 PROCESS_BYTES = 300 * 2**20
 #: Number of copies of the data in memory: loaded, preprocessed, and converted by a machine.
 DATA_COPIES = 3
-#: Fraction of the free memory that all jobs may use, which leaves a margin for wrong estimates.
+#: Fraction of the free memory that jobs may use; the other part is a margin for wrong estimates.
 USABLE_SHARE = 0.9
-
-Machine = type[PairwiseClassifier]
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
 
 
 def _training_bytes(
-    job: Job, machine: Machine, n_rows: int, n_columns: int, itemsize: int = 8
+    job: Job, machine: type[PairwiseClassifier], n_rows: int, n_columns: int, itemsize: int = 8
 ) -> int:
     """Return the memory of the arrays in a binary training, mainly parts of a Gram matrix."""
     params = dict(job.params)
@@ -97,11 +96,11 @@ def _training_bytes(
     return needs.training_bytes(job.kernel, shape, reference, cache, itemsize)
 
 
-def _search_bytes(job: Job, machine: Machine, sizes: Sizes, threads: int) -> int:
+def _search_bytes(job: Job, machine: type[PairwiseClassifier], sizes: Sizes, threads: int) -> int:
     """Return the memory of the kernel matrices that a grid search stores.
 
-    A grid search stores a kernel matrix of all rows, or of the rows of each pair of classes. In
-    addition, it stores a kernel matrix of the training rows of one fold per thread.
+    A grid search stores a kernel matrix of all rows, or of the rows of each pair of classes. Each
+    thread in addition stores a kernel matrix of the training rows of one fold.
     """
     single = machine.search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
@@ -133,7 +132,7 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
 def budget_bytes(share: float = 1.0) -> float:
     """Return the memory that this process may use, in bytes.
 
-    The process may use the memory that it uses now, and in addition the fraction `share` of the
-    free memory that is available to all jobs.
+    This memory is the sum of the memory that the process already uses and of the fraction `share`
+    of the free memory that jobs may use.
     """
     return private_bytes() + USABLE_SHARE * share * available_bytes()

@@ -46,7 +46,7 @@ def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
 
 
 def unpack(parcel: Parcel, data: Path) -> None:
-    """Add the files of a parcel to the store of this computer.
+    """Check the hashes of data files, and add the files to the local store of this computer.
 
     Raises
     ------

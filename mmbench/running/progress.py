@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from statistics import fmean
@@ -70,7 +70,7 @@ class Bar(Lines):
 
 
 def progress_for(total: int, stream: TextIO | None = None) -> Lines:
-    """Return a progress bar for a terminal or a notebook, otherwise a display by lines."""
+    """Return a progress bar for a terminal or a notebook, else a display with a line per job."""
     notebook = stream is None and "ipykernel" in sys.modules
     stream = stream or sys.stderr
     if total and (notebook or stream.isatty()):
@@ -163,12 +163,12 @@ class TimeLeft:
     def __init__(self, jobs: Iterable[Job], falling: bool = False):
         self._open = Counter(map(key_of, jobs))
         self._least = math.inf if falling else None
-        self._times: dict[Key, list[float]] = {}
+        self._times: dict[Key, list[float]] = defaultdict(list)
 
     def learn(self, record: Mapping[str, Any]) -> None:
         """Add the time of a finished job to the mean time of its table cell."""
-        times = self._times.setdefault(key_of(Job.from_dict(record["job"])), [])
-        times.append(seconds_of(record["wall_seconds"]))
+        key = key_of(Job.from_dict(record["job"]))
+        self._times[key].append(seconds_of(record["wall_seconds"]))
 
     def end(self, job: Job) -> None:
         """Remove a job, with or without a result, from the remaining jobs."""

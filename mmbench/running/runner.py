@@ -50,10 +50,10 @@ class Start(NamedTuple):
 class Schedule:
     """The waiting and running jobs of a run, and the order in which jobs start.
 
-    The argument `records` maps the keys of jobs that are not run again to their records. The
-    function `expected` returns the expected seconds of a job, or None if they are unknown. The
-    argument `most_threads` is the maximum number of threads of one job. The argument `absent` maps
-    the names of data sets that cannot be downloaded to the reasons.
+    The dict `records` contains the records of jobs that are not run again, by job key. The function
+    `expected` returns the expected seconds of a job, or None if they are unknown. The argument
+    `most_threads` is the maximum number of threads of one job. The dict `absent` contains the
+    reason why a data set cannot be downloaded, by name of the data set.
     """
 
     def __init__(
@@ -134,21 +134,21 @@ class Schedule:
                 self._make_ready(job, first=True)
 
     def again_alone(self, job: Job) -> None:
-        """Let a running job wait again, until it can run without other jobs."""
+        """Put a running job back into the schedule; the job starts again when no other job runs."""
         del self._running[job.key]
         self._alone.append(job)
 
     def _make_ready(self, job: Job, first: bool = False) -> None:
         """Add a job to the ready jobs of its table cell, at the end or at the beginning.
 
-        The argument `first` is true if a parent of the job has just finished. The job then starts
-        before the other jobs of its table cell, since its data set is still in memory.
+        If a parent of the job has just finished, `first` is true, and the job starts before the
+        other jobs of its table cell, since its data set is still in memory.
         """
         number, jobs = next(self._number), self._ready[key_of(job)]
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
-        """Return the expected seconds of a job plus the longest chain of jobs that depend on it."""
+        """Return the expected seconds of a job and of the longest chain of dependent jobs."""
         seconds = self._expected(job)
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
         return float("inf") if seconds is None else seconds + after
@@ -164,9 +164,6 @@ class Schedule:
 
 #: Maximum interval between two updates of the progress display, in seconds.
 TICK_SECONDS = 1.0
-
-#: Statuses of jobs that `Summary.doubtful` does not count.
-HARMLESS = (*FINISHED, Status.UNCERTIFIED, Status.ONE_CLASS, Status.TRIVIAL)
 
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -191,13 +188,13 @@ class Summary:
     interrupted: bool = False
 
     def add(self, record: Content, reused: bool = False) -> None:
-        """Add the record of a job to the numbers of jobs."""
+        """Count the outcome of a job, which its record states."""
         if not is_done(record):
             self.failed.append(record)
             return
         self.done, self.reused = self.done + (not reused), self.reused + reused
         status = Status(record["status"])
-        if status not in HARMLESS:
+        if status not in (*FINISHED, Status.UNCERTIFIED, Status.ONE_CLASS, Status.TRIVIAL):
             self.doubtful[status] += 1
 
     @property
@@ -230,10 +227,10 @@ class Run:
     store of another experiment. The argument `data` is the local store of data files, and `mirror`
     is a folder or URL with data files. A job that a limit stopped in an earlier run is run only if
     `limits` has a higher limit. With ``rerun="changed"``, a finished job is run again if the source
-    code of its machine has changed. The numbers of jobs are added to `summary`. The set `planned`
-    contains the keys of all jobs of the experiment. The estimate `time_left` may include jobs of
-    later runs. The argument `absent` maps the names of data sets that cannot be downloaded to the
-    reasons; the jobs of these data sets fail.
+    code of its machine has changed. The outcomes of the jobs are counted in `summary`. The set
+    `planned` contains the keys of all jobs of the experiment. The estimate `time_left` may include
+    jobs of later runs. The dict `absent` contains the reason why a data set cannot be downloaded,
+    by name of the data set; the jobs of this data set fail.
     """
 
     def __init__(
@@ -396,8 +393,8 @@ def has_other_sources(job: Job, code: Mapping[str, Any]) -> bool:
 def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list[str]:
     """Return messages about records made with another machine version or other default values.
 
-    The jobs of these records run again, and the records are kept. The records of the keys in
-    `planned` are not outdated.
+    The jobs of these records run again, and the records are kept. A record is not outdated if its
+    key is in the set `planned`.
     """
     waiting = {_place(job): job for job in jobs}
     known, counts = {job.key for job in waiting.values()} | planned, Counter[str]()
@@ -413,7 +410,7 @@ def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list
 
 
 def _place(job: Job) -> Hashable:
-    """Return the properties of a job that do not depend on parameters and defaults."""
+    """Return the hash of the data, the kernel, the degree, the column and the split of a job."""
     return job.dataset_hash, job.kernel, job.degree, job.column, job.split
 
 

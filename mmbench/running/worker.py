@@ -77,8 +77,6 @@ def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, A
 
 Arrays = dict[str, Any]
 
-STAGES = ("preparation", "warm_up", "selection", "training", "test")
-
 
 @dataclass(frozen=True)
 class Context:
@@ -112,10 +110,10 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
     If the job fails, its record states the reason. Raises MissingData if the data of the job must
     be sent to this computer.
     """
-    started, clock = timestamp(), Clock(*STAGES, tell=tell)
+    clock = Clock("preparation", "warm_up", "selection", "training", "test", tell=tell)
     content: dict[str, Any]
     arrays: Arrays = {}
-    limits, since = context.limits, time.monotonic()
+    limits, started, since = context.limits, timestamp(), time.monotonic()
     try:
         with thread_pools().limit(limits=1), within(allowed(limits.time, limits.memory)):
             status, content, arrays = _run(job, context, clock)
@@ -162,7 +160,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
     threads = _threads(job, data, context)
     spread = Spread(context.scheduler, data.class_counts, context.limits)
     machine, selection = train(job, data, context.inherited, threads, seeds, clock, spread)
-    clock.cpu["training"] += spread.backend.cpu_seconds if spread.backend else 0.0
+    clock.cpu["training"] += sum(spread.backend.cpu_seconds) if spread.backend else 0.0
     if time_is_up() and any(fit.status is Status.TIME_LIMIT for fit in machine.fits_):
         raise _Stopped(*best_reached(machine.fits_, machine.gap_tolerance))
     with clock.stage("test"):

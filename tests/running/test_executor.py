@@ -155,7 +155,6 @@ def test_a_busy_worker_dies_with_its_killed_parent(tmp_path):
 
 def test_a_process_started_early_has_imported_what_it_was_told_to():
     executor = LocalExecutor(1, ("sqlite3",))
-    executor.start()
     try:
         future = executor.submit(_is_imported, "sqlite3")
         drain(executor, 1)
