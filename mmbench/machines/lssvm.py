@@ -203,11 +203,11 @@ def _certificates(
 ) -> list[Fit]:
     """Return the certificates for all values of C, computed together by matrix products.
 
-    `rows` and `y` are multiplied by the square roots of the row weights. `root` contains these
-    square roots, and replaces the vector of ones in (37). If `of_weights` is true, `coef` contains
-    w. If `a` is None, the dual variables are computed as ``a = C (y - F w - b)``, where F is
-    `rows`. If `a` is None, only the equation ``w = F'a`` of the dual system, which is (36), may be
-    violated.
+    `rows` and `y` are multiplied by the square roots of the row weights. `root` contains the square
+    roots of the row weights, and replaces the vector of ones in (37). If `of_weights` is true,
+    `coef` contains w. If `a` is None, the dual variables are computed as ``a = C (y - F w - b)``,
+    where F is `rows`. If `a` is None, only the equation ``w = F'a`` of the dual system, which is
+    (36), may be violated.
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)

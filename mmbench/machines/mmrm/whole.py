@@ -129,7 +129,7 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
 
 
 def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
-    """Return an interior-point method that starts at large coefficients or at the warm start.
+    """Return an interior-point method that starts at large u or at the u of the warm start.
 
     The initial multipliers are ``lam = 1/n_class``, which satisfy ``A'lam = c``. If slack penalties
     are smaller than 1/n_class, the initial lam is a multiple of 1/n_class below the penalties. If

@@ -36,8 +36,8 @@ FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 #: round.
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 
-#: Minimum number of training rows for restricted rows, and upper bound on the margins of the listed
-#: rows.
+#: R-SVM+ has restricted rows if there are at least FEWEST_ROWS training rows. The margins of the
+#: listed rows are below LISTED_MARGIN.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
 #: Constants for restricted rows. The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR

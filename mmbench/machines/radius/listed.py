@@ -14,10 +14,10 @@ of e_k are not negative, an optimal solution has ``e_k = w_k^2``.
 
 The interior-point method solves the primal problem and the dual problem (see the module `pairs`) at
 the same time. Let Z be the feature matrix, u the multipliers of the rows, and theta the multipliers
-of the pairs. Let D_pk be the squared difference of the rows of pair p in feature k, ``v = Z'u`` and
-``q = D'theta``. The interior-point method solves the optimality conditions of `HingeInteriorPoint`
-and the following conditions. In each iterate, both factors of the products ``theta e`` and ``mu g``
-are positive.
+of the pairs. Let ``v = Z'u`` and ``q = D'theta``, where D_pk is the squared difference of the two
+rows of pair p in feature k. The interior-point method solves the optimality conditions of
+`HingeInteriorPoint` and the following conditions. In each iterate, both factors of the products
+``theta e`` and ``mu g`` are positive.
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
