@@ -173,7 +173,7 @@ def calibrated_probabilities(
         folds = inner_splits(labels, job.calibration_folds, None, 1, seed, groups)
         for train, _ in folds:
             lacking = np.setdiff1d(labels, labels[train])
-            if len(lacking):  # for example, if a group contains all rows of a class
+            if len(lacking):  # a group may contain all rows of a class
                 label = machine.classes_[lacking[0]]
                 raise ValueError(f"the training part of a fold has no row of class {label}")
         own = machine.estimator if isinstance(machine, ForeignClassifier) else machine

@@ -92,7 +92,7 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
 def without_docstrings(tree: ast.Module) -> str:
     """Return a syntax tree as text that does not depend on comments, formatting and docstrings.
 
-    Under all versions of Python, the text is equal to the text under Python 3.11.
+    All versions of Python give the same text as Python 3.11.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

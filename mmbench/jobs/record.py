@@ -169,7 +169,7 @@ def _median(values: Sequence[Any]) -> Any:
 #: Version of the record format. The version is increased if older code would misread newer records.
 RECORD_SCHEMA = 1
 
-#: Required entries of some of the mappings in a record with a result.
+#: Required entries of "metrics", "fits" and "environment" in a record with a result.
 NEEDED = {
     "metrics": {"accuracy_pct"},
     "fits": {"statuses"},
@@ -340,8 +340,8 @@ def parse(text: bytes, key: str) -> Content:
     Raises
     ------
     BadRecord
-        If the text is damaged or was edited, or if it is the record of another job or format
-        version. If an entry has a wrong type; the message then names the entry.
+        If the text is damaged or was edited, if it is the record of another job or format version,
+        or if an entry has a wrong type. The message names an entry of a wrong type.
     """
     record = unseal(text, RECORD_SCHEMA)
     if record.get("key") != key:

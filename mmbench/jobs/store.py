@@ -94,7 +94,7 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
             return file.read(most)
     except FileNotFoundError:
         raise
-    except OSError as error:  # for example, a folder in place of the file
+    except OSError as error:  # the path may be a folder in place of a file
         raise BadRecord(f"cannot be read ({error.strerror})") from None
 
 

@@ -42,8 +42,8 @@ violations.
 
 Kernel values of working sets and updates of ``Ku`` are computed in float32 if the kernel allows it.
 The rounding error of an update of ``Ku`` is proportional to the change of u. ``Ku`` is also
-recomputed in float64; later changes of u are small, and so are the rounding errors of later
-updates. In a solution, the rounding error of ``Ku`` is at most a small fraction of the tolerance.
+recomputed in float64. After a recomputation, changes of u are small and cause small rounding
+errors. In a solution, the rounding error of ``Ku`` is at most a small fraction of the tolerance.
 
 `solve_to_gap` reduces the relative duality gap to a tolerance. Each row contributes its violation
 times the slope of its loss to the gap. If C is large, a small violation therefore gives a large
@@ -469,7 +469,7 @@ class WorkingSets(Descent):
         # the rounding error of the update of ``Ku`` is proportional to the change of u
         unit = 0.5 * float(np.finfo(self.matrix.dtype).eps * self.diagonal.max())
         rounding = float(np.hypot(self.rounding, unit * np.linalg.norm(change)))
-        if complete and not self._accurate(rounding):  # the next round would recompute ``Ku``
+        if complete and not self._accurate(rounding):  # a later step would recompute ``Ku``
             self.renew()
             return
         self.matrix.add_columns(rows[moved], change[moved], self.decision)
