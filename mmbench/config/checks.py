@@ -29,7 +29,7 @@ from mmbench.tables.layouts import LAYOUTS, check_able
 from mmbench.tables.published import published_machines, published_rows, published_tables
 from mmbench.tables.results import REFERENCE
 
-#: Parameters that cannot be set in ``params`` or ``grid`` -> key or option to set instead.
+#: Key or option that sets a parameter which cannot be in ``params`` or ``grid``.
 EXPERIMENT_KEYS = {
     "kernel": "machines.{column}.kernel",
     "gamma_scaling": "the experiment's key 'gamma_scaling'",
@@ -45,7 +45,7 @@ EXPERIMENT_KEYS = {
 def check_counts(content: Mapping[str, Any]) -> None:
     """Raise Fault if a file has more data sets or machines than `limits.entries`.
 
-    This check comes first, since the other checks of many thousand entries would take a minute.
+    The number of entries is checked first, since checking many thousand entries takes a minute.
     """
     limits = content.get("limits")
     given = limits.get("entries") if isinstance(limits, Mapping) else None
@@ -258,7 +258,7 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
                     raise Fault(message, "machines", name, part, key)
 
 
-# -- other experiments and published tables ----------------------------------------------------
+# -- other experiments -------------------------------------------------------------------------
 
 
 def check_source(config: Config, source: Config) -> None:

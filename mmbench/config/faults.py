@@ -85,7 +85,7 @@ def dotted(keys: Iterable[Any]) -> str:
 
 
 def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
-    """Return a fault that pydantic reports as one line.
+    """Return one of the faults that pydantic reports, as one line.
 
     A fault about an unknown key is preferred, since a misspelled key explains a missing key.
     """

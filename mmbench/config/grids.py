@@ -16,7 +16,7 @@ FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
 #: Maximum number of values of an axis given by powers.
 MAX_VALUES = 1000
 
-#: Parameters that have an effect with a single kernel -> name of this kernel.
+#: The only kernel with which a parameter has an effect, by the name of the parameter.
 KERNEL_PARAMETERS = {
     "gamma": "rbf",
     "gamma_scaling": "rbf",

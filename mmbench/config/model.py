@@ -1,6 +1,6 @@
 """The schema of an experiment's YAML file: keys, types and ranges.
 
-This module checks each value by itself. The module `checks` compares the values with the
+This module checks each value of a file by itself. The module `checks` compares the values with the
 declarations of machines, data sets and table layouts. The modules `model` and `checks` do not read
 data.
 """
@@ -234,7 +234,7 @@ class JobLimits(Strict):
 
     @property
     def amounts(self) -> Limits:
-        """The limits in seconds and bytes."""
+        """The time limit in seconds and the memory limit in bytes."""
         return parse_limits(self.time, self.memory)
 
 
@@ -320,8 +320,8 @@ class Config(Strict):
     def kernels_of(self, column: str) -> list[str]:
         """Return the kernels with which the machine of a column is run.
 
-        An estimator of another package has no kernel and is run once. The key of its job contains
-        the first kernel of the experiment.
+        An estimator of another package has no kernel and is run once. The key of the job of such an
+        estimator contains the first kernel of the experiment.
         """
         entry = self.machines[column]
         kernels = entry.kernel or self.kernel

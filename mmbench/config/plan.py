@@ -192,7 +192,7 @@ def settings(
     return for_kernel(params, kernel), for_kernel(grid, kernel)
 
 
-# -- cells of tables ---------------------------------------------------------------------------
+# -- table cells -------------------------------------------------------------------------------
 
 
 def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:

@@ -165,7 +165,7 @@ class Source(_Strict):
         return f"{self.kind}-{detail.replace('/', '-')}"
 
     def packed_name(self, card: str) -> str:
-        """Return the path, relative to the local store, of the file of the source's arrays."""
+        """Return the path of the source's file of arrays in the local store."""
         return f"{card}/{self.label}.npz"
 
     @property
@@ -198,7 +198,7 @@ class Card(_Strict):
     citation: str
     treatment: str = ""
     known_deviations: list[str] = []
-    #: Reason why the data cannot be downloaded, in one line; empty if they can.
+    #: Reason why the data cannot be downloaded, in one line; empty if a source is public.
     not_public: str = ""
 
     @model_validator(mode="after")

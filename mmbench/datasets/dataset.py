@@ -36,8 +36,8 @@ def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.Random
 Scalar = str | float | int | None
 #: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
-#: Metadata of a dataclass field that older records do not contain. If the field has its default
-#: value, the key of a job omits the field, so that older records remain valid.
+#: Metadata of a dataclass field that older records do not contain. If a field with this metadata
+#: has its default value, the key of a job omits the field, and older records remain valid.
 ADDED = {"added": True}
 
 

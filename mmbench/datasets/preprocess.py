@@ -19,8 +19,8 @@ A configuration states one of the following steps, or a list of steps.
 - ``{impute: median}`` (or ``mean``, ``most_frequent``): replace missing numbers by the median of
   their column. A missing category is always replaced by the most frequent category.
 
-- ``{impute_indicator: median}``: replace missing numbers in the same way, and add an indicator
-  column for each numeric column with missing values.
+- ``{impute_indicator: median}``: replace missing numbers by the median, and add an indicator column
+  for each numeric column with missing values.
 
 - ``one_hot`` and ``ordinal``: encode categories as numbers.
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 #: Steps without an argument.
 PLAIN = ("none", "standard", "minmax", "unit_norm", "sqrt", "pair_features")
-#: Steps whose argument is a number of components -> number of output columns per component.
+#: Number of output columns per component, for steps with a number of components as argument.
 COMPONENTS = {"pca": 1, "pair_pca": 2}
 #: Steps that replace missing values, and the possible values of their argument.
 IMPUTERS = ("impute", "impute_indicator")

@@ -4,10 +4,10 @@ A split depends only on the data, the split rule, the seed, the repeat and the f
 numbers of a repeat come from ``SeedSequence(seed, spawn_key=(repeat,))``. Additional repeats
 therefore do not change earlier repeats. All folds of a repeat use the same permutation of the rows.
 
-A file of folds is a CSV file with one line per row of the data. Each column of the file is one
-partition of the rows. A cell contains the fold (a number or a word) in which the row is a test row.
-If the cell is empty, the row is a training row in all folds. A first line of column names is
-skipped.
+A file of folds is a CSV file with one line per row of the data. Each column of a file of folds is
+one partition of the rows into folds. A cell contains the fold (a number or a word) in which the row
+is a test row. If a cell is empty, the row is a training row in all folds. A first line of column
+names is skipped.
 """
 
 import csv
@@ -173,7 +173,7 @@ class Split:
     test: IntArray
     #: Hash of the row numbers, computed by `split_digest`.
     digest: str
-    #: Origin: "official" if the split is distributed with the data, otherwise "drawn".
+    #: Origin, which is "official" if the split is distributed with the data, otherwise "drawn".
     origin: str
     #: Row numbers of the training rows that `max_train` excluded.
     rest: IntArray = field(default_factory=lambda: np.empty(0, np.intp))

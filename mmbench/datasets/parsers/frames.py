@@ -198,7 +198,7 @@ def read_arff(
     """Return the rows of dense or sparse ARFF text, and the declared values of nominal attributes.
 
     Values of attributes that are not numeric are read as text. An unquoted ``?`` and the words in
-    `missing` denote missing values. `row_weights` is "error" or "ignore".
+    `missing` denote missing values. If `row_weights` is "error", weights of rows are an error.
     """
     import pandas as pd
 

@@ -12,7 +12,7 @@ data, so that training uses no information about test rows.
   2006). In each cell of 10 x 10 pixels, 58 uniform patterns and all other patterns are counted.
 
 scikit-image computes ``hog`` and ``lbp``. Descriptors are stored as 8-bit integers, as in SIFT.
-Data sets are therefore small, and equal on all platforms except for rounding of ties.
+Data sets of descriptors are small, and equal on all platforms except for rounding of ties.
 """
 
 from collections.abc import Callable, Sequence

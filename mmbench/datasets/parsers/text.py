@@ -42,7 +42,7 @@ def _uncompress(path: Path) -> Iterator[IO[bytes]]:
             raise ValueError(process.stderr.read().decode(errors="replace").strip())
 
 
-#: First bytes of a compressed file -> function that opens the file.
+#: Functions that open a compressed file, by the first bytes of the file.
 UNPACKERS: dict[bytes, Callable[[Path], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -190,11 +190,11 @@ def in_columns(
     missing : {"refuse", "drop"} or float
         Treatment of missing values: refuse the file, drop the row, or replace them by a number.
     codes : mapping
-        Column (or ``all``) -> value -> number, for ordered categories.
+        Numbers of ordered categories, by column (or ``all``) and by category.
     one_hot : mapping
-        Column -> values, for unordered categories.
+        Unordered categories, by column; each category becomes a column of 0 and 1.
     relabel : mapping
-        Class in the file -> label; the key ``"*"`` means all other classes.
+        Label of each class in the file; the key ``"*"`` means all other classes.
     n_train : int, optional
         Number of rows of the official training set, at the beginning of a single file.
     """

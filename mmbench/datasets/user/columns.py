@@ -51,7 +51,7 @@ MOST_FRACTIONS = 20
 MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 YEAR, NUMBER_OF_MONTH = "(1[5-9]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"
 #: Pattern of dates (2024-01-31, 31.1.2024, 1/31/24, 31-Jan-2024, January 31, 2024), of months
-#: (2024-01, 1/2024, January 2024, Jan-24) and of times (12:30, 1:30 pm). A date may include times.
+#: (2024-01, 1/2024, January 2024, Jan-24) and of times (12:30, 1:30 pm). Times may follow a date.
 DATE = re.compile(
     r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3([0-9]{4}|[0-9]{2})"
     rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[a-z]*[-/., ]*([0-9]{{4}}|[0-9]{{2}})|{MONTH}-[0-9]{{2}}"
@@ -310,7 +310,7 @@ def _marks(cell: str, options: FileOptions) -> list[str]:
 
 
 def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -> Iterator[str]:
-    """Yield a warning if one column has decimal points and another column decimal commas."""
+    """Yield a warning if one column has decimal points and another has decimal commas."""
     floats = [name for name in numbers if frame[name].dtype.kind == "f" and options.decimal == "."]
     for name in frame.columns.difference(numbers, sort=False) if floats else ():
         cells = frame[name].dropna().astype(str).unique()

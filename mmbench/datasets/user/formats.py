@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
-#: First bytes of file formats that cannot be read -> name of the format and advice.
+#: Names of file formats that cannot be read, with advice, by the first bytes of a file.
 OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"PK\x03\x04": "an archive or an Excel workbook; unpack it, or save it as CSV",

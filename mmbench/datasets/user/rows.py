@@ -17,7 +17,7 @@ from mmbench.datasets.user.formats import as_text
 class TableColumns(TransformerMixin, BaseEstimator):
     """Convert the rows of a table to numbers and category codes, in column order of `Dataset.X`.
 
-    All unknown categories of a column have one additional code. Missing values are NaN.
+    All unknown categories of a column have one common additional code. Missing values are NaN.
 
     Parameters
     ----------
