@@ -1,7 +1,7 @@
 """Blocks of tables that several layouts share: accuracies, CPU times, tests, certificates.
 
-Most blocks have one column per machine, and one row per `place`: a data set, kernel, degree and
-training size (see `mmbench.tables.sheet`).
+Most blocks have one column per machine. Each row belongs to a `place`, which is a data set with
+kernel, degree and training size (see `mmbench.tables.sheet`).
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def stacked(
     """Return a block with several rows per data set, one per entry of `texts`.
 
     The block has one column per machine. The second column contains the names of the entries. Each
-    entry is a function that is called with the rows of the accuracy in the long table. Without a
-    caption, the first column also names the kernel.
+    entry is a function that is called with the rows of the accuracy in the long table. If `caption`
+    is empty, the first column also names the kernel.
     """
     rows = []
     for place in places:
@@ -227,13 +227,11 @@ def total_with_search(sheet: Sheet, key: Key) -> float | None:
     return None if None in values else sum(values)
 
 
-def _used(sheet: Sheet, machine: str) -> list[str]:
-    """Return the machines whose parameters a machine uses, directly or through other machines."""
-    used = []
+def _used(sheet: Sheet, machine: str) -> Iterator[str]:
+    """Yield the machines whose parameters a machine uses, directly or through other machines."""
     while machine in sheet.plan.uses:
         machine = sheet.plan.uses[machine]
-        used.append(machine)
-    return used
+        yield machine
 
 
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
@@ -363,7 +361,8 @@ RESAMPLED, MCNEMAR = "the corrected resampled t-test over splits", "McNemar's te
 
 
 def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
-    """Print in bold the best machine on each data set, and machines that do not differ from it.
+    """Print in bold the best machine on each data set, and machines without a significant
+    difference.
 
     Each machine is compared with the best machine by a paired test over splits or test rows.
     Without values of single splits, there is no test and no bold text. The result is a note with
@@ -371,13 +370,14 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     known = [(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None]
-    # table cells in the order of the columns, without duplicates; the first of equal values is the
-    # best
+    # unique table cells in the order of the columns, so that the first of several equal values is
+    # the best
     values = dict.fromkeys(known)
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests = set(), set()
     for (_, metric), keys in places.items():
-        # long-table values, since printed values may be transformed, for example to error rates
+        # scores from the long table, since printed values may be transformed, for example to error
+        # rates
         scores = {key: sign_of(metric) * (sheet.value(key, metric) or 0.0) for key in keys}
         best = max(scores, key=scores.__getitem__)
         found = {key: _paired_test(sheet, key, best, metric) for key in keys if key != best}
@@ -428,7 +428,7 @@ def signed(difference: float, decimals: int = 2) -> str:
 
 
 def direction(difference: float) -> str:
-    """Return the mark of a significant difference: `BETTER` or `WORSE`."""
+    """Return `BETTER` or `WORSE` as the mark of a significant difference."""
     return BETTER if difference > 0 else WORSE
 
 

@@ -66,8 +66,8 @@ def compose(
     sd : bool
         Whether means are shown with standard deviations instead of standard errors.
     runs : str
-        Word for the runs of a table cell in the legend. By default, `RUNS` has a word for each rule
-        of the train/test splits.
+        Word for the runs of a table cell in the legend. The default is the word in `RUNS` for the
+        rule of the train/test splits.
     choices : bool
         Whether the table has a block of selected parameters.
     """
@@ -82,8 +82,8 @@ def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
     """Return texts that explain the marks and uncertainties in the results of a metric.
 
     If `sd` is true, means are shown with standard deviations instead of standard errors. `runs` is
-    a word for the runs of a table cell. By default, this word is the entry of `RUNS` for the rule
-    of the train/test splits.
+    a word for the runs of a table cell. The default is the word in `RUNS` for the rule of the
+    train/test splits.
     """
     frame = sheet.frame[sheet.frame.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
@@ -122,7 +122,7 @@ def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
 
 
 def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
-    """Return the formula for the standard error of measured minus published value as text."""
+    """Return as text the formula for the standard error of measured minus published value."""
     if n == 1:
         both = "" if same_test_rows else ", for the measured and the published value"
         return f"of a single run {BINOMIAL}{both}"
@@ -130,42 +130,54 @@ def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
     return f"of a mean over {runs} {text}, combined with {BINOMIAL}" if same_test_rows else text
 
 
-#: Pattern for the name of a machine in a note. If the table has no machine of the note, the note is
-#: left out.
+#: Pattern for the name of a machine in a note. A note is left out if the table has none of the
+#: machines in the note.
 MACHINE = r"\{(\w+)\}"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A table layout, which is an entry of ``layouts/layouts.yaml`` or the module of a plug-in."""
+    """A table layout, which is an entry of ``layouts/layouts.yaml`` or the module of a plug-in.
 
-    #: Description of the layout in ``mmbench list layouts``, one line.
+    Attributes
+    ----------
+    about : str
+        Description of the layout in ``mmbench list layouts``, one line.
+    blocks : str
+        Function that returns the blocks of the table for a `Sheet`, as ``module:function``.
+    title : str
+        Title of the table.
+    machines : sequence of str
+        Machines in the order of the paper.
+    others : bool
+        Whether the table shows other machines after the machines of the paper.
+    notes : sequence of str
+        Notes on the table. In a note, ``{name}`` stands for the label of the machine `name`.
+    metric, sd, runs, choices : str, bool, str, bool
+        Arguments of the function `compose`.
+    published : str, optional
+        Name of the published table with which results are compared.
+    sized : bool
+        Whether the layout can show several training sizes.
+    any_metric : bool
+        Whether the layout can show other metrics than the accuracy.
+    layout : str
+        Function that returns the whole table in place of `blocks`, as ``module:function``.
+    """
+
     about: str
-    #: Function that returns the blocks of the table for a `Sheet`, as ``module:function``.
     blocks: str = ""
-    #: Title of the table.
     title: str = ""
-    #: Machines in the order of the paper.
     machines: Sequence[str] = ()
-    #: Whether the table shows other machines after the machines of the paper.
     others: bool = True
-    #: Notes on the table. In a note, ``{name}`` stands for the label of the machine `name`.
     notes: Sequence[str] = ()
-    #: Argument `metric` of the function `compose`.
     metric: str = ""
-    #: Argument `sd` of the function `compose`.
     sd: bool = False
-    #: Argument `runs` of the function `compose`.
     runs: str = ""
-    #: Argument `choices` of the function `compose`.
     choices: bool = True
-    #: Name of the published table with which results are compared.
     published: str | None = None
-    #: Whether the layout can show several training sizes.
     sized: bool = False
-    #: Whether the layout can show other metrics than the accuracy.
     any_metric: bool = False
-    #: Function that returns the whole table in place of `blocks`, as ``module:function``.
     layout: str = ""
 
     def draw(self, sheet: Sheet) -> Table:

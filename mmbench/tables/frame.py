@@ -38,8 +38,8 @@ from mmbench.tables.statistics import (
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Statuses of table cells without results: `MISSING` if runs are missing, and `PUBLISHED_ONLY` if
-#: no run is planned.
+#: Statuses of table cells without results. `MISSING` means that runs are missing, and
+#: `PUBLISHED_ONLY` means that no run is planned.
 MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
 #: Note on the results of a classifier from another package.
@@ -56,8 +56,8 @@ SELECTED = "selected_"
 #: Prefix in the metric names of the regression of accuracy on margin ratio over pairs of classes.
 LINE = "regression_"
 
-#: Stages of a job with separate CPU times. Only jobs with calibrated probabilities have the stage
-#: calibration.
+#: Stages of a job for which CPU times are measured separately. Only jobs with calibrated
+#: probabilities have the stage calibration.
 STAGES, CALIBRATION = ("selection", "training", "test"), "calibration"
 SECONDS = tuple(f"seconds_{stage}" for stage in (*STAGES, CALIBRATION))
 #: Columns that identify the code of a machine: version, and hash of the source files.
@@ -124,10 +124,10 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
     """Return the row of the split table for a finished or failed record.
 
-    The row has the columns `SPLIT_COLUMNS`. Three of these columns contain JSON. ``parameters``
-    contains the fixed and selected parameters. If parameters are selected per pair of classes,
-    ``parameters`` is a list with one object per pair. ``fits`` contains the number of fits by
-    status, and ``routes`` the number of fits by algorithm (route).
+    The row has the columns `SPLIT_COLUMNS`. The columns ``parameters``, ``fits`` and ``routes``
+    contain JSON. ``parameters`` contains the fixed and selected parameters. If parameters are
+    selected per pair of classes, ``parameters`` is a list with one object per pair. ``fits``
+    contains the number of fits by status, and ``routes`` the number of fits by algorithm (route).
 
     ``kernel`` is empty for classifiers of other packages. ``version`` and ``fingerprint`` identify
     the machine's code; both columns are empty for records of early versions of mmbench. Two further
@@ -197,7 +197,7 @@ class Cell:
 
     @cached_property
     def note(self) -> str:
-        """Remark on missing splits and on fits with a doubtful status; may be empty."""
+        """Remark on missing splits and on fits that are not optimal; may be empty."""
         if self.planned.published_only:
             return ""
         if not self.records and self.planned.n_splits:
@@ -222,12 +222,12 @@ class Cell:
         return "; ".join(parts)
 
     def row(self, metric: str, **values: Any) -> dict[str, Any]:
-        """Return a row of the long table for a metric; `values` are further entries of the row."""
+        """Return a row of the long table for a metric, with `values` as further entries."""
         row = {"key": self.key, "metric": metric, "status": self.status, "note": self.note}
         return row | {part: self.code(part) for part in CODE} | values
 
     def code(self, name: str) -> str:
-        """Return the versions or fingerprints of the machine's code in all finished records."""
+        """Return the versions or the fingerprints of the machine's code as text."""
         values = (record.code.get(name, "") for record in self.done)
         return " ".join(dict.fromkeys(map(str, values))).strip()
 
@@ -331,7 +331,7 @@ def certificates(records: Iterable[Record]) -> dict[str, Any]:
     """Summarize the certificates of all fits in finished records.
 
     If a certificate has no dual bound, the duality gap of the fit is infinite. If no fit has a
-    certificate, the summary of the gaps is None. If no record states a tolerance for the gap,
+    certificate, ``median_gap`` is None. If no record states a tolerance for the gap,
     ``gap_tolerance`` is None.
     """
     records = list(records)
@@ -436,8 +436,8 @@ def long_table(
     between the measured and the published value. ``z`` is the published minus the measured value,
     divided by this standard error. ``half_width_published_se`` and ``in_band_published_se``
     describe a second band, for which the published spread is used as the standard error of the
-    published mean. Both columns are empty if the published spread is more likely a standard
-    deviation.
+    published mean. The columns of the second band are empty if the published spread is probably a
+    standard deviation.
 
     `published` contains the rows of a published table. If `compare` is false, published values are
     shown without a comparison. `metrics` are additional metrics, which are computed from stored
@@ -458,8 +458,9 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
     The mark is `OUT_OF_BAND` if the published value lies outside the comparison band of its row.
     The mark is `ALL_IN_BAND` if the band contains the published values of all machines for the same
-    data set, kernel and metric. In this case, the comparison does not distinguish the machines. In
-    all other comparisons, the mark is `IN_BAND`. The mark is empty if there is no comparison.
+    data set, kernel and metric. The comparison then does not distinguish the machines. Otherwise,
+    if the band contains the published value, the mark is `IN_BAND`. Without a comparison, the mark
+    is empty.
     """
     import pandas as pd
 
@@ -538,10 +539,11 @@ def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[d
     """Return rows for the regression of accuracy on margin ratio: slope, intercept, r and p.
 
     The regression has one point per separable pair of classes, and ``n`` is the number of these
-    pairs. Rows are returned only if a regression line is published for the table cell. ``se`` is
-    the standard error of slope or intercept. The rows have no comparison band, because the paper
-    states no standard error. Moreover, the published and the measured line are not independent,
-    because both are fitted to the same pairs of classes.
+    pairs. Rows are returned only if a regression line is published for the table cell. In the rows
+    of slope and intercept, ``se`` is the standard error of the estimate. The rows have no
+    comparison band, because the paper states no standard error of its line. Moreover, the published
+    line and the measured line are not independent, because they belong to the same pairs of
+    classes.
     """
     record = min(cell.done, key=lambda record: record.at)
     arrays = cell.arrays(record) if (cell.key, f"{LINE}slope") in known else {}
@@ -621,10 +623,10 @@ def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
     same noise level is used for published differences, since papers seldom state the meaning of
     their uncertainties.
 
-    The result contains three numbers. The first number counts published differences above the noise
-    level. The second number counts published differences above the noise level that have the same
-    sign in the measurements. The third number counts published differences above the noise level
-    that are measured with the same sign and also above the noise level.
+    The first number of the result counts published differences above the noise level. The second
+    number counts published differences above the noise level that are measured with the same sign.
+    The third number counts published differences above the noise level that are measured with the
+    same sign and above the noise level.
     """
     counts = [0, 0, 0]
     compared = rows_of(frame[frame.in_band.notna()])

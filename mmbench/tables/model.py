@@ -19,7 +19,7 @@ MEASURED_END = re.compile(r" / | ?[✓~✗[]|$")
 
 
 class Shown(str):
-    """Text of a table cell, with the attribute `row`, the cell's row of the long table."""
+    """Text of a table cell. The attribute `row` is the table cell's row of the long table."""
 
     row: Row
     #: Whether the measured value is printed in bold.

@@ -70,15 +70,11 @@ def tested(jobs: Sequence[Job]) -> str:
     }[first.rule]
     if group is not None and first.rule != "leave_one_out":
         text += f", all rows of a {group} in one part"
-    return text + _trained(first.max_train)
-
-
-def _trained(subset: int | tuple[str, int] | None) -> str:
-    if subset is None:
-        return ""
-    if isinstance(subset, int):
-        return f", at most {subset} training rows"
-    return f", {subset[1]} training rows per class" if subset[0] == "per_class" else ""
+    if isinstance(first.max_train, int):
+        text += f", at most {first.max_train} training rows"
+    elif first.max_train and first.max_train[0] == "per_class":
+        text += f", {first.max_train[1]} training rows per class"
+    return text
 
 
 def selected(jobs: Sequence[Job]) -> str:
@@ -115,7 +111,7 @@ def _plain(value: Any) -> str:
 
 
 def grid_rows(jobs: Sequence[Job], label: Callable[[str], str]) -> list[list[str]]:
-    """Return one row per machine and parameter: machine, parameter, and its range over all grids.
+    """Return one row per machine and parameter, with the range of the parameter over all grids.
 
     If a machine uses the parameters of another machine, the row names the other machine.
     """

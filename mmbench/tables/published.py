@@ -3,9 +3,9 @@
 A file contains the numbers of one published table, with one row per number. The columns `dataset`
 and `machine` contain names in mmbench. The columns `printed_dataset` and `printed_method` contain
 the names in the paper. The column `std` contains the number that the paper prints after +/- or in
-parentheses. The column `std_is` contains the probable meaning of `std`: ``sd`` for a standard
-deviation over splits, and ``se`` for a standard error of the mean. A number is not compared with
-measured values if the column `usable` is "no". The column `reason` states why.
+parentheses. The column `std_is` contains the probable meaning of `std`, which is ``sd`` (standard
+deviation over splits) or ``se`` (standard error of the mean). If the column `usable` is "no", the
+number is not compared with measured values, and the column `reason` states why.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ def _column(cells: Sequence[str], align: str) -> list[str]:
 
 #: Pattern for the beginning of a text that a spreadsheet program evaluates as a formula.
 FORMULA = re.compile(r"[=+\-@\t\r]")
-#: Pattern for characters with a meaning in Markdown. It matches no character of ``a_b``, ``<0.1``
-#: or ``[1]``.
+#: Pattern for characters with a meaning in Markdown. The pattern matches no character of ``a_b``,
+#: ``<0.1`` or ``[1]``.
 MARKDOWN = re.compile(
     r"[\\`*|$]|<(?=[A-Za-z/!?])|\](?=\()|^\[(?=[^\]]*\]:)|&(?=#?\w+;)|~(?=~)|(?<=~)~"
     r"|(?<![^\W_])_|_(?![^\W_])|^(?:>|#+(?=\s)|[+-](?=\s))"
@@ -130,7 +130,7 @@ def _escape(text: str) -> str:
 
 #: Maximum number of rows of a float. A block with more rows can continue on the next page.
 MAX_ROWS = 40
-#: LaTeX replacements of single characters. A single pass replaces all characters, so that
+#: LaTeX replacements of single characters. All characters are replaced in a single pass, so that
 #: replacements are not escaped again.
 ESCAPES = str.maketrans(
     {
@@ -178,7 +178,7 @@ TAGS: Tags = ("{%", "%}", "{{", "}}", "{#", "#}")
 def environment(
     package: str, filters: tuple[Callable, ...], tags: Tags = TAGS, **options: Any
 ) -> Environment:
-    """Return the jinja2 environment of a package's templates; `filters` keep their names."""
+    """Return the jinja2 environment of a package's templates, with the given filters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     options |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}

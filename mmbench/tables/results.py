@@ -38,7 +38,7 @@ PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
 #: Type of functions that return the plan of the experiment in a folder. The plan is made from the
 #: configuration in the folder or, if there is none, from the configuration with the folder's name.
-#: If there is no valid configuration, the functions return None.
+#: A function of this type returns None if there is no valid configuration.
 Replan = Callable[[Path], Plan | None]
 
 
@@ -59,7 +59,7 @@ class Experiment:
     include_failed : bool, default=False
         Whether means include splits with a failed fit.
     frame : DataFrame, optional
-        Long table of a reference table, or None for an experiment with records.
+        Long table of the reference table, or None for an experiment with records.
     deviations : mapping of str to sequence of str
         Differences between a reference table's data and the paper's data, by data set.
     foreign : set of str
@@ -193,7 +193,7 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
 
 
 def _latest(records: list[Record]) -> list[Record]:
-    """Return the record with the latest machine version and settings, per table cell and split."""
+    """Return the latest record of each table cell and split, by machine version and settings."""
     newest: dict[Key, str] = {}
     chosen: dict[tuple[Key, tuple[int, int, int]], Record] = {}
     for record in sorted(records, key=lambda r: (r.job.machine_version, r.finished)):
@@ -215,7 +215,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 
     Raises UserError if the CSV file is not a long table of mmbench.
     """
-    path, rows, deviations, foreign = folder / CSV, [], {}, set()
+    path, rows, deviations = folder / CSV, [], {}
     plan = plan or Plan(folder.name)
     with converted(f"{path}: not a table of mmbench", ValueError, OSError):
         for key, line in _keyed_rows(path, plan, "metric", "status", "note"):
@@ -224,11 +224,9 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
             texts = {"note": note.removesuffix("; "), "objection": mark + reason}
             rows.append({**dict.fromkeys(CODE, ""), **line._asdict(), **texts, "key": key})
             deviations[key.dataset] = (deviation,) if deviation else ()
-            if not line.kernel:
-                foreign.add(key.machine)
     remarks = (f"Read from {path}: values of single records are not shown.",)
-    frame, columns = as_long_table(rows), frozenset(foreign)
-    return Experiment(folder, plan, (), remarks, False, frame, deviations, columns)
+    foreign = frozenset(row["key"].machine for row in rows if not row["kernel"])
+    return Experiment(folder, plan, (), remarks, False, as_long_table(rows), deviations, foreign)
 
 
 def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
@@ -253,8 +251,7 @@ def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
     first = {key.dataset: key.kernel for key in reversed(keys) if key.kernel}
     planned = {cell.key.machine: cell.key.kernel for cell in plan.cells}
     kernels = [k.kernel or planned.get(k.machine) or first.get(k.dataset, "linear") for k in keys]
-    pairs = zip(keys, kernels, rows, strict=True)
-    return [(key._replace(kernel=kernel), row) for key, kernel, row in pairs]
+    return [(key._replace(kernel=k), row) for key, k, row in zip(keys, kernels, rows, strict=True)]
 
 
 # -- folders ---------------------------------------------------------------------------------------
@@ -325,12 +322,10 @@ def folders_in(path: Path) -> list[Path]:
         if plan.is_file() and not (plan.parent / CONFIG).is_file():
             with suppress(UserError):  # the store restores a lost configuration from the plan
                 RecordStore(plan.parent)
-    for mark in (CONFIG, CSV):
-        if (path / mark).is_file():
-            return [path]
+    if (path / CONFIG).is_file() or (path / CSV).is_file():
+        return [path]
     for mark in (f"*/{CONFIG}", f"*/{CSV}", f"{REFERENCE}/*/{CSV}"):
-        found = sorted(file.parent for file in path.glob(mark) if file.parent.name != REFERENCE)
-        if found:
+        if found := sorted(f.parent for f in path.glob(mark) if f.parent.name != REFERENCE):
             return found
     raise UserError(
         f"{path}: not a results folder, neither it nor a folder in it has {CONFIG} or {CSV}"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SMOKE = "Smoke version: fewer splits, rows and grid points; not compared with the paper."
 LEAK = "LEAK: parameters were selected by the accuracy on the test part, which is too high."
 
-#: Minimum number of data sets for which a footnote says "all data sets" instead of their names.
+#: Minimum number of data sets for which a footnote says "all data sets" instead of listing names.
 MANY = 4
 #: Type of the subject of a footnote: (machine, data set, kernel), with optional machine and kernel.
 Subject = tuple[str, str, str]
@@ -115,7 +115,7 @@ class Sheet:
         }
 
     def has_official_test(self, key: Key) -> bool:
-        """Whether all runs of a table cell have the same test rows."""
+        """Whether all runs of a table cell are tested on the same rows."""
         if key in self.cells:
             return self.cells[key].records[0].job.split.rule == "official"
         hashes = {row.split_hash for row in self.experiment.stored_splits.get(key, [])}
@@ -139,9 +139,8 @@ class Sheet:
         """
         counted = self.cells[key].counted if key in self.cells else []
         records = [row["source"] for row in counted if row["source"].at[: len(split)] == split]
-        if not records:
-            return None
-        arrays = self.experiment.arrays(min(records, key=lambda record: record.at))
+        first = min(records, key=lambda record: record.at, default=None)
+        arrays = self.experiment.arrays(first) if first else {}
         return arrays["predicted"] == arrays["y_test"] if arrays else None
 
     @cached_property
@@ -167,14 +166,13 @@ class Sheet:
             if record.done:
                 parts = ("n_train", "n_test", "n_features")
                 sizes |= {part: record.split[part] for part in parts if part in record.split}
-                # for a classifier of another package, the certificate names only two of its classes
+                # for a classifier of another package, the only certificate names two of its classes
                 classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
                 sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
         for key, rows in self.experiment.stored_splits.items():
             for row in rows:
-                counts = {"n_train": row.n_train, "n_test": row.n_test}
-                counts = {part: int(count) for part, count in counts.items() if count}
-                found.setdefault(key.dataset, {}).update(counts)
+                counts = (("n_train", row.n_train), ("n_test", row.n_test))
+                found.setdefault(key.dataset, {}).update((k, int(n)) for k, n in counts if n)
         for name in found.keys() & card_names():
             found[name]["n_features"] = load_card(name).expect.shape[1]
         return found
@@ -205,7 +203,7 @@ class Sheet:
         return (*[LEAK][:leak], *[SMOKE][:smoke], *own, *self._environment(), *self._code())
 
     def _environment(self) -> list[str]:
-        """Return one sentence per computer and version of mmbench and Python in the records."""
+        """Return one sentence per combination of computer, mmbench version and Python version."""
         runs = [record.environment for record in self.experiment.records if record.done]
         pairs = grouped(
             (f"mmbench {r['mmbench']}, Python {r['python']}, {r['cpu']}", r["threads"]["pairs"])
@@ -238,7 +236,7 @@ class Sheet:
         return self._rows.get((key, metric), absent_row())
 
     def line(self, place: Key, metric: str, machines: Sequence[str] = ()) -> list[Row]:
-        """Return rows of the long table for a metric, one per machine, as a line of a layout."""
+        """Return the rows of several machines in the long table, for one metric and data set."""
         names = machines or self.machines
         return [self.row(place._replace(machine=machine), metric) for machine in names]
 
@@ -249,10 +247,10 @@ class Sheet:
     def wide(
         self, places: Sequence[Key], metric: str = METRIC, column: str = "measured"
     ) -> pd.DataFrame:
-        """Return a data frame of values of a metric, with one column per machine.
+        """Return a data frame of a metric's values, with one column per machine.
 
-        The rows are data sets with kernel and training size. The values are entries of `column`, a
-        column of the long table.
+        The data frame has one row per data set, kernel and training size. The values are taken from
+        `column`, a column of the long table.
         """
         import pandas as pd
 
@@ -261,9 +259,7 @@ class Sheet:
         return pd.DataFrame(values, columns=self.machines, dtype=float)
 
     def places_of(self, kernel: KernelKey) -> list[Key]:
-        """Return the data sets (with training sizes) that the experiment has for a kernel and
-        degree.
-        """
+        """Return the combinations of data set and training size that have results for a kernel."""
         return [place for place in self.places if (place.kernel, place.degree) == kernel]
 
     # -- heads -----------------------------------------------------------------------------------
@@ -305,9 +301,9 @@ class Sheet:
         """Return the footnote marks of a table cell.
 
         One footnote states the note of the table cell, except the note "not run". Another footnote
-        states the reason why the published value is not compared. This footnote does not name the
-        table cell, since the reason is often the same for a whole column. If `kernel` is true, the
-        footnote of the note names the kernel.
+        states the reason why the published value is not compared. The footnote of the reason does
+        not name the table cell, since the reason is often the same for a whole column. If `kernel`
+        is true, the footnote of the note names the kernel.
         """
         if not row.metric:
             return ""

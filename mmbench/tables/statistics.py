@@ -62,11 +62,10 @@ def difference_se(
     standard deviation replaces `sd`. For an official test set, `sd` is the variation with the seeds
     of inner folds and tie-breaking, and the sampling error of the test set is added.
 
-    The sampling error of an official test set is bounded as follows. The measured and the published
-    machine are tested on the same rows. The difference of their sampling errors has the variance
-    ``2 counting^2 (1 - r)``, where r is the correlation of the errors. Similar machines misclassify
-    mostly the same rows, so that r is above one half. Hence ``counting^2`` is an upper bound on the
-    variance of the difference.
+    On an official test set, the measured and the published machine are tested on the same rows. The
+    difference of their sampling errors has the variance ``2 counting^2 (1 - r)``, where r is the
+    correlation of the errors. Similar machines misclassify mostly the same rows, so that r is above
+    one half. Hence ``counting^2`` is an upper bound on the variance of the difference.
 
     Examples
     --------
@@ -83,7 +82,7 @@ def difference_se(
 def z_value(measured: float, published: float, se: float) -> float:
     """Return the published minus the measured value, divided by the standard error `se`.
 
-    Published and measured values are equal if their difference is 0 at nine decimals.
+    The published and the measured value are treated as equal if they differ by less than 5e-10.
 
     Examples
     --------
@@ -97,8 +96,9 @@ def z_value(measured: float, published: float, se: float) -> float:
 def wins_and_losses(first: NDArray, second: NDArray) -> tuple[int, int]:
     """Count the test rows that only one of two machines classifies correctly.
 
-    The first number counts the rows of the first machine, the second number the rows of the second
-    machine. `first` and `second` are masks of the correctly classified test rows, shape (n_test,).
+    The result contains the number of rows that only the first machine classifies correctly, and the
+    number of rows that only the second machine classifies correctly. `first` and `second` are masks
+    of the correctly classified test rows, shape (n_test,).
     """
     return int(np.sum(first & ~second)), int(np.sum(second & ~first))
 
@@ -135,9 +135,9 @@ class Counts(NamedTuple):
 def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
     """Return two-sided p-values of Welch's t-test of equal means.
 
-    `first` and `second` contain the mean, the standard deviation and the size of a sample. Their
-    shape is (3,) or, for several tests, (3, n_tests). If both standard deviations are 0, the
-    p-value is 1 for equal means and 0 for different means.
+    `first` and `second` contain the mean, the standard deviation and the size of a sample. Both
+    arrays have the shape (3,) or, for several tests, (3, n_tests). If both standard deviations are
+    0, the p-value is 1 for equal means and 0 for different means.
 
     Examples
     --------
@@ -313,8 +313,9 @@ def detectable_difference(
     Notes
     -----
     For a `power` of 0.8, the difference is ``(t_0.975 + t_0.8) sd sqrt(1/n + test_to_train)``. Here
-    t_p is the p-quantile of Student's t-distribution with n - 1 degrees of freedom. The formula is
-    an approximation, because the exact power follows from the noncentral t-distribution.
+    t_p is the p-quantile of Student's t-distribution with n - 1 degrees of freedom. The formula for
+    the difference is an approximation, because the exact power follows from the noncentral
+    t-distribution.
 
     Examples
     --------
@@ -355,8 +356,8 @@ def wilcoxon_p(differences: ArrayLike) -> float:
     """Return the p-value of Wilcoxon's signed-rank test.
 
     `differences` contains one difference between the means of two machines per data set.
-    Differences of zero are ranked too. Half of the rank sum of zeros is added to the positive
-    ranks, and half to the negative ranks.
+    Differences of zero are ranked too. Half of the rank sum of these differences is added to the
+    positive rank sum, and half to the negative rank sum.
 
     Examples
     --------
@@ -433,10 +434,10 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     """Return the posterior probabilities of the Bayesian signed-rank test over data sets.
 
     The posterior is computed by Monte Carlo. In each draw, random weights of the data sets are
-    drawn from a Dirichlet distribution. Its parameter is 1 for each data set, and 1/2 for an
-    additional data set with difference 0 (the prior). A pair of data sets is in the class worse,
-    equivalent or better, according to the mean of its two differences. The outcome of a draw is the
-    class with the largest total weight of pairs.
+    drawn from a Dirichlet distribution. The parameter of the Dirichlet distribution is 1 for each
+    data set, and 1/2 for an additional data set with difference 0 (the prior). A pair of data sets
+    is in the class worse, equivalent or better, according to the mean of its two differences. The
+    outcome of a draw is the class with the largest total weight of pairs.
 
     `differences` contains one difference between the means of two machines per data set.
     Differences between -`rope` and `rope` are practically equivalent. If there are fewer than two
@@ -461,7 +462,7 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     return Posterior(*(counts / DRAWS).tolist())
 
 
-@lru_cache(maxsize=1)  # most comparisons in one table have the same number of data sets
+@lru_cache(maxsize=1)  # comparisons in one table mostly have the same n
 def _weights(n: int) -> NDArray:
     """Return random weights of `n` data sets from a Dirichlet distribution, shape (DRAWS, n)."""
     return np.random.default_rng(0).dirichlet(np.append(0.5, np.ones(n - 1)), DRAWS)

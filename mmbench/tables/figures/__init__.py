@@ -43,10 +43,6 @@ class Figure:
     #: Whether the figure can be drawn from the CSV of a reference table, without records.
     from_table: bool = False
 
-    def suffices(self, results: Experiment) -> bool:
-        """Return whether the figure can be drawn from these results."""
-        return results.has_records or self.from_table
-
 
 def find_figure(name: str) -> Figure:
     """Return a figure by its name."""
@@ -70,7 +66,7 @@ def choose(name: str, results: Sequence[Experiment]) -> Experiment:
     figure = find_figure(name)
     machine = figure.machine
     found = {e.name: e for e in results if (have := _machines(e)) and machine in (None, *have)}
-    able = {n: e for n, e in found.items() if figure.suffices(e)}
+    able = {n: e for n, e in found.items() if e.has_records or figure.from_table}
     if name in able or len(able) == 1:
         return able.get(name) or next(iter(able.values()))
     if able:
@@ -89,7 +85,7 @@ def figures_of(results: Experiment) -> list[str]:
         name
         for name, figure in zip(FIGURES, map(find_figure, FIGURES), strict=True)
         if name == results.plan.layout or experiment in figure.experiments
-        if figure.suffices(results)
+        if results.has_records or figure.from_table
     ]
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: Label of the vertical axis of each panel, by column of the points.
+#: Labels of the vertical axes, by name of the plotted column.
 LABELS = {
     "accuracy": "accuracy (%), with standard error",
     "ms": "CPU time of a training (ms)",
@@ -56,7 +56,7 @@ def draw(
     if len({(key.kernel, key.degree) for key in done}) != 1:
         raise UserError(f"{experiment.name}: the figure needs results of one kernel")
     points = pd.DataFrame([_point(sheet, key, values or {}) for key in done])
-    if points.kept.notna().any():  # if the problem is not reduced, all rows have a constraint
+    if points.kept.notna().any():  # without reduction, all training rows have a constraint
         points["kept"] = points.kept.fillna(100.0).where(points.machine != rival)
     points = points.sort_values("at", kind="stable")
     columns = [name for name in LABELS if name != "kept" or points.kept.notna().any()]

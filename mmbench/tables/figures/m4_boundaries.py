@@ -1,6 +1,6 @@
 """Figures 5 and 6 of the M4 paper: toy sets in the plane, with the decision boundaries of machines.
-Each panel shows one draw of a toy set, the first draw with the largest number of recorded machines.
-Records do not contain decision boundaries. Therefore, each machine is trained again with the
+Each panel shows the draw of a toy set with results of most machines, and the first of several such
+draws. Records do not contain decision boundaries. Therefore, each machine is trained again with the
 parameters of its record, and its decision values on the test rows are compared with the record. The
 boundary of the Bayes classifier for the true distributions is also drawn.
 """
@@ -44,7 +44,7 @@ Decision = Callable[[NDArray], NDArray]
 
 
 def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str:
-    """Write the figure, and return the accuracies on the drawn toy sets as text.
+    """Write the figure, and return as text the accuracies of each machine on the toy sets.
 
     `panels` contains the title of the panel for each toy set. Raises UserError if a toy set has no
     record of the M4. Also raises UserError if a machine is trained again and its decision values
@@ -62,8 +62,7 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
             decisions = {label(m): _decision(experiment, r, data) for m, r in records.items()}
             axes.set_title(panels[name])
             _panel(axes, name, data, decisions, [*records, "bayes"])
-            values = {label(m): r.metrics["accuracy_pct"] for m, r in records.items()}
-            texts = (f"{name} {value:.1f} %" for name, value in values.items())
+            texts = (f"{label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in records.items())
             lines.append(f"{panels[name]}: draw {job.split.repeat + 1}, {', '.join(texts)}")
         handles, labels = canvas.axes[0].get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside lower center", ncols=4)

@@ -102,9 +102,9 @@ def draw_times(experiment: Experiment, output: Path) -> str:
     The left panel shows mean differences in accuracy over data sets. The right panel shows
     quartiles of the CPU time ratios over data sets.
 
-    CPU times include selection, training and test. If a machine uses the parameters selected for
-    another machine, its time includes the time of this selection. Raises UserError unless a machine
-    has results on two data sets of the first machine.
+    CPU times include selection, training and test. If a machine uses parameters selected for
+    another machine, its time includes the other machine's selection. Raises UserError unless a
+    machine has results on two data sets of the first machine.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 

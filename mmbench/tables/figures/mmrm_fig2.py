@@ -71,7 +71,7 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _choose_cell(experiment: Experiment) -> Cell:
-    """Return the table cell of the MMRM with the paper's data set and kernel, or the only cell."""
+    """Return the MMRM's table cell for the paper's data set and kernel, or its only table cell."""
     candidates = [cell for cell in experiment.cells if cell.key.machine == MACHINE and cell.done]
     paper = published_rows(PUBLISHED)[0]
     for cell in candidates:

@@ -56,11 +56,6 @@ def rope_of(metric: str) -> float:
     return ROPE_PCT if metric == METRIC else ROPE
 
 
-def decimals_of(metric: str) -> int:
-    """Return the number of decimals for differences of a metric."""
-    return 2 if metric == METRIC else 3
-
-
 def comparison(sheet: Sheet) -> Table:
     """Return ranks, tests over data sets, and tests over splits, for the first requested metric.
 
@@ -78,7 +73,12 @@ def comparison(sheet: Sheet) -> Table:
         except ValueError as error:
             notes.append(f"{caption}: no ranks, {error}.")
         else:
-            notes.append(f"{caption}: {_friedman(ranks)}")
+            notes.append(
+                f"{caption}: Friedman over {ranks.n} data sets: chi-square {ranks.statistic:.2f}, "
+                f"p = {ranks.p:.2g}, Kendall's W {ranks.concordance:.2f}. Rank 1 is best; values "
+                f"are ranked as printed. Nemenyi's critical difference at {LEVEL:g}: "
+                f"{ranks.critical_difference:.2f}."
+            )
             grids.append(_ranks(sheet, ranks, caption))
         grids.append(_over_data_sets(sheet, metric, kernel))
     notes += _questions(sheet, metric, any(grid.rows for grid in grids)) + definitions(sheet)[:1]
@@ -115,15 +115,6 @@ def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
     ]
 
 
-def _friedman(ranks: Ranks) -> str:
-    return (
-        f"Friedman over {ranks.n} data sets: chi-square {ranks.statistic:.2f}, p = {ranks.p:.2g}, "
-        f"Kendall's W {ranks.concordance:.2f}. "
-        "Rank 1 is best; values are ranked as printed. Nemenyi's critical difference at "
-        f"{LEVEL:g}: {ranks.critical_difference:.2f}."
-    )
-
-
 def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
     # Names of the groups are A to Z, then AA, BB, and so on.
     letters = (letter * n for n in count(1) for letter in ascii_uppercase)
@@ -143,7 +134,7 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
     gaps = {m: values for m, values in list(every.items())[1:] if len(values) > 1}
     corrected, rows = holm([wilcoxon_p(values) for values in gaps.values()]), []
     for (machine, values), p in zip(gaps.items(), corrected, strict=True):
-        mean = signed(float(np.mean(values)), decimals_of(metric))
+        mean = signed(float(np.mean(values)), 2 if metric == METRIC else 3)
         effect = signed(rank_biserial(values) if any(values) else 0.0)
         posterior = str(signed_rank_posterior(values, rope_of(metric)))
         rows.append([sheet.label(machine), str(len(values)), mean, f"{p:.2g}", effect, posterior])
@@ -158,7 +149,7 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
     The first block contains the corrected resampled t-test over splits. The second block contains
     the Bayesian correlated t-test over splits.
     """
-    others, decimals = sheet.machines[1:], decimals_of(metric)
+    others, decimals = sheet.machines[1:], 2 if metric == METRIC else 3
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]
     gaps = {key: split_gaps(sheet, key, key.machine, sheet.machines[0], metric) for key in keys}
     raw = [paired_p(gaps[key], size_ratio(sheet, key)) for key in keys]

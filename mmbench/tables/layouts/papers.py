@@ -138,11 +138,10 @@ def m4_draws(sheet: Sheet) -> list[Grid]:
             return NOTHING
         return f"{percentileofscore(draws, row.published, 'mean'):.3g}"
 
-    def published(row: Row) -> str:
-        return published_text(row, 1)
-
-    texts = {"measured": mean, "90 % of the draws": ends, "published": published}
-    return [stacked(sheet, sheet.places, {**texts, "its percentile": rank})]
+    published = partial(published_text, decimals=1)
+    texts = {"measured": mean, "90 % of the draws": ends}
+    texts |= {"published": published, "its percentile": rank}
+    return [stacked(sheet, sheet.places, texts)]
 
 
 #: Data sets on which the M4 paper reports the M4 as significantly better than SVM and MPM.
@@ -204,7 +203,7 @@ def mamc_accuracies(sheet: Sheet) -> list[Grid]:
 
 
 def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """Return the last rows of the accuracies: averages, best/worst counts, and win/tie/loss counts.
+    """Return three rows of texts: averages, best/worst counts, and win/tie/loss counts.
 
     Wins, ties and losses of MAMC_bs against each other machine are counted as in the paper, by
     Welch's t-test at the 95 % level.
@@ -268,7 +267,7 @@ def mamc_times(sheet: Sheet) -> list[Grid]:
         return Grid(sheet.columns("data", group=caption), rows, caption)
 
     grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
-    # The published counts are read, not computed, since some published times are lost.
+    # Published counts are not computed from published times, since some of these times are lost.
     values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
     counts, texts = best_and_worst(-seconds[0][sheet.machines], decimals=None), []
     for m in sheet.machines:
@@ -294,8 +293,8 @@ def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
     """Return the number of data sets on which the F-SVM has a larger mean than each other machine.
 
-    Means are rounded as printed. The texts also state the number of data sets with results of both
-    machines. Without an F-SVM, the result is empty.
+    Means are rounded as printed. The texts also state the number of data sets on which both
+    machines have results. If the experiment has no F-SVM, the result is empty.
     """
     means = side["mean"].map(lambda mean: round(mean, 2))
     if "fsvm" not in means:
@@ -310,7 +309,7 @@ def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
     """Yield one block per kernel with the training times (ms) for the selected parameters.
 
-    A table cell has a mark if the published time is lost.
+    Table cells with a lost published time are marked.
     """
     times = (row for row in sheet.published if row["metric"] == "seconds")
     lost = {(row["dataset"], row["machine"]) for row in times if row["value"] is None}

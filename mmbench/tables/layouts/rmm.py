@@ -112,7 +112,7 @@ def _mcnemar(sheet: Sheet) -> Grid:
 
 
 def _grid(sheet: Sheet, show: Callable[[Key], str], caption: str) -> Grid:
-    """Return a block of the texts `show(key)`, with one row per data set and machine."""
+    """Return a block with one row per data set and machine, and the texts `show(key)`."""
     rows = []
     for dataset, machine in product(sheet.datasets, sheet.machines):
         texts = [show(key) for key in _keys(sheet, dataset, machine)]
@@ -140,11 +140,11 @@ COLD = ", cold"
 def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
     """Return CPU seconds without the Gram matrix, and CPU seconds of whole trainings.
 
-    Both results are data frames with one row per training size and one column per machine. The
-    second data frame has the additional first column `GRAM`. Each RMM of the experiment computes
-    the Gram matrix and trains the SVM on the same rows. Therefore, the times of the Gram matrix and
-    of the SVM are means over the RMMs. Only the second data frame includes the time of the SVM in
-    the time of an RMM.
+    The results are two data frames with one row per training size and one column per machine. The
+    data frame of whole trainings has the additional first column `GRAM`. Each RMM of the experiment
+    computes the Gram matrix and trains the SVM on the same rows. Therefore, the times of the Gram
+    matrix and of the SVM are means over the RMMs. The time of an RMM includes the time of its SVM
+    only for whole trainings.
     """
     import pandas as pd
 
@@ -210,7 +210,7 @@ def times(sheet: Sheet) -> Iterator[Grid]:
 def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
     after, whole = seconds(sheet, base)
     machines, rmms = list(after), [machine for machine in after if machine != SVM]
-    # An RMM without a warm start has the same errors as the RMM with a warm start.
+    # RMMs with and without a warm start have the same errors.
     tested = [m for m in sheet.machines if not sheet.label(m).endswith(COLD)]
     parts, ratios, totals = [], [], []
     for size, own in after.iterrows():

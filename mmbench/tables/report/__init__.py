@@ -27,9 +27,9 @@ def write_report(
     """Write the report of some experiments, and return the path of the first page.
 
     The report also compares several runs of the same experiment. `folder` must be new or empty, or
-    contain an earlier report. The pages of the earlier report are replaced. `say` is called with a
-    message for each experiment that cannot be shown. Raises UserError if the folder contains other
-    files or cannot be written to, or if no experiment can be shown.
+    contain an earlier report, whose pages are replaced. `say` is called with a message for each
+    experiment that cannot be shown. Raises UserError if the folder contains other files or cannot
+    be written to, or if no experiment can be shown.
     """
     site = Site(folder)
     names = unique_names(run.name for run in experiments)

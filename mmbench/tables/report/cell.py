@@ -66,7 +66,8 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     axes = sorted(grids, key=lambda name: -len(grids[name]))[:2]
     if not axes or len(grids[axes[0]]) > LONGEST:
         return None
-    axes.sort(key=list(grids).index)  # axes in the grid's order, such as C down, gamma across
+    # the first axis of the grid is vertical
+    axes.sort(key=list(grids).index)
     across, down = axes[-1], axes[0] if len(axes) == 2 else ""
 
     def point(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     choices = pd.DataFrame(chosen, columns=["down", "across"]).value_counts()
     best = 100 * scores.dropna().groupby(["down", "across", "split"]).score.max()
     mean = best.groupby(["down", "across"]).mean()
-    heat = (mean - mean.min()) / (mean.max() - mean.min())  # NaN if all scores are equal
+    heat = (mean - mean.min()) / (mean.max() - mean.min())  # heat is NaN if all scores are equal
     rows = grids[down] if down else [""]
     index = pd.MultiIndex.from_product([rows, grids[across]])
     columns = {"score": mean, "heat": heat.fillna(1.0).round(3), "chosen": choices}
@@ -101,9 +102,8 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
 
 def _hashable(value: Any) -> Any:
     """Return a value of the grid as a float or, if it is not a number, as a text."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    return str(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else str(value)
 
 
 def _text(value: Any) -> str:

@@ -37,8 +37,9 @@ def changes(before: View, after: View) -> pd.DataFrame:
     p-value, or NaN without a test. ``ratio`` is the ratio of the CPU times per split.
 
     ``same`` is true if the gain is below 1e-6 in absolute value. ``beyond_noise`` is true if the
-    change is significant. ``verdict`` is a text on the change. ``band`` and ``status`` are texts on
-    changes of the comparison band and of the status, or empty.
+    change is significant. ``verdict`` is a text on the change. ``band`` states whether the
+    published value has left or entered the comparison band. ``status`` states a change of the
+    status. Without a change, these texts are empty.
     """
     bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
     rows = []
@@ -103,7 +104,7 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
     """Return the pairs of runs to compare: the first run of an experiment with each later run.
 
-    If there are only two runs of differently named experiments, they are compared if they have
+    Two runs with different experiment names are also compared if they are the only runs and have
     common table cells.
     """
     groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)

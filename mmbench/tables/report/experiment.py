@@ -33,9 +33,8 @@ def write_experiment(site: Site, view: View) -> None:
 def drawings(site: Site, view: View) -> list[dict[str, str]]:
     """Draw the figures of an experiment as SVG files.
 
-    If there are no records, and no figure can be drawn without records, images in the folder of the
-    reference table are copied instead. If a figure cannot be drawn, ``file`` is empty and ``words``
-    is the error message.
+    If no figure can be drawn from a reference table, the images in its folder are copied instead.
+    If a figure cannot be drawn, ``file`` is empty and ``words`` is the error message.
     """
 
     names, drawn = figures_of(view.experiment), []
@@ -44,8 +43,7 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
         file, name = f"figures/{image.name}", image.stem
         shutil.copyfile(image, site.path(f"{view.folder}/{file}"))
         drawn.append({"name": view.name if name == "figure" else name, "file": file, "words": ""})
-    # several training sizes of one data set are not independent, so machines are not ranked over
-    # sizes
+    # machines are not ranked over training sizes, since sizes of one data set are not independent
     ranks = [RANKS] if all(key.size is None for key in view.keys) else []
     for name in () if drawn else (*names, *ranks):
         file = f"figures/{name}.svg"
@@ -81,5 +79,5 @@ def ranks_table(view: View) -> Table | None:
         return None
     try:
         return arrange(sheet_of(view.experiment, RANKS_LAYOUT))
-    except UserError:  # raised for several training sizes, which the layout cannot show
+    except UserError:  # the layout of ranks cannot show several training sizes
         return None

@@ -76,9 +76,8 @@ def scatter(
     """Return a scatter plot in plotly's format, with one trace per machine.
 
     A point shows the details of its table cell on hover, and links to the page of the table cell.
-    If `y` is None, the vertical axis has one category per data set, which contains the points of
-    all machines with error bars. But if several machines have the same marker, the vertical axis
-    has one category per machine.
+    If `y` is None, the vertical axis has one category per data set, and points have error bars. If
+    there are more machines than markers, the vertical axis has one category per machine instead.
 
     If `named` is true, hollow points are labelled with the machine. `root` is the relative path to
     the folder of the linked pages. `layout` contains further properties of plotly's layout.

@@ -33,7 +33,7 @@ from mmbench.tables.report.view import (
 if TYPE_CHECKING:
     from jinja2 import Template
 
-#: Name of the first page, and beginning of its HTML tag that identifies a folder as a report.
+#: Name of the first page, and beginning of an HTML tag that identifies the folder of a report.
 INDEX = "index.html"
 GENERATOR = '<meta name="generator" content="mmbench'
 #: Pattern of footnote marks at the end of a table cell's text.

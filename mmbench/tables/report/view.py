@@ -107,7 +107,8 @@ class View:
         path, text = experiment.folder / CONFIG, experiment.text or ""
         #: Configuration of the run as text, or an empty text without records.
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
-        #: Remarks on the whole run. A reference table has them in its Markdown file.
+        #: Remarks on the whole run. The remarks on a reference table are read from its Markdown
+        #: file.
         self.remarks = [*sheet.remarks, *re.findall("^- (.*)$", text, re.M)]
         #: Metric of the comparison with published values.
         self.metric = sheet.metric
@@ -135,7 +136,7 @@ class View:
         self.ids = {key: f"details-{k}" for k, key in enumerate(self.keys)}
         keys = [key for key, cell in self.cells.items() if cell.records]
         names = unique_names(f"{data_text(key)} {key.machine}" for key in keys)
-        #: Paths of table cells' pages relative to `folder`, for table cells with records.
+        #: Path of the page of each table cell with records, relative to `folder`.
         self.pages = dict(zip(keys, (f"cells/{name}.html" for name in names), strict=True))
 
     def heading(self, key: Key) -> str:
@@ -169,8 +170,7 @@ class View:
         """Return the medians of the selected parameters in a table cell as text."""
         if (chosen := self.sheet.chosen(key)) != NOTHING:
             return chosen
-        rows = (row for row in self.sheet.rows if row.key == key)
-        rows = (row for row in rows if row.metric.startswith(SELECTED))
+        rows = (r for r in self.sheet.rows if r.key == key and r.metric.startswith(SELECTED))
         return ", ".join(f"{r.metric.removeprefix(SELECTED)} {r.measured:.3g}" for r in rows)
 
     @cached_property
@@ -215,8 +215,7 @@ class View:
             "cpu_seconds": seconds,
             "started": started,
             "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
-            # without the number of pairs trained in parallel, which the page of the experiment
-            # shows
+            # names of computers, without the number of pairs of classes trained in parallel
             "computers": list(dict.fromkeys(computers)),
         }
 
@@ -342,8 +341,7 @@ def parameters_text(stored: str) -> str:
 
 def limits_text(record: Record) -> str:
     """Return as text the stage, time and memory at which a limit stopped a job; may be empty."""
-    reached = record.reached
-    if not reached:
+    if not (reached := record.reached):
         return ""
     memory = f" with {reached['bytes'] / 1e6:.0f} MB" if reached.get("bytes") else ""
     seconds = f" after {reached['seconds']:.0f} s" if reached.get("seconds") else ""
