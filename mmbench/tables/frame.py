@@ -307,16 +307,11 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
     return metric.needs if math.isnan(value) else value
 
 
-def metric_names() -> list[str]:
-    """Return the names of all metrics that tables can show."""
-    from mmbench.selection.metrics import METRICS
-
-    return [*METRICS, CONFUSION]
-
-
 def check_metrics(names: Sequence[str]) -> None:
     """Raise UserError if a metric is unknown or occurs twice."""
-    known = metric_names()
+    from mmbench.selection.metrics import METRICS
+
+    known = [*METRICS, CONFUSION]
     for k, name in enumerate(names):
         if name not in known:
             raise UserError(f"unknown metric {name!r}{did_you_mean(name, known)}")

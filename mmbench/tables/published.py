@@ -22,8 +22,8 @@ from mmbench.errors import UserError, did_you_mean
 #: Value of the column `std_is` for standard errors.
 STANDARD_ERROR = "se"
 
-NUMBERS = ("value", "std")
-COUNTS = ("degree", "n_train", "n_test", "n_splits")
+#: Type of each column with numbers.
+KIND = {"value": float, "std": float, "degree": int, "n_train": int, "n_test": int, "n_splits": int}
 
 
 def published_tables() -> list[str]:
@@ -48,9 +48,8 @@ def published_rows(table: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def _read(row: Mapping[str, str]) -> dict[str, Any]:
-    numbers = {name: float(row[name]) if row[name] else None for name in NUMBERS}
-    counts = {name: int(row[name]) if row[name] else None for name in COUNTS}
-    return {**row, **numbers, **counts, "usable": row["usable"] == "yes"}
+    numbers = {name: kind(row[name]) if row[name] else None for name, kind in KIND.items()}
+    return {**row, **numbers, "usable": row["usable"] == "yes"}
 
 
 @cache

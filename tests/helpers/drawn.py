@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 import mmbench
-from mmbench.tables.published import COUNTS, published_rows
+from mmbench.tables.published import KIND, published_rows
 
 
 def table(folder: Path, fmt: str | None = None, **options: Any) -> str:
@@ -33,7 +33,9 @@ def figure(name: str, folder: Path, output: Path) -> str:
 def load_published(table: str) -> pd.DataFrame:
     """A published table, one row per number; missing counts are NA."""
     frame = pd.DataFrame(published_rows(table))
-    return frame.astype({"value": "float64", "std": "float64"} | dict.fromkeys(COUNTS, "Int64"))
+    return frame.astype(
+        {name: "Int64" if kind is int else "float64" for name, kind in KIND.items()}
+    )
 
 
 def cells_of(text: str, start: str, nth: int = 0) -> list[str]:

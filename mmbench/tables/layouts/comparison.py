@@ -56,6 +56,11 @@ def rope_of(metric: str) -> float:
     return ROPE_PCT if metric == METRIC else ROPE
 
 
+def decimals_of(metric: str) -> int:
+    """Return the number of decimals for differences of a metric."""
+    return 2 if metric == METRIC else 3
+
+
 def comparison(sheet: Sheet) -> Table:
     """Return ranks, tests over data sets, and tests over splits, for the first requested metric.
 
@@ -134,7 +139,7 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
     gaps = {m: values for m, values in list(every.items())[1:] if len(values) > 1}
     corrected, rows = holm([wilcoxon_p(values) for values in gaps.values()]), []
     for (machine, values), p in zip(gaps.items(), corrected, strict=True):
-        mean = signed(float(np.mean(values)), 2 if metric == METRIC else 3)
+        mean = signed(float(np.mean(values)), decimals_of(metric))
         effect = signed(rank_biserial(values) if any(values) else 0.0)
         posterior = str(signed_rank_posterior(values, rope_of(metric)))
         rows.append([sheet.label(machine), str(len(values)), mean, f"{p:.2g}", effect, posterior])
@@ -149,7 +154,7 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
     The first block contains the corrected resampled t-test over splits. The second block contains
     the Bayesian correlated t-test over splits.
     """
-    others, decimals = sheet.machines[1:], 2 if metric == METRIC else 3
+    others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]
     gaps = {key: split_gaps(sheet, key, key.machine, sheet.machines[0], metric) for key in keys}
     raw = [paired_p(gaps[key], size_ratio(sheet, key)) for key in keys]

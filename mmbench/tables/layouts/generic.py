@@ -70,8 +70,7 @@ def machines(sheet: Sheet) -> Table:
         about.append(f"Selected: {CHOICES}.")
     if texts := with_search_text(sheet, sheet.machines):
         about.append(f"CPU seconds: selection, training and test.{texts}")
-    title = "Machines, the best first"
-    return compose(sheet, title, grids, *about, metric=shown[0], choices=False)
+    return compose(sheet, "Machines, the best first", grids, *about, metric=shown[0], choices=False)
 
 
 def _ranked(sheet: Sheet, place: Key, shown: list[str]) -> Grid:

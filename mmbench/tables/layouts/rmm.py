@@ -223,8 +223,7 @@ def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
         relative = {m: f" ({total[m] / total[SVM]:.2f})" for m in rmms if total.get(SVM)}
         texts = (_seconds_text(t, f"{t:.3g}{relative.get(name, '')}") for name, t in total.items())
         totals.append([str(size), *texts])
-    exponents = ([exponent(curve) or NOTHING for _, curve in t.items()] for t in (after, whole))
-    of_parts, of_totals = exponents
+    of_parts, of_totals = ([exponent(c) or NOTHING for _, c in t.items()] for t in (after, whole))
     parts.append(["exponent", *of_parts, *[""] * len(tested)])
     totals.append(["exponent", *of_totals])
     errors_of = numbers(*(f"errors {sheet.label(m)}" for m in tested), group="errors")
