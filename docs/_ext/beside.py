@@ -26,6 +26,8 @@ LINK = re.compile(r"\]\((?:\.\./)*(docs/)?([\w./-]+\.md)(#[\w-]+)?\)")
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 NAME = re.compile(r"(?<!\[)`(\w+)`")
+#: A number and its mark, which stay on one line.
+MARK = re.compile(r"(?<=\d) (?=[✓~✗])")
 
 
 #: Section of the text on what was reproduced -> page of the paper.
@@ -48,7 +50,7 @@ def link_pages(app: Sphinx, path: Path, parent: str, content: list[str]) -> None
     if name in PAPER_PAGES:  # sections of a paper are sections of its page
         content[0] = content[0].replace("\n### ", "\n## ")
     if name in ("not_reproduced", "readings") or name in PAPER_PAGES:
-        content[0] = NAME.sub(_table, content[0])
+        content[0] = MARK.sub("\u00a0", NAME.sub(_table, content[0]))
 
 
 def link_tables(app: Sphinx, page: str, content: list[str]) -> None:

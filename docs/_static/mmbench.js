@@ -30,7 +30,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const fold = document.createElement("details");
     const names = new Set([...table.tBodies[0].rows].map((row) => row.cells[0].textContent.trim()));
     const summary = document.createElement("summary");
-    summary.textContent = `${table.tBodies[0].rows.length} rows: ${[...names].join(", ")}`;
+    summary.textContent = `${table.tBodies[0].rows.length} rows: ${[...names].filter(Boolean).join(", ")}`;
     fold.className = "phone";
     table.parentElement.replaceWith(fold);
     fold.append(summary, table.parentElement);
@@ -47,10 +47,10 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const table of tables) {
       table.classList.remove("cards");
       const columns = table.rows[0].cells.length;
-      const few = columns <= 7 && columns * table.rows.length <= 130;
       const words = 3 * table.querySelectorAll("thead .text-right").length < columns;
       // Rows of many lines show that columns are too narrow for their words.
       const tall = [...table.tBodies[0].rows].some((row) => row.offsetHeight > 120);
+      const few = (columns <= 7 || tall) && columns * table.rows.length <= 130;
       const wide = table.scrollWidth > table.parentElement.clientWidth + 2;
       const names = table.classList.contains("autosummary");
       const cards = phone.matches && ((few && (tall || (words && wide))) || names);
