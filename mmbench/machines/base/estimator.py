@@ -156,7 +156,7 @@ class PairwiseClassifier(Declared, Estimator):
     override the following class attributes:
 
     - ``kernels``: names of the kernels for which the machine is defined. A machine with a kernel
-    other than linear also accepts kernel matrices and kernel functions.
+      other than linear also accepts kernel matrices and kernel functions.
 
     - ``search_space``: default grid search of the machine, a `SearchSpace`.
 
@@ -172,10 +172,10 @@ class PairwiseClassifier(Declared, Estimator):
       with negative eigenvalues, so that lower bounds on its optimum are valid.
 
     - ``gap_tolerance_factor``: maximum relative duality gap of an optimal solution, in units of
-    ``tol``.
+      ``tol``.
 
     - ``version``: number that is increased by each change of the code that may alter results. The
-    key of every record contains `version`.
+      key of every record contains `version`.
 
     - ``kernel_versions``: additional version numbers by kernel, for changes that alter the results
       of one kernel only.
