@@ -32,8 +32,8 @@ def catalogue(kind: str) -> Mapping[str, Entry]:
 def entry_as(made: type[Made], entry: Entry, function: str) -> Made:
     """Return an entry as an object of the class `made`, which is `Layout` or `Figure`.
 
-    `function` is the name of a field, and the name of the field's function in the module of a
-    plug-in.
+    In the module of a plug-in, `function` is the name of the function. In `made`, `function` is the
+    name of the field with this function.
     """
     if isinstance(entry, str):
         module = import_module(entry)

@@ -1,7 +1,8 @@
 """The input of layouts: the long table of an experiment, its records, and footnotes.
 
-The variable `place` is a data set, kernel, degree and training size, stored as a `Key` with an
-empty machine. A table with one column per machine has one row per place.
+The variable `place` is a data set with kernel, degree and training size, stored as a `Key` with an
+empty machine. A table with one column per machine has one row per data set, kernel and training
+size.
 """
 
 from __future__ import annotations

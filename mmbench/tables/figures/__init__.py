@@ -116,7 +116,7 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
 
 
 def write_title(svg: Path, title: str) -> None:
-    """Write a title into an SVG file that has none; screen readers speak the title."""
+    """Add a title for screen readers to an SVG file without a title."""
     text = svg.read_text("utf-8")
     if "<title>" not in text:
         element = f"\n <title>{escape(title)}</title>"
