@@ -13,8 +13,8 @@ def main() -> None:
     """Run the command line; the first Ctrl-C ends the command, and a second Ctrl-C is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
-    # a closed stream is replaced; otherwise, the next file that is opened would get the descriptor
-    # of the closed stream, and messages would be written to the file
+    # a closed stream is replaced, since the next file that is opened would get the descriptor of
+    # the stream and receive all messages
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

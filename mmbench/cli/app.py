@@ -95,7 +95,7 @@ def argument(metavar: str, text: str, default: Any = ..., **settings: Any) -> An
 
 
 def option(metavar: str, text: str, *names: str, default: Any = None, **settings: Any) -> Any:
-    """Return an option with a value, named like the parameter of the command by default."""
+    """Return an option with a value; the default name is the name of the function's parameter."""
     return typer.Option(default, *names, metavar=metavar, help=text, **settings)
 
 

@@ -1,10 +1,12 @@
 """`mmbench.certify`: objective, bound and violation of a fitted SVM, recomputed from the data.
 
-A binary problem separates a pair of classes, or a class from the rest. The objective P and the dual
-objective D of the binary problem, with labels y_i = -1 or 1 and penalties C_i per row, are
+A binary problem separates a pair of classes (one-vs-one), or a class from the rest (one-vs-rest).
+The objectives of the binary problem, with labels y_i = -1 or 1 and penalties C_i per row, are
 
-    P(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i)),   f(x) = w'phi(x) + b
-    D(a)    = sum_i a_i - 1/2 ||sum_i a_i y_i phi(x_i)||^2,     0 <= a_i <= C_i, sum_i a_i y_i = 0
+    primal objective    P(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i))
+    decision value      f(x)    = w'phi(x) + b
+    dual objective      D(a)    = sum_i a_i - 1/2 ||sum_i a_i y_i phi(x_i)||^2
+    dual constraints    0 <= a_i <= C_i,   sum_i a_i y_i = 0
 
 By weak duality, D(a) <= P(w, b) for all feasible dual variables a. The difference P(w, b) - D(a)
 bounds the distance of both objectives from the optimal value (Boyd and Vandenberghe, Convex
@@ -361,7 +363,7 @@ def _squared(problem: Binary) -> Optimum:
 
 
 def _signs(labels: NDArray, classes: Any, positive: Any) -> tuple[NDArray, NDArray]:
-    """Return the indices of the rows of some classes, and their signs, 1 for class `positive`."""
+    """Return the indices and the signs of the rows of some classes; the sign of `positive` is 1."""
     rows = np.flatnonzero(np.isin(labels, classes))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
 
@@ -429,7 +431,7 @@ def _dense(values: Any) -> Any:
 def _linear_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
-    """Yield the binary problems of a linear model, for pairs of classes or classes and the rest."""
+    """Yield the binary problems of a linear model, one-vs-one or one-vs-rest."""
     from sklearn.utils.class_weight import compute_class_weight
 
     classes, kind = np.asarray(model.classes_), type(model).__name__
@@ -470,7 +472,7 @@ def _linear_problems(
     for pair, w, b in zip(pairs, coef, intercepts, strict=True):
         rows, y = _signs(labels, classes if one_vs_rest else pair, pair[1])
         part = X[rows]
-        # if one class is separated from the rest, only this class has a class weight
+        # in a one-vs-rest problem, only the positive class has a class weight
         weighted = (None, pair[1]) if one_vs_rest else pair
         penalties = C * _relative_penalties(weighted, y, weights[rows], class_weight)
         f, square = part @ w + b, float(w @ w)
@@ -575,7 +577,7 @@ def _libsvm_model(
         if not (found := free.get((label, _digits(vector)))):
             raise UserError(f"a support vector is not a row of X with the label {label:g}")
         support.append(found.pop())
-    sign = -1.0 if binary else 1.0  # for two classes, scikit-learn uses the opposite sign
+    sign = -1.0 if binary else 1.0  # scikit-learn negates coefficients of two classes
     option = {key: float(head[key][0]) for key in ("gamma", "coef0", "degree") if key in head}
     nu = {"nu": None} if head["svm_type"][0] == "nu_svc" else {}
     return SimpleNamespace(

@@ -58,8 +58,8 @@ class Finished:
     ----------
     name : str
         Name of the experiment.
-    folder : Path
-        Results folder.
+    folder : pathlib.Path
+        Results folder of the experiment.
     done, reused : int
         Numbers of jobs with a result of this run, and with a result of an earlier run.
     failed : list of str
@@ -67,7 +67,8 @@ class Finished:
     left : int
         Number of jobs that were not run because of an interruption.
     exit_code : int
-        0: all jobs done; 1: a job failed; 2: the input of a job was not valid; 130: interrupted.
+        0 if all jobs are done, 1 if a job failed, 2 if the input of a job was not valid, 130 if the
+        run was interrupted.
     """
 
     name: str

@@ -243,8 +243,8 @@ def export(
     if output is None:
         return csv_text(rows)
     if fmt == "parquet":
+        # pandas would raise an error that does not name the extra of mmbench to install
         with extra("parquet", "a Parquet file"):
-            # pandas would raise an error that does not name the extra of mmbench to install
             import pyarrow  # noqa: F401
         _write(output, lambda file: rows.to_parquet(file, index=False), "cannot be written")
     else:

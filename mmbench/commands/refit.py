@@ -47,11 +47,11 @@ def refit(
     -------
     Pipeline
         Fitted preprocessing steps and the fitted machine. Each parameter is the median of the
-        values that were selected on the splits. If the data are a table of the user, `predict`
-        takes a DataFrame with the columns of the table, or an array of the feature columns in the
-        order of the table. Categories are written as in the table. The attribute ``provenance_``
-        contains the experiment, the hash of the data, the parameters, the certificates, and the
-        expected accuracy (mean, standard deviation and number of splits).
+        values that were selected on the splits. For a table of the user, `predict` takes a
+        DataFrame with the columns of the table, or an array of the feature columns in the same
+        order. Categories are written as in the table. The attribute ``provenance_`` contains the
+        experiment, the hash of the data, the parameters, the certificates, and the expected
+        accuracy (mean, standard deviation and number of splits).
 
     Raises
     ------
@@ -90,7 +90,7 @@ def refit(
     fitted = make_machine(job, 1, job_seeds(job)["machine"])
     own = fit_selected(fitted, job, choice, X, data.y)
     table = [("table", TableColumns(data.columns))] if data.columns else []
-    # `ForeignClassifier` is no scikit-learn estimator, but its attribute `estimator` is
+    # `ForeignClassifier` is no scikit-learn estimator, but its attribute `estimator` is one
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)

@@ -1,6 +1,6 @@
 """``mmbench run``: start worker processes, then read, plan and run experiments.
 
-Most imports are inside the function `run`, after the start of the worker processes, so that this
+Most imports are inside the function `run`, after the start of the worker processes. Thus this
 process and the worker processes import libraries at the same time.
 """
 
@@ -76,8 +76,8 @@ def run(
 def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
     """Return whether the jobs may run on a batch system, as options or YAML files may state.
 
-    Worker processes should start before libraries are imported. Therefore the YAML files are read
-    but not checked here.
+    The YAML files are not checked here, so that worker processes start before libraries are
+    imported.
     """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES

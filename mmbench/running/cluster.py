@@ -6,10 +6,9 @@ one job fails; the Dask worker goes on sending heartbeats to the scheduler. Seve
 cluster, since a run ends only the child processes of its tasks.
 
 The process of a large job trains one pair of classes at a time, and sends the rows of the other
-pairs to Dask workers. If the result of a pair is late, because all workers are busy or a worker was
-lost, the job's process trains the pair itself as soon as it is idle. Therefore two jobs that wait
-for busy workers cannot block each other. The model of a pair of classes does not depend on the
-worker that trains it.
+pairs to Dask workers. If the result of a pair is late, the job's process trains the pair itself as
+soon as the process is idle. Therefore two jobs that wait for busy workers cannot block each other.
+The model of a pair of classes does not depend on the worker that trains the pair.
 """
 
 import gc
@@ -286,7 +285,7 @@ def _local_cluster(slots: int) -> Any:
     # by default, Dask does not restart a worker that is lost twice within 15 s
     dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
 
-    # the start of the resource tracker would unblock SIGINT, which is blocked afterwards
+    # SIGINT is blocked after the start of the resource tracker, which unblocks SIGINT
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

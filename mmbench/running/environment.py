@@ -57,10 +57,12 @@ def _cpu_model() -> str:
 
 @cache
 def thread_pools() -> Any:
-    """Return the controller of the thread pools of BLAS and OpenMP libraries in this process."""
+    """Return the controller of the thread pools of BLAS and OpenMP libraries in this process.
+
+    The import of `mmbench.selection` loads these libraries, so that the controller finds them.
+    """
     from threadpoolctl import ThreadpoolController
 
-    # this import loads the BLAS and OpenMP libraries, which the controller must find
     import mmbench.selection  # noqa: F401
 
     return ThreadpoolController()

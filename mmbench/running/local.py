@@ -216,9 +216,9 @@ class LocalExecutor:
 def _search_path() -> tuple[list[str], list[str]]:
     """Return the variable PYTHONPATH of a worker, and folders to append to ``sys.path``.
 
-    The current folder is the last folder of ``sys.path`` in a worker, since a file ``random.py`` in
-    the first folder would replace the module ``random`` of the standard library. The current folder
-    is not added to PYTHONPATH, since Python runs a file ``sitecustomize.py`` in a folder of
+    The current folder is the last folder of ``sys.path`` in a worker. A file ``random.py`` in the
+    first folder would replace the module ``random`` of the standard library. The current folder is
+    not added to PYTHONPATH, since Python runs a file ``sitecustomize.py`` in a folder of
     PYTHONPATH. If the current folder is already in PYTHONPATH, or contains the package mmbench, the
     position of the current folder in ``sys.path`` is not changed.
     """

@@ -107,8 +107,8 @@ def _search_bytes(job: Job, machine: type[PairwiseClassifier], sizes: Sizes, thr
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     n_rows = int(share * sizes.largest_pair)
     fold = _training_bytes(job, machine, n_rows, sizes.n_features, itemsize)
-    # no kernel matrix of a pair of classes is stored if the kernel is linear, if there is a single
-    # fold (validation on left-out rows), or if the matrix is too large
+    # no kernel matrix of a pair of classes is stored for a linear kernel, for validation on rows
+    # that `max_train` leaves out, or if the matrix would be too large
     stored = stores_pairs(sizes.largest_pair, job.kernel, single)
     if job.kernel == "linear" or job.validates_on_rest or not stored:
         return threads * fold
@@ -132,7 +132,7 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
 def budget_bytes(share: float = 1.0) -> float:
     """Return the memory that this process may use, in bytes.
 
-    This memory is the sum of the memory that the process already uses and of the fraction `share`
-    of the free memory that jobs may use.
+    The result is the memory that the process already uses plus the fraction `share` of the free
+    memory that jobs may use.
     """
     return private_bytes() + USABLE_SHARE * share * available_bytes()

@@ -2,7 +2,7 @@
 
 A computer that runs a job searches for the data in its local store, in the mirror and at the
 sources of the data set card. If the data are not found, the process that started the run sends the
-data files. The computer then adds the data files to its local store.
+data files. The computer that runs the job then adds the data files to its local store.
 """
 
 import hashlib

@@ -8,7 +8,7 @@ The parents of a job are the jobs whose selected parameters the job inherits. A 
 its parents have a record. Among the ready jobs, the job with the longest expected time starts
 first. The expected time of a job includes the times of jobs that depend on it. A job of unknown
 time starts before all jobs of known time. The free slots are distributed evenly among the ready
-jobs: many ready jobs run with one thread each, and a single ready job runs with a thread per slot.
+jobs. Many ready jobs run with one thread each, and a single ready job runs with a thread per slot.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Schedule:
     def _longest(self) -> Job:
         """Remove and return the ready job with the longest expected time.
 
-        Among jobs with equal expected times, a job whose parent has just finished starts first; the
+        Among jobs with equal expected times, a job whose parent has just finished starts first. The
         other jobs start in the order in which they became ready. Only the first job of each table
         cell is compared, since all jobs of a table cell have the same expected time.
         """
@@ -141,8 +141,8 @@ class Schedule:
     def _make_ready(self, job: Job, first: bool = False) -> None:
         """Add a job to the ready jobs of its table cell, at the end or at the beginning.
 
-        If a parent of the job has just finished, `first` is true, and the job starts before the
-        other jobs of its table cell, since its data set is still in memory.
+        A job whose parent has just finished (`first`) starts before the other jobs of its table
+        cell, since its data set is still in memory.
         """
         number, jobs = next(self._number), self._ready[key_of(job)]
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
@@ -204,7 +204,7 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """0: all jobs done; 1: a job failed; 2: input of a job was not valid; 130: interrupted."""
+        """0 if all jobs are done, 1 if a job failed, 2 after invalid input, 130 if interrupted."""
         if self.interrupted or self.wrong_input:
             return EXIT_INTERRUPTED if self.interrupted else EXIT_WRONG_INPUT
         return EXIT_FAILED if self.failed or self.lost else EXIT_DONE
