@@ -57,8 +57,8 @@ from mmbench.tables.statistics import (
 
 #: Type of functions that return the text of a table cell, given its row of the long table.
 Write = Callable[[Row], str]
-#: Type of the first columns of a block. Each column has a function that returns its text, given a
-#: `Key` without a machine.
+#: Type of the first columns of a block. The function of a column returns the column's text in a
+#: row, given a `Key` without a machine.
 Heads = Mapping[Column, Callable[[Key], object]]
 
 # -- grids with one column per machine -------------------------------------------------------------
@@ -76,8 +76,8 @@ def by_machine(
 ) -> Grid:
     """Return a block with one row per data set, kernel and training size, and a column per machine.
 
-    `heads` are the first columns. By default, these are data set, kernel and, if there are several
-    training sizes, the training size.
+    `heads` are the first columns, by default data set, kernel and, if there are several training
+    sizes, the training size.
     """
     machines = sheet.machines if machines is None else machines
     heads = heads or place_heads(sheet, lambda place: place.dataset)
@@ -132,9 +132,9 @@ def stacked(
 ) -> Grid:
     """Return a block with several rows per data set, one per entry of `texts`.
 
-    The block has one column per machine. The second column contains the names of the entries. Each
-    entry is a function that is called with the rows of the accuracy in the long table. If `caption`
-    is empty, the first column also names the kernel.
+    The block has one column per machine. `texts` contains functions by name, and the second column
+    contains these names. Each function returns the text of a table cell, given the row of its
+    accuracy in the long table. If `caption` is empty, the first column also names the kernel.
     """
     rows = []
     for place in places:
@@ -172,11 +172,13 @@ def paired(
     """Return blocks with two rows per data set: measured accuracies, and published accuracies.
 
     If `caption` is given, each kernel has its own block, and the kernel's name replaces ``{}`` in
-    the caption. The function `change` is applied to the rows of the long table. Values are
-    formatted by `measured_text` with the arguments `decimals` and `sd`.
+    the caption. The function `change` replaces each row of the long table by the row to be shown,
+    for example by its error rate. Values are formatted by `measured_text` with the arguments
+    `decimals` and `sd`.
 
-    The function `count` returns texts by heading for measured or published results. The block ends
-    with two rows per heading: texts for measured results, and texts for published results.
+    The function `count` summarizes the measured or the published results by one text per machine,
+    for each of its headings. Each heading adds two rows at the end of a block: the texts on the
+    measured results, and the texts on the published results.
     """
 
     def measured(row: Row) -> str:
@@ -204,7 +206,7 @@ def paired(
 
 
 def by_name(sheet: Sheet, key: Key) -> dict[str, Any]:
-    """Return the mean CPU seconds per split, by stage; calibration only if it was measured."""
+    """Return the mean CPU seconds per split, by stage; calibration is left out if not measured."""
     found = {name: sheet.value(key, f"seconds_{name}") for name in (*STAGES, CALIBRATION)}
     return {n: value for n, value in found.items() if n != CALIBRATION or value is not None}
 
@@ -235,7 +237,7 @@ def _used(sheet: Sheet, machine: str) -> Iterator[str]:
 
 
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
-    """Return the labels of machines that reuse parameters, by label of the searching machine."""
+    """Map the label of a machine to the labels of the other machines that reuse its grid search."""
     pairs = ((sheet.label(u), sheet.label(m)) for m in machines for u in _used(sheet, m))
     others = len(machines) - 1
     return {
@@ -295,7 +297,7 @@ def definitions(sheet: Sheet) -> list[str]:
 def metric_text(row: Row) -> str:
     """Return the value of a metric as text, without footnotes.
 
-    If there is no value, the text is the status for the accuracy, and a dash for other metrics.
+    A missing accuracy is replaced by the status, and another missing metric by a dash.
     """
     if row.metric == METRIC:
         return measured_text(row, 1)
@@ -336,7 +338,7 @@ def with_results(sheet: Sheet, metric: str = METRIC) -> list[str]:
 def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     """Return the mean ranks of the machines with results, for one kernel.
 
-    Only data sets with results of all these machines are used. Each kernel has its own ranks,
+    Only data sets with results of all ranked machines are used. Each kernel has its own ranks,
     because results of two kernels on one data set are not independent. Raises ValueError if there
     are too few machines or data sets.
     """
@@ -347,7 +349,9 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
 def split_gaps(
     sheet: Sheet, place: Key, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the differences from a reference machine on common splits, positive if better."""
+    """Return a machine's improvement in a metric over the reference machine, on each split with
+    results of both machines.
+    """
     keys = (place._replace(machine=name) for name in (machine, reference))
     ours, theirs = (sheet.by_split(key, metric) for key in keys)
     common = sorted(ours.keys() & theirs.keys())
@@ -370,8 +374,8 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     known = [(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None]
-    # unique table cells in the order of the columns, so that the first of several equal values is
-    # the best
+    # unique table cells in the order of the columns, so that the first of several machines with
+    # equal values is the best machine
     values = dict.fromkeys(known)
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests = set(), set()
@@ -411,7 +415,9 @@ def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float,
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return mean differences from a reference machine, one per data set, positive if better."""
+    """Return a machine's improvement in the mean of a metric over the reference machine, on each
+    data set with results of both machines.
+    """
     values = sheet.wide(sheet.places_of(kernel), metric)
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
 

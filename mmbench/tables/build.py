@@ -16,7 +16,7 @@ from mmbench.tables.sheet import Sheet
 
 
 def check_names(layout: str | None, metrics: Sequence[str] = ()) -> None:
-    """Raise UserError if a name is unknown, or if the layout cannot show other metrics."""
+    """Raise UserError for an unknown layout or metric, or if the layout cannot show `metrics`."""
     check_metrics(metrics)
     if layout is not None:
         find_layout(layout)

@@ -1,9 +1,9 @@
 """Entries of YAML files, and modules of plug-ins, that define layouts and figures by name.
 
 A YAML entry has the fields of `Layout` or `Figure`, in which functions are named as
-``module:function``. The module of a plug-in contains a function, and constants with the names of
-the fields in upper case. The first line of the module's docstring is the description of the layout
-or figure.
+``module:function``. The module of a plug-in contains the function `layout` or `draw`, and may
+contain fields of `Layout` or `Figure` as constants with names in upper case. The first line of the
+module's docstring is the description of the layout or figure.
 """
 
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ def catalogue(kind: str) -> Mapping[str, Entry]:
 def entry_as(made: type[Made], entry: Entry, function: str) -> Made:
     """Return an entry as an object of the class `made`, which is `Layout` or `Figure`.
 
-    In the module of a plug-in, `function` is the name of the function. In `made`, `function` is the
-    name of the field with this function.
+    `function` is "layout" for layouts and "draw" for figures. It is the name of the function in the
+    module of a plug-in, and the name of the field of `made` that names this function.
     """
     if isinstance(entry, str):
         module = import_module(entry)

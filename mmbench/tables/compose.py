@@ -82,8 +82,8 @@ def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
     """Return texts that explain the marks and uncertainties in the results of a metric.
 
     If `sd` is true, means are shown with standard deviations instead of standard errors. `runs` is
-    a word for the runs of a table cell. The default is the word in `RUNS` for the rule of the
-    train/test splits.
+    a word for the runs of a table cell. If `runs` is empty, the word is taken from `RUNS` by the
+    rule of the train/test splits.
     """
     frame = sheet.frame[sheet.frame.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
@@ -99,7 +99,9 @@ def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
 
 
 def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
-    """Return sentences on the comparison marks: meaning, counts, and standard error."""
+    """Return sentences that explain the comparison marks, count the table cells with each mark, and
+    state the standard error of measured minus published value.
+    """
     compared = frame[frame.in_band.notna()]
     if compared.empty:
         return []

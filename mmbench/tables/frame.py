@@ -88,7 +88,7 @@ TYPES = {
 }
 #: Columns of the split table that are averaged over splits.
 AVERAGED = (*_METRICS, *SECONDS, "n_support")
-#: Metrics based on error counts. For these metrics, a single run has a binomial standard error.
+#: Metrics based on error counts, for which a single run has a binomial standard error.
 COUNTED = _METRICS[:3]
 #: Metrics that summarize the certificates of all fits of a table cell.
 CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gaps_above_tolerance")
@@ -168,8 +168,8 @@ class Cell:
     of the table cell.
 
     The attribute `splits` contains the rows of the split table, one per record. The attribute
-    `counted` contains the rows over which means are computed. Splits with a failed fit are not
-    counted, unless `include_failed` is true.
+    `counted` contains the rows of the split table over which means are computed. Splits with a
+    failed fit are not counted, unless `include_failed` is true.
 
     The attributes `done` and `failed` contain the records of finished jobs and of failed jobs. The
     attribute `fits` is the result of `certificates`, and the attribute `selected` is the result of
@@ -288,7 +288,7 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
         return metric.compute(truth, arrays["predicted"].astype(str), np.unique(truth))
     if "classes" in arrays:
         classes = arrays["classes"].astype(str)
-    else:  # all classes of the pairs, in the sorted order in which the machine numbers them
+    else:  # the classes in sorted order, collected from the pairs of classes
         pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
         classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
     scored = metric.source == "scores"
@@ -372,8 +372,8 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
 
     ``measured`` is the lower median of the selected values, which is a value of the grid. The
     median is over splits and, if parameters are selected per pair, over pairs of classes. ``text``
-    states the median, and how often an end of the grid was selected. If all splits share the
-    parameters of another experiment, these parameters have rows too.
+    states the median, and how often an end of the grid was selected. If jobs use the medians of
+    parameters that were selected on several splits, these medians have rows too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
@@ -429,10 +429,10 @@ def long_table(
 
     ``half_width`` is half the width of the comparison band: two standard errors of the difference
     between the measured and the published value. ``z`` is the published minus the measured value,
-    divided by this standard error. ``half_width_published_se`` and ``in_band_published_se``
-    describe a second band, for which the published spread is used as the standard error of the
-    published mean. The columns of the second band are empty if the published spread is probably a
-    standard deviation.
+    divided by the standard error of the difference. ``half_width_published_se`` and
+    ``in_band_published_se`` describe a second band, for which the published spread is used as the
+    standard error of the published mean. The columns of the second band are empty if the published
+    spread is probably a standard deviation.
 
     `published` contains the rows of a published table. If `compare` is false, published values are
     shown without a comparison. `metrics` are additional metrics, which are computed from stored
@@ -453,9 +453,9 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
     The mark is `OUT_OF_BAND` if the published value lies outside the comparison band of its row.
     The mark is `ALL_IN_BAND` if the band contains the published values of all machines for the same
-    data set, kernel and metric. The comparison then does not distinguish the machines. Otherwise,
-    if the band contains the published value, the mark is `IN_BAND`. Without a comparison, the mark
-    is empty.
+    data set, kernel and metric. The mark `ALL_IN_BAND` means that the comparison does not
+    distinguish the machines. The mark is `IN_BAND` if the band contains the published value of its
+    row, but not the published values of all machines. Without a comparison, the mark is empty.
     """
     import pandas as pd
 
@@ -523,7 +523,8 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
             lacking = Counter(array for _, array in cell.values(name) if isinstance(array, str))
             n = len(cell.counted)
             notes = [f"{name}: {k} of {n} records lack {array}" for array, k in lacking.items()]
-            # the accuracy's row already has the note `NO_CERTIFICATES`
+            # the note `NO_CERTIFICATES`, which the accuracy's row has too, is left out if arrays
+            # are lacking
             own = [] if notes and cell.note == NO_CERTIFICATES else [cell.note]
             note = "; ".join(filter(None, own + notes))
             rows.append(cell.row(name, **_mean(cell, name), note=note))

@@ -26,7 +26,7 @@ class Shown(str):
     bold = False
 
     def __new__(cls, text: str, row: Row) -> Shown:
-        """Return a string with the attribute `row`."""
+        """Return `text` as a string that has the row of the long table as its attribute `row`."""
         shown = super().__new__(cls, text)
         shown.row = row
         return shown
@@ -85,7 +85,8 @@ class Table:
     notes : list of str
         Legend and other remarks on the whole table.
     footnotes : list of str
-        Texts of the footnotes. In table cells, ``[k+1]`` is the mark of element k.
+        Texts of the footnotes. In table cells, ``[1]`` is the mark of the first footnote, ``[2]``
+        the mark of the second footnote.
     """
 
     title: str

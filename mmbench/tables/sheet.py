@@ -80,7 +80,7 @@ class Sheet:
         Kernels in the order of the configuration.
     places : list of Key
         Combinations of data set, kernel, degree and training size, each as a `Key` with an empty
-        machine. A table with one column per machine has one row per combination.
+        machine. A table with one column per machine has one row per element of `places`.
     """
 
     experiment: Experiment
@@ -167,7 +167,8 @@ class Sheet:
             if record.done:
                 parts = ("n_train", "n_test", "n_features")
                 sizes |= {part: record.split[part] for part in parts if part in record.split}
-                # for a classifier of another package, the only certificate names two of its classes
+                # largest number over all records, since a record of a classifier from another
+                # package names only two classes
                 classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
                 sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
         for key, rows in self.experiment.stored_splits.items():
@@ -187,7 +188,7 @@ class Sheet:
 
     @property
     def rule(self) -> str:
-        """Rule of the train/test splits, as in `SplitRef`, or an empty text without records."""
+        """Rule of the train/test splits, as in `SplitRef`; empty if there are no records."""
         return next((job.split.rule for job in self.jobs), "")
 
     @property
@@ -285,7 +286,8 @@ class Sheet:
     def head(self, place: Key, name: str = "") -> str:
         """Return `name` with the marks of the footnotes on differences from the paper's data.
 
-        By default, the name is the paper's name of the data set.
+        By default, `name` is the paper's name of the data set, with the kernel if there are several
+        kernels.
         """
         texts = self.deviations.get(place.dataset, ())
         marks = (self._mark(text, ("", place.dataset, "")) for text in texts)
@@ -301,10 +303,11 @@ class Sheet:
     def cite(self, row: Row, kernel: bool = True) -> str:
         """Return the footnote marks of a table cell.
 
-        One footnote states the note of the table cell, except the note "not run". Another footnote
-        states the reason why the published value is not compared. The footnote of the reason does
-        not name the table cell, since the reason is often the same for a whole column. If `kernel`
-        is true, the footnote of the note names the kernel.
+        One footnote states the note of the table cell, except the note "not run". This footnote
+        also names the machine, the data set and, if `kernel` is true, the kernel of the table cell.
+        Another footnote states why the published value is not compared. The footnote with this
+        reason names no table cell, since the reason is often the same for a whole column of the
+        table.
         """
         if not row.metric:
             return ""

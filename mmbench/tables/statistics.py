@@ -53,19 +53,21 @@ def difference_se(
 
     Notes
     -----
-    The uncertainties printed in the papers are not used. Some of them are standard deviations, some
+    The uncertainties printed in the papers are not used, because some are standard deviations, some
     are standard errors, and a few are neither. The published runs are assumed to have the standard
-    deviation of the measured runs. Then the difference of two independent means has the standard
-    error ``sd sqrt(1/n + 1/n_published)``.
+    deviation of the measured runs.
 
-    For random partitions, the result is this standard error. For a single run, the binomial
-    standard deviation replaces `sd`. For an official test set, `sd` is the variation with the seeds
-    of inner folds and tie-breaking, and the sampling error of the test set is added.
+    For random partitions, the two means are treated as independent, so that their difference has
+    the standard error ``sd sqrt(1/n + 1/n_published)``. For a single run on a random partition, the
+    binomial standard deviation replaces `sd`. For an official test set, `sd` contains only the
+    variation with the seeds of inner folds and tie-breaking. Therefore, ``counting^2`` is added to
+    the variance for the sampling error of the test set.
 
-    On an official test set, the measured and the published machine are tested on the same rows. The
-    difference of their sampling errors has the variance ``2 counting^2 (1 - r)``, where r is the
-    correlation of the errors. Similar machines misclassify mostly the same rows, so that r is above
-    one half. Hence ``counting^2`` is an upper bound on the variance of the difference.
+    On an official test set, the measured and the published machine are tested on the same rows.
+    Their sampling errors have a correlation r, and the difference of the sampling errors has the
+    variance ``2 counting^2 (1 - r)``. Similar machines misclassify mostly the same rows, so that
+    the correlation r of their sampling errors is above one half, and this variance is below
+    ``counting^2``.
 
     Examples
     --------
@@ -172,7 +174,7 @@ def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, t
     `means` has one row per data set and one column per machine. A data set is not counted if a mean
     is missing. If `decimals` is not None, means are first rounded to this number of decimals. If
     several machines share the largest or smallest mean, all of them are counted. The result is
-    empty if a mean is missing for every data set.
+    empty if every data set has a missing mean.
     """
     printed = means.dropna()
     if decimals is not None:
@@ -276,10 +278,10 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     Notes
     -----
     Splits of the same data share training rows, so that results on different splits are not
-    independent. The plain t-test therefore reports too many differences between learning
-    algorithms. The corrected resampled t-test estimates the variance of the mean by
-    ``(1/n + test_to_train) var`` instead of ``var/n``. The correction is meant for test sets
-    smaller than the training set.
+    independent. The uncorrected paired t-test therefore finds significant differences between
+    learning algorithms too often. The corrected resampled t-test estimates the variance of the mean
+    by ``(1/n + test_to_train) var`` instead of ``var/n``. The corrected resampled t-test is meant
+    for test sets smaller than the training set.
 
     References
     ----------
@@ -356,8 +358,8 @@ def wilcoxon_p(differences: ArrayLike) -> float:
     """Return the p-value of Wilcoxon's signed-rank test.
 
     `differences` contains one difference between the means of two machines per data set.
-    Differences of zero are ranked too. Half of the rank sum of these differences is added to the
-    positive rank sum, and half to the negative rank sum.
+    Differences of zero are ranked too: half of their rank sum is added to the positive rank sum,
+    and half to the negative rank sum.
 
     Examples
     --------
@@ -426,7 +428,8 @@ def correlated_posterior(
     return Posterior(worse, not_better - worse, 1.0 - not_better)
 
 
-#: Number of Monte Carlo draws in `signed_rank_posterior`. The probabilities are accurate to 0.5 %.
+#: Number of Monte Carlo draws in `signed_rank_posterior`, sufficient for probabilities accurate to
+#: 0.5 %.
 DRAWS = 20_000
 
 
@@ -437,7 +440,8 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     drawn from a Dirichlet distribution. The parameter of the Dirichlet distribution is 1 for each
     data set, and 1/2 for an additional data set with difference 0 (the prior). A pair of data sets
     is in the class worse, equivalent or better, according to the mean of its two differences. The
-    outcome of a draw is the class with the largest total weight of pairs.
+    weight of a pair is the product of the weights of its data sets. The outcome of a draw is the
+    class whose pairs have the largest total weight.
 
     `differences` contains one difference between the means of two machines per data set.
     Differences between -`rope` and `rope` are practically equivalent. If there are fewer than two
@@ -462,7 +466,7 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     return Posterior(*(counts / DRAWS).tolist())
 
 
-@lru_cache(maxsize=1)  # comparisons in one table mostly have the same n
+@lru_cache(maxsize=1)  # comparisons in one table mostly have the same number of data sets
 def _weights(n: int) -> NDArray:
     """Return random weights of `n` data sets from a Dirichlet distribution, shape (DRAWS, n)."""
     return np.random.default_rng(0).dirichlet(np.append(0.5, np.ones(n - 1)), DRAWS)

@@ -1,8 +1,9 @@
 """Figures by name.
 
 The figures of mmbench are entries of ``figures.yaml``. A plug-in defines a figure by a module with
-the function `draw`, which writes the figure to a file and returns its numbers as text. This module
-may contain the constants `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`, see the fields of `Figure`.
+the function `draw`, which writes the figure to a file and returns its numbers as text. The
+plug-in's module may contain the constants `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`, which are
+described at the fields of `Figure`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Accuracy and CPU time per training as functions of a parameter, with one curve per data set.
 
 Each column of the experiment is the same machine with another value of the parameter. The number at
-the end of the column's label is the value, as in "M4, ν = 0.7". Accuracies are means over splits
-with standard errors. Dashed lines show the results of a rival, which is a machine without the
-parameter.
+the end of the column's label is the value of the parameter, as in "M4, ν = 0.7". Accuracies are
+means over splits with standard errors. Dashed lines show the results of a rival, which is a machine
+that does not have the varied parameter.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def draw(
 ) -> str:
     """Write the figure of an experiment and return the numbers in the figure as text.
 
-    `rival` is the name of the machine without the parameter. `values` contains the parameter's
-    value in columns whose label has no number. Raises UserError if there are no results, or if
-    there are results of several kernels.
+    `rival` is the name of the machine that does not have the varied parameter. `values` contains
+    the value of the varied parameter for each column whose label does not end with this value.
+    Raises UserError if there are no results, or if there are results of several kernels.
     """
     import pandas as pd
 
@@ -56,7 +56,7 @@ def draw(
     if len({(key.kernel, key.degree) for key in done}) != 1:
         raise UserError(f"{experiment.name}: the figure needs results of one kernel")
     points = pd.DataFrame([_point(sheet, key, values or {}) for key in done])
-    if points.kept.notna().any():  # without reduction, all training rows have a constraint
+    if points.kept.notna().any():  # M4s without reduction keep all training rows
         points["kept"] = points.kept.fillna(100.0).where(points.machine != rival)
     points = points.sort_values("at", kind="stable")
     columns = [name for name in LABELS if name != "kept" or points.kept.notna().any()]
@@ -76,7 +76,7 @@ def draw(
         datasets = points.dataset.unique()
         if len(datasets) > 1:
             canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
-        else:  # the horizontal line of the rival has a label
+        else:  # no legend, but a label beside the rival's line
             title = f"{title}: {datasets[0]}"
             for axes in panels:
                 _label_line(axes, datasets[0])
@@ -92,8 +92,8 @@ def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any
     """Return a point of a curve, with accuracy and CPU milliseconds.
 
     ``at`` is the value of the parameter, or NaN for the rival. ``kept`` is the percentage of
-    training rows with a constraint in the reduced problem of the M4. Without records or reduction,
-    ``kept`` is NaN.
+    training rows with a constraint in the reduced problem of the M4. ``kept`` is NaN if there are
+    no records, or if the problem is not reduced.
     """
     label, cell = sheet.label(key.machine), sheet.cells.get(key)
     found, row = re.search(r"= *([\d.]+)$", label), sheet.row(key, METRIC)

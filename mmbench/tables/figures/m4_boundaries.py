@@ -1,6 +1,6 @@
 """Figures 5 and 6 of the M4 paper: toy sets in the plane, with the decision boundaries of machines.
-Each panel shows the draw of a toy set with results of most machines, and the first of several such
-draws. Records do not contain decision boundaries. Therefore, each machine is trained again with the
+Each panel shows a draw of a toy set: the first draw with the largest number of finished machines.
+Records do not contain decision boundaries. Therefore, each machine is trained again with the
 parameters of its record, and its decision values on the test rows are compared with the record. The
 boundary of the Bayes classifier for the true distributions is also drawn.
 """
@@ -105,7 +105,7 @@ def _panel(
     """Draw the training and test points of a toy set, and the decision boundary of each machine.
 
     `decisions` contains the decision functions by label of the machine. `machines` contains the
-    names of the machines in the same order, followed by "bayes".
+    names of the machines in the order of `decisions`, followed by "bayes".
     """
     from mmbench.datasets.generators import bayes
 

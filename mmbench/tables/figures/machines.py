@@ -28,7 +28,7 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
     The figure has one panel per data set, kernel and training size. Raises UserError if no machine
     has a result.
     """
-    # planned metrics other than the accuracy could take longer to compute than the figure
+    # only the accuracy is computed, since other planned metrics could take longer than the drawing
     sheet = sheet_of(experiment, "machines", [ACCURACY] if experiment.has_records else ())
     found = {}
     for place in sheet.places:
@@ -103,8 +103,8 @@ def draw_times(experiment: Experiment, output: Path) -> str:
     quartiles of the CPU time ratios over data sets.
 
     CPU times include selection, training and test. If a machine uses parameters selected for
-    another machine, its time includes the other machine's selection. Raises UserError unless a
-    machine has results on two data sets of the first machine.
+    another machine, its time includes the other machine's selection. Raises UserError unless the
+    first machine and another machine have results on two common data sets.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 

@@ -35,7 +35,8 @@ def draw(experiment: Experiment, output: Path) -> str:
     """Write the figure of an MMRM record, and return the numbers in the figure as text.
 
     If there are several data sets or kernels, the record of the paper's data set and kernel is
-    used. Raises UserError if there is no such record, or if no pair of classes has a margin ratio.
+    used. Raises UserError if the MMRM has no record to draw, or if no pair of classes has a margin
+    ratio.
     """
     cell = _choose_cell(experiment)
     record, dataset = min(cell.done, key=lambda record: record.at), cell.key.dataset

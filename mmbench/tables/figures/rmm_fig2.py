@@ -2,10 +2,11 @@
 
 Both panels show CPU seconds of one thread on logarithmic axes. In the left panel, times exclude the
 Gram matrix, and the time of the RMM excludes the SVM that determines theta. In the right panel,
-times include the whole training. The paper does not state which of these times its figure shows.
+times include the whole training. The paper does not state whether the times in its figure exclude
+the Gram matrix and the SVM.
 
 Each time is assumed to be proportional to a power of the number n of training rows. The legends
-state the exponents of n, which are fitted by least squares to the logarithms.
+state the exponents of n, which are fitted by least squares to the logarithms of n and of the times.
 """
 
 from __future__ import annotations
@@ -81,7 +82,9 @@ def _power(curve: pd.Series) -> str:
 
 
 def _describe(times: Any, labels: Mapping[str, str]) -> str:
-    """Return one line of text per machine: exponent of n, and time of the largest training."""
+    """Return one line of text per machine: exponent of the number of training rows in the CPU time,
+    and CPU time for the largest number of training rows.
+    """
     lines = []
     for machine, curve in times.items():
         size = curve.last_valid_index()

@@ -29,7 +29,7 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8
 
 #: Name of the matplotlib style in the file ``paper.mplstyle``.
 STYLE = "mmbench.tables.figures.paper"
-#: Metadata that omit the date, by suffix of the file.
+#: Settings that omit the date from the metadata of a figure file, by suffix of the file.
 METADATA = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
@@ -71,9 +71,9 @@ def draw_panels(
     """Write a figure with one panel per entry of `found`, and return the texts of the panels.
 
     The function `panel` draws one panel and returns a text. The arguments of `panel` are the axes,
-    the key of the entry and the value of the entry. The height of a panel in inches is `frame` plus
-    `line` times the length of the value. If a panel has several axes, `ratios` contains their
-    relative widths.
+    the key of the entry and the value of the entry. The value of an entry has one element per line
+    of its panel. The height of a panel in inches is `frame` plus `line` times the number of lines.
+    If a panel has several axes, `ratios` contains their relative widths.
     """
     heights = [frame + line * len(rows) for rows in found.values()]
     with drawing(output, PAGE, sum(heights)) as canvas:

@@ -2,7 +2,7 @@
 
 The layouts of mmbench are entries of ``layouts.yaml``. Most layouts combine blocks of
 `mmbench.tables.blocks`. A plug-in defines a layout by a module with the function `layout`, which
-returns the table of a `Sheet`. This module may contain three constants:
+returns the table of a `Sheet`. The plug-in's module may contain three constants:
 
 - `PUBLISHED`, the name of the published table for the comparison;
 - `SIZED`, true if the layout can show several training sizes;
@@ -37,9 +37,11 @@ def find_layout(name: str) -> Layout:
 
 
 def check_able(name: str, ability: str, shown: str) -> None:
-    """Raise UserError if a layout cannot show `shown`. The message names layouts that can.
+    """Raise UserError if a layout lacks an ability, with a message that names layouts with the
+    ability.
 
-    `ability` is the name of the field "sized" or "any_metric" of `Layout`.
+    `ability` is the name of the field "sized" or "any_metric" of `Layout`. `shown` is the part of
+    the message that describes the unsupported content.
     """
     able = [other for other in LAYOUTS if getattr(find_layout(other), ability)]
     if name not in able:

@@ -112,7 +112,7 @@ def rmm_rates(sheet: Sheet) -> list[Grid]:
 
 # -- M4 ----------------------------------------------------------------------------------------
 
-#: Quantiles of the accuracies over draws: ends of the range of 90 % of the draws.
+#: Levels of the two quantiles between which the accuracies of 90 % of the draws lie.
 RANGE = (0.05, 0.95)
 
 
@@ -169,7 +169,8 @@ def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
 
 
 def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
-    """Return a block of mean differences over splits, and p-values of two paired t-tests.
+    """Return a block with the mean difference in accuracy between the M4 and each other machine
+    over splits, and with the p-values of two paired t-tests.
 
     The first test is the uncorrected t-test, which the paper seems to use. The second test is
     corrected for training rows that splits share (Nadeau and Bengio 2003).
@@ -198,7 +199,9 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
 
 
 def mamc_accuracies(sheet: Sheet) -> list[Grid]:
-    """Return a block of accuracies with counts, and a block of sizes of the data sets."""
+    """Return a block of accuracies with averages and win/tie/loss counts in the last rows, and a
+    block of data set sizes.
+    """
     return [*paired(sheet, decimals=2, sd=True, count=_mamc_counts), _mamc_sizes(sheet)]
 
 
@@ -293,8 +296,9 @@ def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
     """Return the number of data sets on which the F-SVM has a larger mean than each other machine.
 
-    Means are rounded as printed. The texts also state the number of data sets on which both
-    machines have results. If the experiment has no F-SVM, the result is empty.
+    Means are rounded as printed before they are compared. Each text also states the number of data
+    sets on which both the F-SVM and the other machine have results. If the experiment has no F-SVM,
+    the result is empty.
     """
     means = side["mean"].map(lambda mean: round(mean, 2))
     if "fsvm" not in means:
@@ -346,7 +350,7 @@ def fsvm_sizes(sheet: Sheet) -> list[Grid]:
 
 
 def fsvm_rounds(sheet: Sheet) -> list[Grid]:
-    """Return a block of accuracies, and a block of relative distances from the optimum."""
+    """Return a block of objectives relative to the optimal objective, and a block of accuracies."""
     rows = []
     for place in sheet.places:
         texts = [_objective_text(sheet, place, machine) for machine in sheet.machines]
@@ -365,7 +369,7 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     """Return mean and maximum over splits of ``(F - F*) / F*`` in per cent, as text.
 
     F is the objective of the machine, and F* is the objective of the machine `fsvm_opt`. For
-    `fsvm_opt` itself, a lower bound on F replaces F* in the numerator.
+    `fsvm_opt` itself, the numerator is its objective minus a lower bound on the optimal objective.
     """
     ours, optima = (sheet.per_pair(place._replace(machine=m)) for m in (machine, "fsvm_opt"))
     values = []

@@ -6,7 +6,7 @@ the table shows the run with the first seed, and the mean over seeds.
 The certificate of an RMM contains separate CPU times for the Gram matrix, for the SVM that
 determines theta, and for the RMM itself. Each CPU time is assumed to be proportional to a power of
 the number n of training rows. The last row of a table of times shows the exponent of n, which is
-fitted by least squares to the logarithms.
+fitted by least squares to the logarithms of n and of the times.
 """
 
 from __future__ import annotations
@@ -141,10 +141,10 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
     """Return CPU seconds without the Gram matrix, and CPU seconds of whole trainings.
 
     The results are two data frames with one row per training size and one column per machine. The
-    data frame of whole trainings has the additional first column `GRAM`. Each RMM of the experiment
-    computes the Gram matrix and trains the SVM on the same rows. Therefore, the times of the Gram
-    matrix and of the SVM are means over the RMMs. The time of an RMM includes the time of its SVM
-    only for whole trainings.
+    data frame of whole trainings has the additional first column `GRAM`. The times of the Gram
+    matrix and of the SVM are means over all RMMs of the experiment, since each RMM repeats both
+    computations on the same rows. The time of an RMM includes the time of its SVM only for whole
+    trainings.
     """
     import pandas as pd
 
@@ -174,7 +174,7 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
 
 
 def exponent(curve: pd.Series) -> str:
-    """Return as text the exponent of the training size n in CPU seconds, with its standard error.
+    """Return as text the exponent k in ``seconds = c n^k`` for n training rows, ± standard error.
 
     `curve` contains the CPU seconds by training size n. The exponent is the slope of the
     least-squares line through the points (log n, log seconds). For two training sizes, the text has
@@ -200,8 +200,8 @@ def exponent(curve: pd.Series) -> str:
 def times(sheet: Sheet) -> Iterator[Grid]:
     """Yield three blocks per data set and kernel.
 
-    The first block contains CPU seconds and errors, the second block ratios of CPU seconds to the
-    SVM, and the third block CPU seconds of whole trainings.
+    The first block contains CPU seconds and errors, the second block CPU seconds divided by the CPU
+    seconds of the SVM, and the third block CPU seconds of whole trainings.
     """
     for base in dict.fromkeys(place._replace(size=None) for place in sheet.places):
         yield from _times_of(sheet, base)

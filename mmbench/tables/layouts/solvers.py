@@ -1,7 +1,8 @@
 """Solvers of the same problems: objectives, certificates, CPU time and status of each solver.
 
 Machines of a configuration that differ only in the parameter `solver` solve the same problem on
-each split. Each objective is compared with the lowest objective of these machines.
+each split. The objective of each solver is compared with the lowest objective of all solvers of the
+same problem.
 """
 
 from __future__ import annotations

@@ -53,9 +53,10 @@ def write_cells(site: Site, view: View) -> None:
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     """Return the mean selection scores (%) as a table over the one or two longest axes of the grid.
 
-    For each split, the best score over all other axes is used. The table contains the means over
-    splits, and the number of splits that selected each grid point. The result is None if there are
-    no scores, or if the longest axis is too long.
+    On each split, the score of a grid point is the best score over the axes that are not shown. The
+    table contains the mean score over splits for each grid point, and how often the grid point was
+    selected. The result is None if there are no selection scores, or if the grid has an axis longer
+    than `LONGEST`.
     """
     records = [record for record in records if record.selection.get("scores")]
     grids = {}
@@ -82,7 +83,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     choices = pd.DataFrame(chosen, columns=["down", "across"]).value_counts()
     best = 100 * scores.dropna().groupby(["down", "across", "split"]).score.max()
     mean = best.groupby(["down", "across"]).mean()
-    heat = (mean - mean.min()) / (mean.max() - mean.min())  # heat is NaN if all scores are equal
+    heat = (mean - mean.min()) / (mean.max() - mean.min())  # NaN (0/0) if all scores are equal
     rows = grids[down] if down else [""]
     index = pd.MultiIndex.from_product([rows, grids[across]])
     columns = {"score": mean, "heat": heat.fillna(1.0).round(3), "chosen": choices}
@@ -113,8 +114,9 @@ def _text(value: Any) -> str:
 def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return one summary of certificates per pair of classes, taken over all splits.
 
-    A summary contains the largest duality gap, the largest constraint violation, and means of other
-    numbers. The duality gap is infinite if the dual bound is unknown.
+    A summary contains the largest duality gap, the largest constraint violation, and the mean
+    numbers of support vectors, iterations and seconds. The duality gap is infinite if the dual
+    bound is unknown.
     """
     every = (fit for record in records for fit in record.per_pair)
     lines = []

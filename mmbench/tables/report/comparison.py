@@ -34,12 +34,14 @@ def changes(before: View, after: View) -> pd.DataFrame:
     The column ``key`` is the key of the table cell. The columns ``before`` and ``after`` are the
     measured values of the experiment's metric. ``gain`` is the gain in accuracy (%), and ``error``
     is the standard error of the gain. ``how`` is the name of the test, and ``p`` is the adjusted
-    p-value, or NaN without a test. ``ratio`` is the ratio of the CPU times per split.
+    p-value, or NaN without a test. ``ratio`` is the CPU time per split of the run `after` divided
+    by the CPU time per split of the run `before`.
 
     ``same`` is true if the gain is below 1e-6 in absolute value. ``beyond_noise`` is true if the
-    change is significant. ``verdict`` is a text on the change. ``band`` states whether the
-    published value has left or entered the comparison band. ``status`` states a change of the
-    status. Without a change, these texts are empty.
+    gain is significant at the level `LEVEL`. ``verdict`` is "better", "worse", "equal", "not
+    significant" or "not tested". ``band`` states whether the published value has left or entered
+    the comparison band, and is empty otherwise. ``status`` states the old and the new status of the
+    table cell, and is empty if both are equal.
     """
     bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
     rows = []

@@ -77,7 +77,8 @@ def scatter(
 
     A point shows the details of its table cell on hover, and links to the page of the table cell.
     If `y` is None, the vertical axis has one category per data set, and points have error bars. If
-    there are more machines than markers, the vertical axis has one category per machine instead.
+    `y` is None and there are more machines than markers, the vertical axis has one category per
+    machine, and points have no error bars.
 
     If `named` is true, hollow points are labelled with the machine. `root` is the relative path to
     the folder of the linked pages. `layout` contains further properties of plotly's layout.
@@ -179,9 +180,9 @@ def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
     """Return a picture of accuracy against CPU time.
 
     If there are several data sets, accuracy and CPU time are relative to the first machine. If
-    there are also more machines than markers, each machine has a row with its CPU times, and
-    accuracies are not shown. For a single data set with more machines than markers, each point is
-    labelled with its machine.
+    there are several data sets and more machines than markers, each machine has a row with its CPU
+    times, and accuracies are not shown. For a single data set with more machines than markers, each
+    point is labelled with its machine.
     """
     times = {key: total_with_search(view.sheet, key) for key in accuracies}
     starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]

@@ -105,7 +105,7 @@ class View:
         self.cells, self.table = sheet.cells, arrange(sheet)
         self.title = self.table.title.removeprefix(f"{self.name}: ")
         path, text = experiment.folder / CONFIG, experiment.text or ""
-        #: Configuration of the run as text, or an empty text without records.
+        #: Configuration of the run as text; empty if the experiment has no records.
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
         #: Remarks on the whole run. The remarks on a reference table are read from its Markdown
         #: file.
@@ -113,8 +113,8 @@ class View:
         #: Metric of the comparison with published values.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
-        #: Rows of this metric in the long table, one per planned table cell, and the keys of these
-        #: rows.
+        #: Rows of the compared metric in the long table, one per planned table cell, and their
+        #: keys.
         self.rows = [row for row in rows if row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
@@ -182,8 +182,8 @@ class View:
         seconds = sum((timed.measured * timed.n).fillna(0.0))
         fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
         # The largest gap is taken over fits with a tolerance, or over all fits if none has a
-        # tolerance. Fits that a rule of the machine stops before the gap is small are reported
-        # separately.
+        # tolerance. Fits with the status `STOPPED_BY_RULE` are reported separately, since their gap
+        # is not small.
         gaps = [fit for fit in fits if fit[1] is not None]
         by_rule = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
         known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
@@ -215,7 +215,8 @@ class View:
             "cpu_seconds": seconds,
             "started": started,
             "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
-            # names of computers, without the number of pairs of classes trained in parallel
+            # computer, mmbench version and Python version of each remark that begins with "Run
+            # with"
             "computers": list(dict.fromkeys(computers)),
         }
 
@@ -232,7 +233,9 @@ def metric_name(metric: str) -> str:
 
 
 def measured(row: Row) -> str:
-    """Return the measured mean as text, with standard deviation, standard error and number."""
+    """Return the measured mean as text, with its standard deviation, its standard error, and the
+    number of splits.
+    """
     if row.measured is None:
         return row.status.replace("_", " ")
     spread = "" if row.sd is None else f" ± {number(row.sd, row.metric)} (standard deviation)"
@@ -241,7 +244,7 @@ def measured(row: Row) -> str:
 
 
 def published(row: Row) -> str:
-    """Return the published value as text with its printed uncertainty, or an empty text."""
+    """Return published value and printed uncertainty as text; empty if there is no value."""
     return "" if row.published is None else published_text(row)
 
 
@@ -313,7 +316,7 @@ def duration(seconds: float) -> str:
 
 
 def card_of(dataset: str) -> Card | None:
-    """Return the card of a data set, or None without a card."""
+    """Return the card that describes a data set, or None if the data set has no card."""
     return load_card(dataset) if dataset in card_names() else None
 
 
