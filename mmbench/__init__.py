@@ -60,7 +60,7 @@ def __getattr__(name: str) -> Any:
         return import_module("mmbench.results")
     if name in FUNCTIONS:
         return getattr(import_module(FUNCTIONS[name]), name)
-    # `from mmbench import machines` would call this function again
+    # the statement `from mmbench import machines` would call `__getattr__` again, without end
     machines = import_module("mmbench.machines")
     if name in machines.__all__:
         return getattr(machines, name)

@@ -64,7 +64,8 @@ _current: ContextVar[Allowance] = ContextVar("allowance", default=_NO_LIMIT)
 def allowed(seconds: float | None = None, memory: float | None = None) -> Allowance:
     """Return an allowance that starts now and does not exceed the current allowance.
 
-    If `seconds` or `memory` is None, the current limit on the time or on the memory remains valid.
+    If `seconds` is None, the time limit of the current allowance remains valid. If `memory` is
+    None, the memory limit of the current allowance remains valid.
 
     Examples
     --------

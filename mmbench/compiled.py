@@ -2,8 +2,8 @@
 
 Numba reads its environment variables when it is imported. The import fails if NUMBA_NUM_THREADS is
 not a positive integer. Compiled functions with a cache need a writable cache folder when they are
-declared, and free space in this folder when they are called. Therefore this module corrects the
-environment variables before it imports Numba.
+declared, and free space in this folder when they are called. This module corrects the environment
+variables of Numba before it imports Numba.
 """
 
 import os
@@ -59,7 +59,7 @@ def _access(folder: Path) -> bool:
 
 def _temporary() -> str:
     """Return a cache folder of this user below the system's folder for temporary files."""
-    user = getattr(os, "getuid", lambda: 0)()  # Windows has a folder per user
+    user = getattr(os, "getuid", lambda: 0)()  # on Windows, each user has a temporary folder
     folder = Path(tempfile.gettempdir()) / f"mmbench-numba-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != user:  # compiled code of another user is not run

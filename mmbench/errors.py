@@ -8,8 +8,7 @@ from enum import StrEnum
 
 __all__ = ["NotEnoughMemory", "Status", "UserError"]
 
-#: Maximum lengths of a quoted value, a word and a message, in characters. Longer values, words and
-#: messages are shortened.
+#: Maximum lengths of a quoted value, a word and a message, in characters; longer text is shortened.
 MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000
 #: Maximum number of valid names that an error message lists.
 MAX_NAMES = 40

@@ -13,13 +13,12 @@ def main() -> None:
     """Run the command line; the first Ctrl-C ends the command, and a second Ctrl-C is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
-    # a closed stream is replaced, since the next file that is opened would get the descriptor of
-    # the stream and receive all messages
+    # if stdout or stderr remained closed, the next file that is opened would receive all messages
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
-    # plug-ins in the current folder can be imported; the current folder may have been deleted
+    # the current folder may contain plug-ins, or may have been deleted
     with suppress(OSError):
         if os.getcwd() not in sys.path:
             sys.path.append(os.getcwd())

@@ -14,7 +14,7 @@ Optimization, section 5.5.1). LinearSVC adds b^2 to ||w||^2 and may square the l
 objective differs accordingly.
 
 The distance of a model from the optimum can be measured by its objective, its decision values or
-its predicted labels, with different results. For example, libsvm stops if the violation of the
+its predicted labels, with different results. The solver libsvm stops if the violation of the
 optimality conditions is within a tolerance. When libsvm stops, the relative gap may be 0.9 although
 all predicted labels agree with the labels at the optimum.
 """
@@ -73,7 +73,7 @@ class Binary(NamedTuple):
     square: float
     #: Products a_i y_i of dual variables and labels, or None without dual variables. Shape (n,).
     u: NDArray | None = None
-    #: Whether the intercept is neither zero nor penalised.
+    #: Whether the problem has an intercept that is not penalised.
     free_intercept: bool = True
     squared_loss: bool = False
 
@@ -100,9 +100,9 @@ def certify(
     y : array-like of shape (n_samples,)
         Class labels.
     C : float, optional
-        Penalty on slack, if the model does not store it. The default for a NuSVC and for a model
-        file of libsvm is the largest dual variable. If a training row violates the margin, the
-        largest dual variable is equal to C.
+        Penalty on slack, if the model does not store it. By default, C is the largest dual variable
+        of a NuSVC or of a model file of libsvm. If a training row violates the margin, the largest
+        dual variable is equal to C.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows in training.
 
@@ -363,7 +363,7 @@ def _squared(problem: Binary) -> Optimum:
 
 
 def _signs(labels: NDArray, classes: Any, positive: Any) -> tuple[NDArray, NDArray]:
-    """Return the indices and the signs of the rows of some classes; the sign of `positive` is 1."""
+    """Return the indices of the rows of some classes, and labels: 1 for `positive`, else -1."""
     rows = np.flatnonzero(np.isin(labels, classes))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
 
@@ -511,11 +511,12 @@ def _by_reference(
 def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
     """Read a model file of libsvm or liblinear as an object with the attributes of scikit-learn.
 
-    For a file of libsvm, each support vector is searched among the rows of `X`. Only eight
-    significant digits are compared, since older versions of libsvm write only eight.
+    For a file of libsvm, each support vector is searched among the rows of `X`. Support
+    vectors and rows are compared in eight significant digits, since older versions of libsvm write
+    only eight.
     """
     problem = f"{path}: no model file of libsvm or liblinear"
-    # ValueError means that the file contains no text, or that the path contains a null character
+    # `read_text` raises ValueError if the file is not text or if the path has a null character
     with converted(problem, OSError, ValueError):
         lines = path.read_text().splitlines()
     start = next((k for k, line in enumerate(lines) if line.strip() in ("SV", "w")), None)
@@ -533,7 +534,7 @@ def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleName
     losses = {"L2R_L2LOSS_SVC": "squared_hinge", "L2R_L1LOSS_SVC": "hinge"}
     kind, bias = head["solver_type"][0], float(head["bias"][0])
     w = np.array([line.split() for line in lines if line.strip()], dtype=float).T
-    if len(head["label"]) == 2:  # positive decisions vote for the first label
+    if len(head["label"]) == 2:  # liblinear predicts the first label if w'x is positive
         w = -w
     has_intercept = bias > 0
     return SimpleNamespace(
@@ -577,7 +578,7 @@ def _libsvm_model(
         if not (found := free.get((label, _digits(vector)))):
             raise UserError(f"a support vector is not a row of X with the label {label:g}")
         support.append(found.pop())
-    sign = -1.0 if binary else 1.0  # scikit-learn negates coefficients of two classes
+    sign = -1.0 if binary else 1.0  # for two classes, scikit-learn negates the coefficients
     option = {key: float(head[key][0]) for key in ("gamma", "coef0", "degree") if key in head}
     nu = {"nu": None} if head["svm_type"][0] == "nu_svc" else {}
     return SimpleNamespace(

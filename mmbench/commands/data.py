@@ -136,7 +136,7 @@ def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[C
 
 
 def _outcomes(cards: Iterable[Card], message: Callable[[Card], str]) -> Iterator[Outcome]:
-    """Yield an outcome per card, with its message or an error; empty messages are left out."""
+    """Yield the outcome of each data set with a nonempty message or an error."""
     for card in cards:
         try:
             outcome = Outcome(card.name, True, message(card))

@@ -83,10 +83,12 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 
 
 def _power(experiment: PlannedExperiment) -> list[str]:
-    """Return the detectable differences in accuracy from the first machine, one line per data set.
+    """Return text lines with the smallest differences in accuracy that a t-test can detect.
 
-    The variances of the accuracy are estimated from earlier records or, if there are none, from the
-    splits of the reference table. Without a reference table, the list of lines is empty.
+    Each line is for one data set and compares the other machines with the first machine. The
+    variances of the accuracy are estimated from earlier records or, if there are none, from the
+    splits of the reference table. If there are neither records nor a reference table, no lines are
+    returned.
     """
     jobs = [job for job in experiment.jobs if job.split.rule != "official"]
     planned = {key.dataset: n for key, n in Counter(map(key_of, jobs)).items() if n > 1}
@@ -122,8 +124,8 @@ def _time_text(
 ) -> str:
     """Return an estimate of the run time, from earlier jobs of the same data set and machine.
 
-    The arguments `here` and `reference` contain mean seconds per job and table cell, from earlier
-    records and from the reference table.
+    The dict `here` contains the mean seconds of a job for each table cell, from earlier records.
+    The dict `reference` contains the seconds of a job for each table cell of the reference table.
     """
     if not jobs:
         return "time: none"
@@ -141,7 +143,7 @@ def _time_text(
 
 
 def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:
-    """Return the keys of finished jobs, and the mean wall-clock seconds per job and table cell.
+    """Return the keys of finished jobs, and the mean wall-clock seconds of a job by table cell.
 
     The keys of jobs that the option `rerun` repeats are not included.
     """
@@ -157,7 +159,7 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 
 
 def reference_seconds(folder: Path) -> dict[Key, float]:
-    """Return the seconds per job of each table cell of a reference table."""
+    """Return the mean seconds of a job, by table cell of a reference table."""
     frame = read_reference(folder, replan(folder)).frame if (folder / CSV).is_file() else None
     if frame is None:
         return {}
@@ -179,9 +181,9 @@ def sizes_of(job: Job) -> Sizes:
     split, card, total = job.split, job.dataset.card, sum(counts)
     argument = split.args[0] if split.args else 0.0
     share = 1 / argument if split.rule in ("kfold", "time_series") else argument
-    # the fields `official` and `predefined` of a card state the sizes of these splits
+    # a card may state the sizes of the official split and of the predefined splits
     part = getattr(card and card.expect, split.rule, None)
-    # if classes are left out, the numbers of rows on the card are reduced in proportion
+    # if classes are left out, the card's numbers of rows are scaled by the fraction of rows kept
     kept = total / card.expect.shape[0] if card and job.dataset.classes else 1.0
     n_test = ceil(kept * part.test) if part and part.test is not None else round(total * share)
     n_train = ceil(kept * part.train) if part and part.train is not None else total - n_test
@@ -198,9 +200,9 @@ def sizes_of(job: Job) -> Sizes:
 
 @cache
 def _class_counts(ref: DatasetRef) -> tuple[list[int], int, int | None]:
-    """Return the number of rows per class, the number of columns, and the size of a sparse row.
+    """Return the number of rows per class, the number of columns, and the memory of a sparse row.
 
-    The numbers are read from the card, or computed from the data file of the user.
+    The class sizes are read from the data set card, or counted in the data file of the user.
     """
     if ref.card is None:
         data = load_dataset(ref, store=Path())

@@ -127,7 +127,7 @@ def plan_experiments(
 
 
 def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, set[str]]:
-    """Return the names in ``--only`` options; the keys are "dataset" and "machine".
+    """Return the names in ``--only`` options: sets with the keys "dataset" and "machine".
 
     Raises UserError if a name does not occur in any experiment.
     """

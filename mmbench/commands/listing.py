@@ -84,8 +84,8 @@ def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> lis
 def _first_line(entry: Entry) -> str:
     """Return the description of a machine, a layout or a figure.
 
-    The entry is a dict with the description "about", or a string ``module`` or ``module:class``. A
-    module or a class is described by the first line of its docstring.
+    The argument `entry` is a dict with the key "about", or a string ``module`` or ``module:class``.
+    A module or a class is described by the first line of its docstring.
     """
     if not isinstance(entry, str):
         return entry["about"]

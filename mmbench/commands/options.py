@@ -93,7 +93,7 @@ class Options:
         import joblib
         import psutil
 
-        usable = joblib.cpu_count()  # cores that affinity and container allow
+        usable = joblib.cpu_count()  # cores within the CPU affinity and the container's CPU quota
         return self.jobs or min(psutil.cpu_count(logical=False) or usable, usable)
 
 

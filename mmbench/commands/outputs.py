@@ -45,7 +45,7 @@ def silent(line: str) -> None:
 class TableText(str):
     """Tables as text in one of the formats; in a notebook, they are shown as HTML."""
 
-    #: Returns the tables that a notebook shows.
+    #: Function that returns the tables for a notebook.
     tables: Callable[[], Sequence[Table]] = tuple
 
     def _repr_html_(self) -> str:

@@ -1,6 +1,6 @@
 """``mmbench run``: start worker processes, then read, plan and run experiments.
 
-Most imports are inside the function `run`, after the start of the worker processes. Thus this
+Most imports are inside the function `run`, after the start of the worker processes. The main
 process and the worker processes import libraries at the same time.
 """
 
@@ -74,7 +74,7 @@ def run(
 
 
 def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
-    """Return whether the jobs may run on a batch system, as options or YAML files may state.
+    """Return whether an option or a YAML file may select a batch system for the jobs.
 
     The YAML files are not checked here, so that worker processes start before libraries are
     imported.

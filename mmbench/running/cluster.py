@@ -1,14 +1,15 @@
 """Run jobs on a Dask cluster, and train the pairs of classes of a large job on several workers.
 
 Each thread of a Dask worker runs one job at a time, in a child process (`mmbench.running.local`).
-The time and memory limits of a job apply to its child process. If a solver crashes or hangs, only
-one job fails; the Dask worker goes on sending heartbeats to the scheduler. Several runs may share a
-cluster, since a run ends only the child processes of its tasks.
+The time and memory limits of a job apply to the child process that runs the job. If a solver
+crashes or hangs, only one job fails; the Dask worker goes on sending heartbeats to the scheduler.
+Several runs may share a cluster, since a run ends only the child processes of its tasks.
 
 The process of a large job trains one pair of classes at a time, and sends the rows of the other
-pairs to Dask workers. If the result of a pair is late, the job's process trains the pair itself as
-soon as the process is idle. Therefore two jobs that wait for busy workers cannot block each other.
-The model of a pair of classes does not depend on the worker that trains the pair.
+pairs to Dask workers. If a Dask worker takes too long for a pair of classes, the job's process
+trains the pair as soon as the process is idle. Two jobs that wait for busy workers cannot block
+each other, since the process of each job can train all pairs of classes. The model of a pair of
+classes does not depend on the worker that trains the pair.
 """
 
 import gc
@@ -125,7 +126,7 @@ class DaskExecutor:
 
     @property
     def scheduler(self) -> tuple[str, str] | None:
-        """Address of the Dask scheduler, and identifier of the tasks of this run (batch)."""
+        """Address of the Dask scheduler, and identifier of the tasks of this run."""
         return self._own_address, self.batch
 
     @property
@@ -230,7 +231,7 @@ class DaskExecutor:
         """Cancel all running tasks of this run, and end their processes on the workers."""
         tasks, self._tasks = self._tasks, {}
         if self.client.status == "running":
-            with suppress(OSError, RuntimeError):  # workers that lose the scheduler end tasks
+            with suppress(OSError, RuntimeError):  # a worker without a scheduler ends its tasks
                 self.client.cancel([task.remote for task in tasks.values()], force=True)
                 self.client.run(stop_here, self.batch, on_error="ignore")
         self.batch = uuid4().hex
@@ -265,7 +266,7 @@ def _check_greeting(address: str) -> None:
             connection.makefile("rb") as stream,
         ):
             size = int.from_bytes(stream.read(8), "little")
-            # a longer length is not the length of a message, but the answer of another server
+            # a Dask scheduler first sends the length of a message, which is at most 2**24 bytes
             greeting = stream.read(size) if size <= 2**24 else b""
     except (OSError, ValueError) as error:
         why = f"within {ANSWER_SECONDS} s" if isinstance(error, TimeoutError) else f"({error})"
@@ -285,7 +286,7 @@ def _local_cluster(slots: int) -> Any:
     # by default, Dask does not restart a worker that is lost twice within 15 s
     dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
 
-    # SIGINT is blocked after the start of the resource tracker, which unblocks SIGINT
+    # the resource tracker is started before SIGINT is blocked, since its start unblocks SIGINT
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -303,9 +304,9 @@ def _local_cluster(slots: int) -> Any:
 def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[Any, int]:
     """Start a Dask cluster on a batch system; return the cluster and its cores per batch job.
 
-    One batch job is submitted at once. If tasks wait, more batch jobs are submitted, up to `jobs`
-    in total. Arguments of dask-jobqueue that are not in `arguments` are read from the configuration
-    of Dask.
+    This function submits the first batch job. If tasks wait, Dask submits more batch jobs, up to
+    `jobs` in total. Arguments of dask-jobqueue that are not in `arguments` are read from the
+    configuration of Dask.
     """
     with extra("dask", f"cluster {name}"):
         import dask_jobqueue
@@ -357,7 +358,7 @@ def differences(theirs: dict[str, str] | Exception) -> list[str]:
 
 # -- inside a Dask worker -------------------------------------------------------------------------
 
-#: Local executors in this Dask worker, each with the batch identifier of its last task.
+#: For each local executor in this Dask worker, the identifier of the run of its last task.
 executors: dict[LocalExecutor, str] = {}
 idle_executors: list[LocalExecutor] = []
 _stopped: set[str] = set()
@@ -379,7 +380,7 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
     try:
         future = executor.submit(function, *args, limits=limits)
         while not executor.wait(POLL_SECONDS):
-            # `stop_here` may have been called with this identifier before the task began
+            # `stop_here` may have been called with the identifier `batch` before the task began
             if batch in _stopped:
                 executor.kill()
     finally:
@@ -389,7 +390,10 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
 
 
 def stop_here(batch: str) -> None:
-    """End all tasks with the identifier `batch` on this Dask worker, and tasks that begin later."""
+    """End all tasks with the identifier `batch` on this Dask worker.
+
+    Tasks with the identifier `batch` that begin later are ended soon after the beginning.
+    """
     with _lock:
         _stopped.add(batch)
         for executor, last in executors.items():
@@ -397,8 +401,8 @@ def stop_here(batch: str) -> None:
                 executor.close() if executor in idle_executors else executor.kill()
 
 
-#: Pairs of classes are sent to workers if the largest pair has at least this number of rows.
-#: Sending the rows of a smaller pair takes longer than training the pair.
+#: Pairs of classes are sent to workers if the largest pair has at least this number of rows. If a
+#: pair of classes has fewer rows, sending the rows takes longer than training on the rows.
 LEAST_PAIR_ROWS = 500
 
 #: The process of a job waits for the result of a pair of classes before it trains the pair itself.
@@ -441,7 +445,7 @@ class PairBackend(ThreadingBackend):
     def train(self, func: Any) -> Any:
         """Train in this process if it is idle, otherwise on a Dask worker.
 
-        If the result of the worker is late, train in this process as soon as this process is idle.
+        If the Dask worker takes too long, train in this process as soon as this process is idle.
         """
         from distributed import CancelledError, KilledWorker
 
@@ -477,7 +481,7 @@ class Spread(ExitStack):
 
     The context manager has no effect without a cluster, for a single pair of classes, or if the
     largest pair has fewer than `LEAST_PAIR_ROWS` rows. The attribute `at_a_time` is the number of
-    simultaneous trainings. The attribute `backend` is None if the context manager has no effect.
+    simultaneous trainings. If the context manager has no effect, the attribute `backend` is None.
     """
 
     backend: PairBackend | None = None

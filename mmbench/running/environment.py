@@ -59,7 +59,8 @@ def _cpu_model() -> str:
 def thread_pools() -> Any:
     """Return the controller of the thread pools of BLAS and OpenMP libraries in this process.
 
-    The import of `mmbench.selection` loads these libraries, so that the controller finds them.
+    The controller finds only loaded libraries; the import of `mmbench.selection` loads BLAS and
+    OpenMP libraries.
     """
     from threadpoolctl import ThreadpoolController
 

@@ -9,9 +9,9 @@ has started are killed with the worker process.
 
 Process pools of other packages have disadvantages. Loky 3.7 ends all tasks if one worker dies.
 Pebble 5.2 ends only the task of the dead worker, but a busy worker of Pebble survives if its parent
-process is killed. In addition, Ctrl-C interrupts the imports in a worker of Pebble. A LocalCluster
-of dask.distributed takes 4 s to start and 27 ms per task; the pool of this module takes 0.4 s and
-0.6 ms. A LocalCluster reports the death of a worker after 7 s.
+process is killed. Ctrl-C interrupts the imports in a worker of Pebble. A LocalCluster of
+dask.distributed takes 4 s to start and 27 ms per task; the pool of this module takes 0.4 s and
+0.6 ms. A LocalCluster of dask.distributed reports the death of a worker after 7 s.
 """
 
 import importlib
@@ -216,11 +216,12 @@ class LocalExecutor:
 def _search_path() -> tuple[list[str], list[str]]:
     """Return the variable PYTHONPATH of a worker, and folders to append to ``sys.path``.
 
-    The current folder is the last folder of ``sys.path`` in a worker. A file ``random.py`` in the
-    first folder would replace the module ``random`` of the standard library. The current folder is
-    not added to PYTHONPATH, since Python runs a file ``sitecustomize.py`` in a folder of
-    PYTHONPATH. If the current folder is already in PYTHONPATH, or contains the package mmbench, the
-    position of the current folder in ``sys.path`` is not changed.
+    The current folder is the last folder of ``sys.path`` in a worker. If the current folder were
+    the first folder, a file ``random.py`` in it would replace the module ``random`` of the standard
+    library. The current folder is not added to PYTHONPATH, since Python runs a file
+    ``sitecustomize.py`` in a folder of PYTHONPATH. If the current folder is already in PYTHONPATH,
+    or contains the package mmbench, the position of the current folder in ``sys.path`` is not
+    changed.
     """
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]

@@ -1,9 +1,9 @@
 """Estimates of the peak memory of a job, computed before the job computes a Gram matrix.
 
 If memory runs out, the operating system kills a process without a message. The killed process is
-not always the process that needs the memory. Therefore the estimates of peak memory are upper
-bounds. If the estimate of a job exceeds the free memory, the job is not run, and its record states
-the reason.
+not always the process that needs the memory. The estimates of peak memory are upper bounds, so that
+running jobs do not exceed the free memory. If the estimate of a job exceeds the free memory, the
+job is not run, and its record states the reason.
 Each machine class declares the memory of a training. The memory of a grid search is computed from
 the sizes of the kernel matrices that `mmbench.selection.views` stores.
 """
@@ -64,7 +64,7 @@ class Sizes:
 def stored_numbers(X: Any) -> int | None:
     """Return the mean memory of a sparse row, in 8-byte numbers; None for dense rows.
 
-    Each stored value of a sparse row takes one number, and its column index half a number.
+    Each stored value of a sparse row takes 8 bytes, and the column index of the value 4 bytes.
     """
     return None if isinstance(X, np.ndarray) else 1 + int(1.5 * X.nnz / X.shape[0])
 
@@ -99,8 +99,8 @@ def _training_bytes(
 def _search_bytes(job: Job, machine: type[PairwiseClassifier], sizes: Sizes, threads: int) -> int:
     """Return the memory of the kernel matrices that a grid search stores.
 
-    A grid search stores a kernel matrix of all rows, or of the rows of each pair of classes. Each
-    thread in addition stores a kernel matrix of the training rows of one fold.
+    A grid search stores a kernel matrix of all rows, or of the rows of each pair of classes.
+    During the search, each thread also stores a kernel matrix of the training rows of one fold.
     """
     single = machine.search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
@@ -123,7 +123,7 @@ def _search_bytes(job: Job, machine: type[PairwiseClassifier], sizes: Sizes, thr
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:
     """Return the largest number of threads with which a job needs at most `budget` bytes.
 
-    Return at most `threads`, and 0 if the job needs more memory even with one thread.
+    The result is at most `threads`, and is 0 if the job exceeds `budget` even with one thread.
     """
     fits = (n for n in range(threads, 0, -1) if estimate_bytes(job, sizes, n) <= budget)
     return next(fits, 0)
@@ -132,7 +132,7 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
 def budget_bytes(share: float = 1.0) -> float:
     """Return the memory that this process may use, in bytes.
 
-    The result is the memory that the process already uses plus the fraction `share` of the free
-    memory that jobs may use.
+    The result is the sum of the memory in use by this process and ``USABLE_SHARE * share`` times
+    the free memory.
     """
     return private_bytes() + USABLE_SHARE * share * available_bytes()

@@ -91,9 +91,9 @@ def _store(data: Path) -> Path:
 
 
 def _user_files(job: Job) -> dict[str, tuple[str, str]]:
-    """Return the path and the store name of each data file of a user, by field of `job.dataset`.
+    """Return the path and the name in the store of each user's file, by field of `job.dataset`.
 
-    The store name of a table has the suffix of the file, which determines the file format.
+    In the local store, the file of a table keeps its suffix, which determines the file format.
     """
     ref, files = job.dataset, dict[str, tuple[str, str]]()
     if ref.path is not None and not ref.path.startswith(("openml:", "sklearn:")):

@@ -136,9 +136,9 @@ def readable(n_bytes: float) -> str:
     return f"{gib:.1f} GiB" if gib >= 1 else f"{n_bytes / 2**20:.0f} MiB"
 
 
-#: CPU time of a machine on a split, divided by the CPU time of the SVM on the split. Each ratio is
-#: the larger of two ratios, measured in `mmbench easy` with 270 and with 1000 training rows.
-#: Machines with a ratio of about 1 are omitted.
+#: CPU time of a machine on a split, divided by the CPU time of the SVM on the split. CPU times
+#: were measured in `mmbench easy` with 270 and with 1000 training rows; `COSTS` contains the larger
+#: ratio of CPU times. Machines with about the same CPU time as the SVM are omitted.
 COSTS = {
     "logistic_regression": 0.1,
     "lssvm": 7.0,
@@ -156,8 +156,9 @@ class TimeLeft:
 
     A table cell contains all jobs with the same data set, training size, kernel and machine. The
     expected time of a job is the mean time of the finished jobs of its table cell. If the table
-    cell has no finished job, the mean time of all finished jobs is used, scaled by `COSTS`. If
-    `falling` is true, the estimate of the remaining time never rises.
+    cell has no finished job, the expected time is estimated from the times of all finished jobs and
+    the ratios `COSTS` of CPU times. If `falling` is true, the estimate of the remaining time never
+    rises.
     """
 
     def __init__(self, jobs: Iterable[Job], falling: bool = False):
@@ -175,7 +176,7 @@ class TimeLeft:
         self._open[key_of(job)] -= 1
 
     def expected(self, job: Job) -> float | None:
-        """Return the mean seconds of the finished jobs in the table cell of a job.
+        """Return the mean time, in seconds, of the finished jobs in the same table cell as `job`.
 
         Returns None if no job of the table cell has finished.
         """

@@ -2,7 +2,7 @@
 
 Only the process that calls `run` writes records; worker processes only compute. If an experiment
 is run again, only jobs without a result are run. Ctrl-C stops the worker processes and keeps all
-records. If a run is killed in any other way, only the results of running jobs are lost.
+records. If the process of a run is killed, only the results of running jobs are lost.
 
 The parents of a job are the jobs whose selected parameters the job inherits. A job is ready if all
 its parents have a record. Among the ready jobs, the job with the longest expected time starts
@@ -104,9 +104,10 @@ class Schedule:
     def _longest(self) -> Job:
         """Remove and return the ready job with the longest expected time.
 
-        Among jobs with equal expected times, a job whose parent has just finished starts first. The
-        other jobs start in the order in which they became ready. Only the first job of each table
-        cell is compared, since all jobs of a table cell have the same expected time.
+        Among jobs with equal expected times, a job whose parent has just finished starts first.
+        Other jobs with equal expected times start in the order in which they became ready. Expected
+        times are compared for the first job of each table cell, since all jobs of a table cell have
+        the same expected time.
         """
         first = {cell: jobs[0] for cell, jobs in self._ready.items()}
         cell = max(first, key=lambda cell: (self._seconds(first[cell][1]), -first[cell][0]))
@@ -148,7 +149,7 @@ class Schedule:
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
-        """Return the expected seconds of a job and of the longest chain of dependent jobs."""
+        """Return the summed expected time of a job and the longest chain of jobs that need it."""
         seconds = self._expected(job)
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
         return float("inf") if seconds is None else seconds + after
@@ -393,8 +394,8 @@ def has_other_sources(job: Job, code: Mapping[str, Any]) -> bool:
 def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list[str]:
     """Return messages about records made with another machine version or other default values.
 
-    The jobs of these records run again, and the records are kept. A record is not outdated if its
-    key is in the set `planned`.
+    A job runs again if its record is outdated, and the outdated record is kept. A record is not
+    outdated if its key is in the set `planned`.
     """
     waiting = {_place(job): job for job in jobs}
     known, counts = {job.key for job in waiting.values()} | planned, Counter[str]()
@@ -410,14 +411,14 @@ def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list
 
 
 def _place(job: Job) -> Hashable:
-    """Return the hash of the data, the kernel, the degree, the column and the split of a job."""
+    """Return five fields of a job: data hash, kernel, degree, table column (machine), split."""
     return job.dataset_hash, job.kernel, job.degree, job.column, job.split
 
 
 def _difference(then: Job, now: Job) -> str:
     """Return how two jobs differ in machine version or default values, as text.
 
-    The text is empty if the jobs differ in any other field.
+    If the two jobs also differ in another field, the function returns an empty text.
     """
     if replace(then, defaults=now.defaults, machine_version=now.machine_version).key != now.key:
         return ""

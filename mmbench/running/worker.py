@@ -2,8 +2,8 @@
 
 CPU seconds are summed over all threads of the process. Before its first job with a machine, a
 process trains the machine on a tiny problem, so that Numba code is compiled and solvers are
-imported. The training on the tiny problem is the stage ``warm_up`` of the job; tables of CPU times
-do not include this stage.
+imported. In the stage ``warm_up`` of a job, the machine is trained on a tiny problem; tables of CPU
+times do not include this stage.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str = "") -> dict:
     """Return the reason, the limits and the progress of a job that a limit has stopped.
 
-    The dict `reached` has at least the entries "stage", which may be None, and "seconds". The text
-    `more` is appended to the reason.
+    The dict `reached` contains the last stage of the job (or None) under the key "stage", and the
+    elapsed time under the key "seconds". The text `more` is appended to the reason for the stop.
     """
     if status == Status.TIME_LIMIT:
         limit = f"time limit of {duration(limits.time or 0)}"
@@ -51,7 +51,7 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
 def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, Any], str]:
     """Return the certificate of the training with the largest gap, as a dict and as text.
 
-    The list `fits` contains a fit per pair of classes; at least one has the status TIME_LIMIT.
+    The list `fits` contains a fit per pair of classes; at least one fit has the status TIME_LIMIT.
     """
     ended = [fit for fit in fits if fit.status is Status.TIME_LIMIT]
     begun = [fit for fit in ended if math.isfinite(fit.objective)]
@@ -95,8 +95,8 @@ class Context:
     limits: Limits = NO_LIMITS
     #: Whether the job may run on a computer with another file system.
     remote: bool = False
-    #: Address of the Dask scheduler, and identifier of the run's tasks (batch). A large job trains
-    #: pairs of classes on the workers of this scheduler. None without a cluster.
+    #: Address of the Dask scheduler, and identifier of the tasks of this run; None without a
+    #: cluster. A large job trains pairs of classes on the workers of the Dask scheduler.
     scheduler: tuple[str, str] | None = None
 
 
