@@ -45,7 +45,8 @@ EXPERIMENT_KEYS = {
 def check_counts(content: Mapping[str, Any]) -> None:
     """Raise Fault if a file has more data sets or machines than `limits.entries`.
 
-    The number of entries is checked first, since checking many thousand entries takes a minute.
+    Data sets and machines are counted before all other checks, which take a minute for many
+    thousand of them.
     """
     limits = content.get("limits")
     given = limits.get("entries") if isinstance(limits, Mapping) else None
@@ -112,7 +113,7 @@ class MachineColumn:
         own = set(self.cls.parameters) - set(EXPERIMENT_KEYS)
         check_known(parameter, own, f"{self.machine} has no parameter")
         means = in_other_words(self.cls).get(parameter, parameter)
-        if means in self.alias.params:  # an alias is defined by the values of these parameters
+        if means in self.alias.params:  # these values define the alias
             given = f"{means} is {self.alias.params[means]!r} in {self.machine} by definition"
             raise ValueError(f"{given}; {self.alias.machine} takes other values")
         if not self.foreign:
@@ -183,7 +184,7 @@ def _check_machines(config: Config) -> list[MachineColumn]:
 
 
 def _check_name(name: str, machine: str) -> None:
-    """Raise ValueError if a column's machine is unknown or the column has another one's name."""
+    """Raise ValueError if a column has an unknown machine or the name of another machine."""
     known = (*MACHINES, *ALIASES)
     if machine == name and name not in known:
         stated = "a column of another name states its machine: {machine: NAME}"
@@ -248,7 +249,7 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
             continue
         with at(key):
             check_relevant(key, kernels)
-            for column in columns:  # the key would not affect a machine without the parameter
+            for column in columns:  # the key has no effect if the machine lacks the parameter
                 if key != "degree" and not column.foreign and key not in column.cls.parameters:
                     raise ValueError(f"{column.machine} has no parameter {key!r}")
         for name, entry in config.machines.items():
@@ -326,7 +327,7 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
                 file = "; a file of your own is {path: FILE, target: COLUMN}"
                 hint = file if "." in name else did_you_mean(name, known)
                 raise ValueError(f"unknown data set {name!r}{hint}")
-        with at("protocol", "test"):  # fails if the data set lacks the splits
+        with at("protocol", "test"):  # `split_slots` raises an error if the splits do not exist
             split_slots(config.protocol.test.spec, entry.ref(()), config.protocol.repeats)
         card = entry.ref(steps).card
         if card and (problem := check_steps(steps, card.expect.shape[1])):

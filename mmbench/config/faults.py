@@ -23,7 +23,7 @@ from mmbench.machines import machine_class
 
 #: Maximum number of characters of a value in a message.
 MAX_SHOWN = 60
-#: Pydantic model of each section of a configuration, by the first key of the section.
+#: Pydantic model of each section of a configuration, by the top-level key of the section.
 SECTIONS: dict[str, type[BaseModel]] = {
     "protocol": Protocol,
     "select": Select,

@@ -91,13 +91,13 @@ def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return the parameters that ``auto`` replaces by another one, such as B by B_fraction."""
+    """Return parameters that ``auto`` replaces, such as B, and replacements, such as B_fraction."""
     grids = cls.search_space.auto_grids
     return {name: other for name, (other, _) in grids.items() if other != name}
 
 
 def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
-    """Return the parameters that are replaced by `stated` ones, such as B by B_fraction.
+    """Return replaced parameters, such as B, and replacements in `stated`, such as B_fraction.
 
     A replaced parameter must be None, since its default or inherited value would contradict the
     parameter that replaces it.

@@ -126,7 +126,7 @@ class Protocol(Strict):
 
     @property
     def subsets(self) -> list[int | tuple[str, int] | None]:
-        """Training sizes of ``max_train``, each in the form of `SplitRef.max_train`."""
+        """The training sizes in ``max_train``, each as a value of `SplitRef.max_train`."""
         given = self.max_train
         if isinstance(given, list):
             return [(NESTED, size) for size in given]
@@ -152,10 +152,10 @@ Memory = Annotated[str, AfterValidator(partial(_checked, lambda size: parse_limi
 class Select(Strict):
     """Inner model selection: by folds, by random splits, or by the rows that max_train leaves out.
 
-    The grid point with the best ``metric`` is selected. ``validation: test`` selects by the
-    accuracy on the test rows. Selection by test data makes results optimistic, and every table then
-    states that test data were used. The value ``test`` serves to measure the bias of published
-    results that were selected by test data.
+    The grid point with the best ``metric`` is selected. ``validation: test`` selects the grid point
+    with the best accuracy on the test rows. Selection by test data makes results optimistic, and
+    every table then states that test data were used. The setting ``validation: test`` serves to
+    measure the bias of published results whose parameters were selected by test data.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -181,7 +181,7 @@ class Select(Strict):
 
     @property
     def ref(self) -> SelectRef:
-        """The selection settings of a job, by default five folds."""
+        """The settings of model selection in a job, by default cross-validation with five folds."""
         nothing = self.folds is None and self.split is None and self.validation is None
         folds = 5 if nothing else self.folds
         scope = "test" if self.validation == "test" else self.scope
@@ -221,9 +221,10 @@ ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None 
 class JobLimits(Strict):
     """Time and memory limits of each job, such as ``{time: 1h, memory: 8 GB}``.
 
-    The limits are not part of the key of a job. ``jobs`` is the maximum number of jobs of the
-    experiment. ``grid_points`` is the maximum number of grid points of one machine. ``entries`` is
-    the maximum number of data sets, and also of machines.
+    The time and memory limits are not part of the key of a job. ``jobs`` is the maximum number of
+    jobs of the experiment. ``grid_points`` is the maximum number of grid points of one machine.
+    ``entries`` is the maximum number of data sets in an experiment, and the maximum number of
+    machines.
     """
 
     time: Duration | None = None
@@ -242,7 +243,7 @@ class QueueJobs(Strict):
     """The batch-system jobs in which workers run, such as ``{cores: 8, memory: 16 GB}``.
 
     ``cores``, ``memory`` and ``walltime`` are the resources of a job of the batch system. ``jobs``
-    is the maximum number of jobs of the batch system. ``options`` are further arguments of
+    is the maximum number of batch-system jobs at a time. ``options`` are further arguments of
     dask-jobqueue, such as ``queue``, ``account`` and ``interface``.
     """
 
@@ -310,7 +311,7 @@ class Config(Strict):
         return copy
 
     def machine_of(self, column: str) -> str:
-        """Return the machine of a column, by default the column's name."""
+        """Return the name of a column's machine, or the import path of its estimator."""
         entry = self.machines[column]
         if entry.estimator is None:
             return entry.machine or column

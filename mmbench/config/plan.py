@@ -104,7 +104,7 @@ def job_of_column(
     degree: int | None = None,
     **given: Any,
 ) -> Job:
-    """Return a job of a column without split and parent.
+    """Return a job for a column; the repeat, the fold and the parent are not yet set.
 
     `given` contains further fields of the job.
     """
@@ -164,8 +164,8 @@ def settings(
     """Return the fixed parameters and the explicit grid of a machine on a data set.
 
     The fixed parameters of the column that ``use`` names are inherited by this function. The
-    selected parameters of the column in ``use`` are inherited when the job runs. The parameters
-    that an alias fixes are omitted, since the machine of the job is the alias itself.
+    selected parameters of the column in ``use`` are inherited when the job runs. Parameters that
+    are fixed by an alias are omitted, since the job contains the name of the alias.
     """
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
@@ -196,12 +196,12 @@ def settings(
 
 
 def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
-    """Return the plan of an experiment's tables, with the keys of the records of `jobs`."""
+    """Return the cells and labels of an experiment's tables; cells contain the keys of `jobs`."""
     keys = {cell: tuple(job.key for job in own) for cell, own in group_by_cell(jobs).items()}
     cells = []
     for key, n_splits in _cells(config):
         own, published_only = keys.get(key, ()), key.machine in config.published_only
-        # if the number of splits depends on the data, it is the number of jobs
+        # n_splits is 0 if it depends on the data; the jobs are counted instead
         cells.append(PlannedCell(key, n_splits or len(own), own, published_only))
     labels = {
         column: entry.label or column
@@ -245,7 +245,7 @@ def _cells(config: Config) -> Iterator[tuple[Key, int]]:
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
             for machine in (*run, *config.published_only):
                 shown = degrees
-                if kernel == "poly" and machine in run:  # None if the machine selects the degree
+                if kernel == "poly" and machine in run:  # the degree is None if selected
                     params = (settings(config, machine, kernel, degree)[0] for degree in degrees)
                     shown = list(dict.fromkeys(values.get("degree") for values in params))
                 for degree in shown:

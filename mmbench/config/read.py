@@ -64,14 +64,14 @@ def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
 
 
 def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
-    """Return the experiment of a file's content, checked without reading data.
+    """Return the experiment that a file's content describes, checked without reading data.
 
     The folder of `path` is the base of relative paths in the content. Messages name `path`.
     """
     config = _checked(content, path, overrides)
     if config.parameters_from is None:
         return config
-    # a source with a key `parameters_from` is not read further, since `check_source` rejects it
+    # `check_source` rejects a source that itself has the key `parameters_from`
     other = Path(config.parameters_from.experiment)
     source = _checked(load_yaml(other), other)
     with _in_file(path, content):
@@ -125,7 +125,7 @@ def set_value(content: Any, key: str, value: Any, option: str) -> None:
 
 @contextmanager
 def _in_file(path: Path, content: Mapping[str, Any]) -> Iterator[None]:
-    """Convert a fault in the block to a UserError that names the file of the content."""
+    """Convert a fault in the block to a UserError that names the YAML file."""
     try:
         yield
     except Fault as fault:

@@ -20,7 +20,7 @@ Model = TypeVar("Model", bound=BaseModel)
 SUFFIX = "-smoke"
 MAX_TRAIN = 500
 MAX_PER_CLASS = 50
-#: Maximum number of splits, and of inner folds.
+#: Maximum number of splits, and maximum number of inner folds, in a smoke version.
 MAX_SPLITS = 2
 MAX_VALUES = 2
 
@@ -62,8 +62,8 @@ def _changed(model: Model, **values: Any) -> Model:
 def version_for(config: Config, source: Config) -> Config:
     """Return `source`, or its smoke version, from which `config` inherits selected parameters.
 
-    A smoke version inherits parameters from the smoke version of `source`, with the same polynomial
-    degree.
+    A smoke version inherits parameters from the smoke version of `source`. Both smoke versions have
+    the same polynomial degree.
     """
     if not config.name.endswith(SUFFIX):
         return source
@@ -73,7 +73,8 @@ def version_for(config: Config, source: Config) -> Config:
 def _grid(column: str, config: Config) -> dict[str, Axis]:
     """Return a machine's grid with explicit values, at most `MAX_VALUES` per axis.
 
-    If a data set replaces an axis, the axis is not expanded, since `expand_auto` may rename it.
+    An axis such as ``B: auto`` is not expanded if a data set replaces the axis, since `expand_auto`
+    may replace ``B`` by ``B_fraction``.
     """
     grid = config.machines[column].grid
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}
@@ -87,7 +88,7 @@ def _protocol(protocol: Protocol) -> Protocol:
     test = protocol.test
     if test.rule in ("kfold", "time_series"):
         test = SplitRule(test.rule, MAX_SPLITS)
-    elif test.rule == "leave_one_out":  # two folds in place of one fold per row
+    elif test.rule == "leave_one_out":  # replaced by 2-fold cross-validation
         test = SplitRule("kfold", MAX_SPLITS)
     repeats = MAX_SPLITS if test.rule in ("holdout", "predefined") else 1
     repeats, size = min(repeats, protocol.repeats or repeats), _max_train(protocol.max_train)
@@ -96,7 +97,7 @@ def _protocol(protocol: Protocol) -> Protocol:
 
 def _max_train(given: MaxTrain) -> MaxTrain:
     if isinstance(given, list):
-        # keep two sizes, so that a comparison of training sizes stays possible
+        # two training sizes are kept, so that the smoke version compares training sizes
         small = given[:MAX_VALUES]
         return small if small[-1] <= MAX_TRAIN else [MAX_TRAIN // 2, MAX_TRAIN][-len(small) :]
     if isinstance(given, dict):

@@ -65,7 +65,7 @@ class CardFile(_Strict):
 
 
 class ParserSpec(_Strict):
-    """Name of a parser in ``parsers/``; all other keys are the parser's keyword arguments."""
+    """Name of a parser in ``parsers/``, and the parser's keyword arguments as further keys."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 

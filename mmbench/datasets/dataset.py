@@ -21,8 +21,8 @@ from mmbench.errors import UserError, listed
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
     """Return the random number generator of a seed, a repeat (or sample) and a purpose number.
 
-    NumPy guarantees that the random numbers of `RandomState` never change (NEP 19). A seed
-    therefore gives the same splits with every version of NumPy.
+    NumPy guarantees that the random numbers of `RandomState` never change (NEP 19). With every
+    version of NumPy, a seed gives the same splits.
 
     Examples
     --------
@@ -36,8 +36,8 @@ def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.Random
 Scalar = str | float | int | None
 #: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
-#: Metadata of a dataclass field that older records do not contain. If a field with this metadata
-#: has its default value, the key of a job omits the field, and older records remain valid.
+#: Metadata of a dataclass field that older records do not contain. The key of a job omits a field
+#: with this metadata if the field has its default value, so that older records remain valid.
 ADDED = {"added": True}
 
 
@@ -48,7 +48,7 @@ class DatasetRef:
     #: Name of the data set's card; for a user's file, the name shown in tables.
     name: str
     #: Path of a user's file, or a source such as openml:31, or None for a card. The key of a job
-    #: contains the content hash of the file instead of its path.
+    #: contains the content hash of a user's file instead of the path.
     path: str | None = None
     #: Target column of a user's file, by name or number.
     target: str | int | None = None
@@ -59,7 +59,7 @@ class DatasetRef:
     #: Options for reading a user's file, as (key, value) pairs of `FileOptions.pairs`.
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ADDED)
     #: Path of a file that assigns rows to folds, for the split rule ``predefined``. The key of a
-    #: job contains the hash of this file's content instead of its path.
+    #: job contains the content hash of a file of folds instead of the path.
     folds: str | None = field(default=None, metadata=ADDED)
 
     @property
@@ -92,8 +92,8 @@ class Parsed:
     def content_hash(self) -> str:
         """Return the SHA-256 of feature values, labels and splits.
 
-        Values are hashed as little-endian float64 and labels as text. The hash is therefore the
-        same for all file formats, dtypes and platforms.
+        Values are hashed as little-endian float64 and labels as text, so that the hash is the same
+        for all file formats, dtypes and platforms.
         """
         digest = hashlib.sha256(b"mmbench content 1\n")
         digest.update(f"{self.X.shape[0]} {self.X.shape[1]}\n".encode())
@@ -197,8 +197,8 @@ def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> Non
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
     """Return a data set restricted to `classes` (labels as text); empty `classes` mean all classes.
 
-    The rows of other classes are also removed from all splits. A text about the restriction is
-    added to the deviations of the data set.
+    The rows of other classes are also removed from all splits. The deviations of the data set,
+    which are shown as footnotes of tables, name the remaining classes.
     """
     if not classes:
         return data

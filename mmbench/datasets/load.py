@@ -31,8 +31,8 @@ def load_dataset(
     store : path
         Local folder of downloaded files; searched first.
     mirror : path or URL, optional
-        Folder or URL with the same relative paths as the store; searched second. The files of a
-        folder are read in place. The files of a URL are downloaded into the store.
+        Folder or URL with the same relative paths as the store; searched second. Files in a mirror
+        folder are read in place. Files at a mirror URL are downloaded into the store.
     allow_network : bool
         Whether data may be downloaded from the mirror's URL and from the sources of the card.
     progress : bool
@@ -42,7 +42,7 @@ def load_dataset(
     ------
     UserError
         If the data cannot be obtained or are damaged, if a user's file has a fault, or if the
-        preprocessing steps of the reference do not fit the data. The message is one line.
+        preprocessing steps of the reference do not fit the data. The error message is one line.
     """
     ref = DatasetRef(ref) if isinstance(ref, str) else ref
     card, places = ref.card, Places(Path(store), mirror, allow_network, progress)

@@ -1,13 +1,14 @@
 """Splits of a data set into training rows and test rows.
 
 A split depends only on the data, the split rule, the seed, the repeat and the fold. The random
-numbers of a repeat come from ``SeedSequence(seed, spawn_key=(repeat,))``. Additional repeats
-therefore do not change earlier repeats. All folds of a repeat use the same permutation of the rows.
+numbers of a repeat come from ``SeedSequence(seed, spawn_key=(repeat,))``. If the number of repeats
+is increased, the earlier repeats do not change. All folds of a repeat use the same permutation of
+the rows.
 
 A file of folds is a CSV file with one line per row of the data. Each column of a file of folds is
-one partition of the rows into folds. A cell contains the fold (a number or a word) in which the row
-is a test row. If a cell is empty, the row is a training row in all folds. A first line of column
-names is skipped.
+one partition of the rows into folds. A cell of a file of folds contains the fold (a number or a
+word) in which the row is a test row. If a cell in a file of folds is empty, the row is a training
+row in all folds. A first line of column names in a file of folds is skipped.
 """
 
 import csv
@@ -32,11 +33,11 @@ Described = DatasetRef | Dataset
 Arg = float | None
 #: Split rule in a configuration, such as ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
-#: Maximum number of training rows. The value is n for n rows in total, ``("per_class", n)`` for n
-#: rows per class, or ``("nested", n)`` for the first n rows of a fixed permutation.
+#: Maximum number of training rows: n for n rows in total, ``("per_class", n)`` for n rows per
+#: class, or ``("nested", n)`` for the first n rows of a fixed permutation.
 MaxTrain = int | tuple[str, int] | None
-#: Purpose number of `random_stream` for the random subset of the training rows. With this number,
-#: the subset is independent of the random numbers of the split.
+#: Purpose number of `random_stream` for the random subset of the training rows. This purpose number
+#: makes the random numbers for the subset independent of the random numbers for the split.
 SUBSET_STREAM = 1
 
 
@@ -54,8 +55,8 @@ RULES = {
 def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
     """Return the number of repeats of a split rule, or 0 if a file of folds has not been read.
 
-    All repeats of the official split have the same rows. The repeats differ in random choices, such
-    as a random subset of the training rows.
+    All repeats of the official split have the same rows, but differ in random choices, such as a
+    random subset of the training rows.
     """
     if rule == "official":
         split = data.split if isinstance(data, Dataset) else data.card and data.card.expect.official
@@ -99,9 +100,9 @@ def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) 
 
     If a source contains only some of the predefined splits, the other splits are drawn at random
     with the same sizes. Random splits in place of predefined splits are not stratified. In
-    ``leave_one_out``, each test set is one row or one group. In ``time_series``, the rows are
-    divided into successive blocks in time. Each test set is a block, and the training rows are all
-    rows before the block. Raises ValueError if the data do not allow the split.
+    ``leave_one_out``, each test set is one row or one group. In ``time_series``, each test set is a
+    block of rows that are successive in time, and all earlier rows are training rows. Raises
+    ValueError if the data do not allow the split.
     """
     random = random_stream(seed, repeat)
     if rule == "kfold":
@@ -140,7 +141,7 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
     if problem := too_few_rows(data.y, folds):
         raise ValueError(problem)
     # The rows are ordered by class, shuffled within each class, and assigned to the folds in turn.
-    # The numbers of rows of two folds then differ by at most one, in total and in each class.
+    # Any two folds differ by at most one row in total, and by at most one row in each class.
     rows = [random.permutation(np.flatnonzero(data.y == label)) for label in np.unique(data.y)]
     dealt = np.concatenate(rows)
     test = np.sort(dealt[fold::folds])
@@ -266,9 +267,9 @@ def split_at(
     repeat, fold, seed : int
     max_train : int, ("per_class", int) or ("nested", int), optional
         Train on a random stratified subset of the training rows: at most n rows in total, at most n
-        rows per class, or ("nested") the first n rows of a random permutation. The permutation
-        mixes the classes in proportion to their sizes. Smaller nested subsets are contained in
-        larger nested subsets.
+        rows per class, or ("nested") the first n rows of a random permutation. A nested subset
+        contains the classes in proportion to their sizes, up to rounding. Each nested subset
+        contains all smaller nested subsets.
 
     Raises
     ------
@@ -335,9 +336,9 @@ def allocate(counts: IntArray, total: int) -> IntArray:
 def allocate_nested(counts: IntArray, total: int) -> IntArray:
     """Distribute `total` rows over classes; no class gets fewer rows if `total` increases.
 
-    Row r of a class with n rows has the value ``(r + 1/2) / n``. The `total` rows with the smallest
-    values are counted per class. In the largest remainder method (`allocate`), a class may get
-    fewer rows if `total` increases.
+    The result is the number of rows of each class among the `total` rows with the smallest values
+    ``(r + 1/2) / n``, where r = 0, ..., n - 1 numbers the n rows of a class. In the largest
+    remainder method (`allocate`), a class may get fewer rows if `total` increases.
 
     Examples
     --------

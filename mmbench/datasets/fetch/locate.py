@@ -1,8 +1,8 @@
 """Search for the data of a card: first in the local store, then in a mirror, then in the sources.
 
 The local store is a folder of verified files. A mirror has the same relative paths as the store. A
-file is downloaded under a temporary name. The file is moved into the store after its hash, or its
-content, has been compared with the card. Files in the store are never deleted.
+file is downloaded under a temporary name. A downloaded file is moved into the store after its hash,
+or its content, has been compared with the card. Files in the store are never deleted.
 """
 
 import hashlib
@@ -168,8 +168,8 @@ class Places:
 def find(card: Card, places: Places) -> SourceFiles:
     """Return the files of a card's data; missing files are downloaded into the store.
 
-    Raises UserError if the data cannot be found or downloaded. The error is NotAvailable if the
-    only reason is that servers cannot be reached. The message states reasons and advice.
+    Raises UserError, with reasons and advice, if the data cannot be found or downloaded. If the
+    data are missing only because servers cannot be reached, the UserError is a NotAvailable.
     """
     search = Search(card, places)
     found = search.local() or (search.remote() if places.allow_network else None)
@@ -208,7 +208,7 @@ class Search:
         return next(filter(None, fetched), None)
 
     def advice(self) -> str:
-        """Return one line with the reasons why the search failed, and with advice."""
+        """Return one line with the reasons why the data were not found, and with advice."""
         card, places, tried = self.card, self.places, list(self.tried)
         if all(source.kind == "keel" for source in card.sources):
             return f"data set {card.name!r} cannot be read: {NOT_INSTALLED}"
@@ -282,7 +282,7 @@ class Search:
 
     @contextmanager
     def _noting_failure(self, prefix: str = "") -> Iterator[None]:
-        """Add the message and the type of a ValueError that the block raises to `tried`."""
+        """Suppress a ValueError in the block, and store its message and its type in `tried`."""
         try:
             yield
         except ValueError as error:

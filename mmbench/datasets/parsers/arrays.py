@@ -33,7 +33,7 @@ def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:
     """Parse an ``.npz`` file with the arrays ``X_train, y_train, X_test, y_test``.
 
     The float32 values of the file come from a text file whose numbers have `decimals` decimals.
-    Rounding in float64 reproduces the numbers of the text file exactly.
+    Rounding to `decimals` decimals in float64 reproduces the numbers of the text file exactly.
     """
     arrays = read_npz(paths[0])
     parts = [(arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in ("train", "test")]
@@ -97,8 +97,8 @@ def fsvm(paths: Sequence[Path]) -> Parsed:
     """Parse a Matlab file of the public F-SVM code, with ``X``, ``Y`` and ten lists of test rows.
 
     The training rows of a split are all rows that are not in its list of test rows. Some lists of
-    test rows contain a row twice. A test row that occurs twice is counted twice, as in the code of
-    the authors.
+    test rows contain a row twice. A row that occurs twice in a list of test rows is counted twice,
+    as in the public F-SVM code.
     """
     from scipy.io import loadmat
 

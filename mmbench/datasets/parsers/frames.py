@@ -178,7 +178,7 @@ class Attribute(NamedTuple):
 #: Names of the numeric types of ARFF, in lower case.
 ARFF_NUMBERS = ("numeric", "real", "integer")
 #: Pattern of one value of an ARFF line, quoted or not, with the blanks or comma after the value. A
-#: match of this pattern contains no comment.
+#: comment, which begins with an unquoted ``%``, is not part of a match.
 TOKEN = re.compile(
     r"""\s*(?:(['"])((?:(?!\1)[^\\]|\\.)*)\1|([^\s,%'"{}][^\s,%{}]*)|(?=,))\s*(,|(?=%|\}|$)|)"""
 )
@@ -210,7 +210,7 @@ def read_arff(
     check_width(len(names), max_columns)
     if not names:
         raise ValueError("not an ARFF file: it has no @attribute or no @data line")
-    check_names([*names, "an attribute"])  # so that all declared names may be numbers
+    check_names([*names, "an attribute"])  # the added text permits names that are all numbers
     lines = [line for line in lines[end + 1 :] if line and not line.startswith("%")]
     for k, line in enumerate(lines):
         if "{" in line and (match := ROW_WEIGHT.search(line)):
@@ -258,7 +258,7 @@ def _value(match: re.Match) -> tuple[str, bool]:
 
 
 def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], str]:
-    """Return the values of an ARFF line, each with a flag for quotes, and the rest of the line."""
+    """Return pairs (value, whether it is quoted) of an ARFF line, and the rest of the line."""
     matches: list[re.Match] = []
     while match := TOKEN.match(line, start):
         matches.append(match)

@@ -6,13 +6,15 @@ data, so that training uses no information about test rows.
 - ``pixels``: the grey values.
 
 - ``hog``: histograms of oriented gradients (Dalal and Triggs 2005) with 9 orientations and cells of
-  8 x 8 pixels. Blocks of 2 x 2 cells are normalised by L2-Hys. The unit of the values is 1/255.
+  8 x 8 pixels. Blocks of 2 x 2 cells are normalised by L2-Hys. An 8-bit value v of ``hog`` stands
+  for v/255.
 
 - ``lbp``: local binary patterns of 8 neighbours at distance 1 (Ojala et al. 2002, Ahonen et al.
   2006). In each cell of 10 x 10 pixels, 58 uniform patterns and all other patterns are counted.
 
 scikit-image computes ``hog`` and ``lbp``. Descriptors are stored as 8-bit integers, as in SIFT.
-Data sets of descriptors are small, and equal on all platforms except for rounding of ties.
+Descriptors of 8-bit integers need little memory. Descriptors are equal on all platforms, except if
+a value before rounding is halfway between two integers.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +27,8 @@ from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.parsers.arrays import read_npz
 from mmbench.errors import did_you_mean, extra
 
-#: Side length of a cell of local binary patterns, in pixels. The counts of the 100 pixels of a cell
-#: are stored in 8 bits.
+#: Side length of a cell of local binary patterns, in pixels. A cell has 100 pixels, so that the
+#: count of a pattern fits into 8 bits.
 LBP_CELL = 10
 
 #: Number of bins for local binary patterns, 58 for uniform patterns and 1 for all others.
@@ -50,7 +52,7 @@ def _hog(image: NDArray) -> NDArray:
 
 
 def _lbp(image: NDArray) -> NDArray:
-    """Return the counts of local binary patterns in cells; the grid of cells is centred."""
+    """Return the counts of local binary patterns per cell; the cells are centred in the image."""
     with extra("lfw", "the descriptor 'lbp'"):
         from skimage.feature import local_binary_pattern
 

@@ -54,13 +54,13 @@ MOST_BYTES = 2**30
 #: Pattern of a number in a data file. Python's `float` would also accept texts such as 1_000 and
 #: digits of other scripts.
 NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
-#: Pattern of an integer without leading zeros and without an exponent. A sign, and zeros after a
-#: decimal point, are allowed.
+#: Pattern of an integer without leading zeros and without an exponent. The integer may have a sign,
+#: and zeros after a decimal point.
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0*)?")
 
 
 class TooLarge(ValueError):
-    """A file is larger than the size limit; the limit ``needed`` (in bytes) may be sufficient."""
+    """A file exceeds the size limit; ``needed`` is a larger limit to try, in bytes."""
 
     def __init__(self, message: str, needed: int):
         super().__init__(message)
@@ -227,7 +227,8 @@ def in_columns(
 
 #: Bases of DNA that each letter of a sequence stands for.
 BASES = {"A": "A", "C": "C", "G": "G", "T": "T", "D": "AGT", "N": "ACGT", "R": "AG", "S": "CG"}
-#: Weights of A, C, G and T for each letter; the bases of a letter have equal weights with sum 1.
+#: Weights of the bases A, C, G and T for each letter of a DNA sequence. The bases that a letter
+#: stands for have equal weights with sum 1.
 CODES = {
     letter: [(base in bases) / len(bases) for base in "ACGT"] for letter, bases in BASES.items()
 }

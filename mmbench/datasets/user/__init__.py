@@ -24,7 +24,7 @@ from mmbench.datasets.user.options import UserTable as UserTable
 from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables, part of the hash of a user's data. The version must be
-#: increased if a change of these functions changes the values that are read from a table.
+#: increased if a change of the code changes the values that are read from a table.
 READER = 3
 
 

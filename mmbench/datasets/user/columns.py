@@ -1,6 +1,7 @@
 """Convert a user's table to features and class labels.
 
-An error is one line that names the row and the column. Possible faults of a table are warnings.
+An error is one line that names the row and the column. Possible faults of a table are reported as
+warnings.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ SHOWN = 5
 #: Maximum number of categories of a text column that is not listed in the option `categorical`. A
 #: column of countries has fewer categories than this maximum.
 MOST_CATEGORIES = 250
-#: Minimum number of rows of a table for warnings about columns that may name the rows. In smaller
-#: tables, the values of a column may be distinct by chance.
+#: Minimum number of rows of a table for warnings about columns that may name the rows. In a table
+#: with few rows, the values of a column may be distinct by chance.
 FEWEST_NAMED = 10
 #: If a column of numbers contains no more distinct words than this, the words are reported as
 #: possible codes of missing values.
@@ -51,7 +52,8 @@ MOST_FRACTIONS = 20
 MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 YEAR, NUMBER_OF_MONTH = "(1[5-9]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"
 #: Pattern of dates (2024-01-31, 31.1.2024, 1/31/24, 31-Jan-2024, January 31, 2024), of months
-#: (2024-01, 1/2024, January 2024, Jan-24) and of times (12:30, 1:30 pm). Times may follow a date.
+#: (2024-01, 1/2024, January 2024, Jan-24) and of times (12:30, 1:30 pm). In a match, a date may be
+#: followed by a time.
 DATE = re.compile(
     r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3([0-9]{4}|[0-9]{2})"
     rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[a-z]*[-/., ]*([0-9]{{4}}|[0-9]{{2}})|{MONTH}-[0-9]{{2}}"
@@ -65,8 +67,8 @@ ID_NAME = re.compile(r"(.*[\W_])?(id|uuid|guid)|.*[a-z]I[Dd]", re.I)
 EXACT = 2**53
 #: The minus sign of Unicode, which is read like a hyphen.
 MINUS = "\u2212"
-#: Pattern of numbers with any decimal mark and any thousands separator. The number may have a unit:
-#: symbols before or after the number, or a short word after a blank.
+#: Pattern of numbers with any decimal mark and any thousands separator. A matching number may have
+#: a unit: symbols before or after the number, or a short word after a blank.
 LIKE_NUMBER = re.compile(
     r"[+−-]?([^\w\s.,+−()-]{0,3})\s*[+−-]?[.,]?[0-9][0-9.,'_ ]*([eE][+-]?[0-9]+)?\s*"
     r"([^\w\s.,+−()-]{0,3}|(?<=\s)[a-zµ][^\W\d]{0,3})"
@@ -290,7 +292,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
 
 
 def _marks(cell: str, options: FileOptions) -> list[str]:
-    """Return advice about a number with another decimal mark, thousands separator or unit."""
+    """Return advice on a number whose decimal mark, separator or unit is not in the options."""
     for unit in options.units:
         cell = cell.replace(unit, "")
     cell = cell.strip()
@@ -335,7 +337,7 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
-    """Raise ValueError about the first cell in `bad`; its value replaces {} in `problem`."""
+    """Raise ValueError about the first cell in `bad`; the cell's value replaces {} in `problem`."""
     for row in np.flatnonzero(bad):
         text = problem.replace("{}", repr(column.iloc[row]), 1)
         raise ValueError(f"{cell_name(int(row), column.name)}: {text}")

@@ -63,8 +63,8 @@ OTHER_FORMATS = {
     b"{": "JSON; save it as CSV",
     b"[": "JSON; save it as CSV",
 }
-#: Words that denote a missing value in a CSV file by default. The defaults of pandas also include
-#: "None" and "null", which may be class labels.
+#: Words that denote a missing value in a CSV file by default. In pandas, "None" and "null" also
+#: denote a missing value by default, but both may be class labels.
 MISSING_WORDS = ("", "?", "NA", "N/A", "NaN", "nan")
 #: Byte order marks and their encodings. UTF-32-LE comes before UTF-16-LE, since the mark of
 #: UTF-16-LE is a prefix of the mark of UTF-32-LE.
@@ -130,7 +130,7 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
         if start.startswith(b"PK") and suffix == ".npz":
             return _npz(path, most)
         if not start.startswith(tuple(UNPACKERS)):
-            _refuse_other(start, options)  # so that a large file is not read in vain
+            _refuse_other(start, options)  # refuses a large file before reading it
         content = read_bytes(path, most)
     except TooLarge as error:
         megabytes = -(-error.needed // 2**20)
@@ -168,7 +168,7 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     csv.field_size_limit(options.max_megabytes * 2**20)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = "\n".join(text.split("\n")[options.skip_lines :]).lstrip("\n")
-    if stated := re.match(r'"?sep=(.)"?\n', text):  # a first line that Excel writes
+    if stated := re.match(r'"?sep=(.)"?\n', text):  # written by Excel, such as sep=,
         separator, text = separator or stated[1], text[stated.end() :]
     first, body, found = _first_record(text, separator, decimal)
     if len(first) == 1 and options.header and decimal == "," and not separator:
@@ -196,8 +196,8 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
 def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list[str]:
     """Return the column names, with an empty name if each row has one field more than the header.
 
-    The additional field of a row is a row name, or empty. Raises ValueError if the options do not
-    exclude the additional field by its number.
+    A field without a column name is a row name, or empty. Raises ValueError if the options do not
+    exclude the field without a column name.
     """
     n = len(names)
     if n_fields == n + 1 and options.index == 1:

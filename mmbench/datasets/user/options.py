@@ -99,8 +99,8 @@ class FileOptions(BaseModel):
     thousands: Character | None = None
     #: Units before or after numbers, such as % and $, which are removed.
     units: Annotated[tuple[str, ...], BeforeValidator(_parse_units)] = ()
-    #: Words that denote a missing value. The defaults are an empty cell, ?, NA, N/A, NaN and nan in
-    #: CSV files, an unquoted ? in ARFF files, and null in Parquet files.
+    #: Words that denote a missing value. By default, a missing value is an empty cell, ?, NA, N/A,
+    #: NaN or nan in a CSV file, an unquoted ? in an ARFF file, and null in a Parquet file.
     missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words)] = None
     #: Column of row names, which is not a feature.
     index: OneColumn = None

@@ -39,7 +39,10 @@ class TableColumns(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return numbers and codes; columns of a DataFrame are found by name, else by position."""
+        """Return rows as numbers and category codes.
+
+        Columns of a DataFrame are found by name, and columns of an array are found by position.
+        """
         import pandas as pd
 
         names = list(self.columns)
