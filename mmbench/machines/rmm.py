@@ -24,10 +24,11 @@ journal paper, the bound B is a variable t:
 The dual of (13) is (8) with B = 1, with the constant D added to the objective, and with the
 additional constraint ``sum_i (lambda_i + lambda*_i) <= D``. The dual of (14) is the dual of (13)
 with the upper bound ``D nu / n`` on each lambda_i and lambda*_i. Let v(t) be the optimal value of
-(8) with B = t and, for (14), with the upper bound ``D nu / n`` on each lambda_i and lambda*_i. Then
-(13) and (14) minimise ``v(t) + D t`` over t >= 1. The derivative of v(t) is ``-sum_i (lambda_i +
-lambda*_i)``, which is a monotone, piecewise linear function of t. A root search finds the t at
-which the derivative of ``v(t) + D t`` is zero.
+(8) with B = t and, for (14), with the upper bound ``D nu / n`` on each lambda_i and lambda*_i.
+Problems (13) and (14) minimise ``v(t) + D t`` over t >= 1, where v(t) is the optimal value for the
+bound t. The derivative of v(t) is ``-sum_i (lambda_i + lambda*_i)``, which is a monotone, piecewise
+linear function of t. A root search finds the bound t at which the derivative of the objective
+``v(t) + D t`` is zero.
 
 If row i has weight s_i, the penalty on xi_i and the upper bound of alpha_i in (8) are ``C s_i``.
 With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
@@ -111,8 +112,9 @@ class RMM(WeightedClassifier):
     fits_ : list of Fit
         Certificate of each pair of classes. `objective` is the value of (7) at the returned w and
         b, which are feasible. `bound` is the value of (8) at a feasible u. The optimum lies between
-        `bound` and `objective`. `extra` contains `theta` and `B`; for (13) and (14) `B` is the
-        optimal t. `seconds` and `iterations` include the training of the SVM that determines theta.
+        `bound` and `objective`. `extra` contains the bound `B`, which is the optimal t for (13) and
+        (14), and `theta`, the maximum of ``|f|`` at the training rows for the SVM with the same C.
+        `seconds` and `iterations` include the training of the SVM that determines theta.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Dual variables u of each pair (``rbf``, ``poly``).
 
@@ -329,8 +331,9 @@ class RMMState:
     svm: BinaryModel
     #: Dual solution of the previous RMM.
     last: PiecewiseSolution
-    #: Last dual solution by (form, B, B_fraction, nu, D). If no alpha_i reaches C, the RMM is the
-    #: same for every larger C, and a training with a larger C ends at once.
+    #: Last dual solution for each combination of the parameters (form, B, B_fraction, nu, D). If no
+    #: alpha_i reaches C, the RMM is the same for every larger C, and a training with a larger C
+    #: ends at once.
     solved: Mapping[tuple, PiecewiseSolution]
 
 
@@ -445,7 +448,8 @@ class DualPoint(NamedTuple):
 
     #: Shape (n,).
     u: NDArray
-    #: Decision values without b, which are ``Ku``, or ``Zw`` if w is given. Shape (n,).
+    #: Decision values without the intercept b, which are ``Zw`` for the feature matrix Z if w is
+    #: given, else ``Ku``. Shape (n,).
     decision: NDArray
     #: Intercept b.
     bias: float
@@ -461,8 +465,9 @@ class DualPoint(NamedTuple):
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
         """Return the convex combination of two feasible points that has the given `total`.
 
-        The convex combination of both values of `rounding` is an upper bound on the rounding error,
-        since sqrt(rounding) is a convex function of u.
+        The convex combination of the bounds `rounding` of both points, with the same coefficients,
+        is an upper bound on the rounding error at the returned point, since sqrt(rounding) is a
+        convex function of u.
         """
         share = (total - other.total) / (self.total - other.total)
         mix: list[Any] = [
@@ -475,8 +480,9 @@ class DualPoint(NamedTuple):
 class PenaltySearch:
     """The search for the optimal bound t of problem (13), or of problem (14) if `nu` is given.
 
-    `gram` contains the rows if `inside` is true, otherwise the kernel matrix. `weights` are the row
-    weights s, by default 1. Each RMM of the search starts from the solution for the previous t.
+    If `inside` is true, the RMMs are solved in the feature space, and `gram` contains the training
+    rows; otherwise `gram` is the kernel matrix. `weights` are the row weights s, by default 1. Each
+    RMM of the search starts from the solution for the previous t.
     """
 
     def __init__(
@@ -513,7 +519,8 @@ class PenaltySearch:
         The tolerance decreases by the same factors as in `solve_to_gap`.
         """
         high = self.point(svm.state)
-        self.iterations, self.last = 0, start  # the caller adds the iterations of the SVM
+        # the iterations of the SVM are not counted here, since the caller adds them
+        self.iterations, self.last = 0, start
         points: list[DualPoint] = []
         for factor in TOLERANCE_FACTORS:
             points += self.around(high, factor * tol, GAP_TOLERANCE_FACTOR * tol)
@@ -526,10 +533,11 @@ class PenaltySearch:
     def around(self, high: DualPoint, tol: float, gap_tolerance: float) -> list[DualPoint]:
         """Bracket the optimal t, and return the dual points at both ends of the bracket.
 
-        The first returned point is the convex combination of both ends of the bracket with ``total
-        = D``. Inaccurate points of the search are also returned. If t = 1 is optimal, only the
-        point at t = 1 is returned. `high` is the dual point of the SVM. `tol` is the relative width
-        of the bracket and the tolerance of the RMMs.
+        The first returned point is the convex combination of both ends of the bracket for which the
+        sum of all lambda_i and lambda*_i is D. Dual points of RMMs that were not solved within the
+        tolerance are also returned. If t = 1 is optimal, only the point at t = 1 is returned.
+        `high` is the dual point of the SVM. `tol` is the relative width of the bracket and the
+        tolerance of the RMMs.
         """
         D, theta, low = self.D, float(np.abs(high.decision + high.bias).max()), high
         t_low = t_high = theta
@@ -539,7 +547,7 @@ class PenaltySearch:
             if low.total > D:
                 break
             t_high, high = t_low, low
-        if low.total <= D:  # t = 1 is optimal, since total <= D at t = 1
+        if low.total <= D:  # t = 1 is optimal, since the derivative D - total is not negative
             return [low]
         gain_low, gain_high, side = low.total - D, high.total - D, 0
         for _ in range(MAX_ROOT_STEPS):
@@ -569,8 +577,8 @@ class PenaltySearch:
         else:
             found = solve_smo(dual, self.last, tol, self.max_iter // 10)
         self.last, point = found, self.point(found)
-        # inaccurate points are stored, since an inaccurate `total` may replace the wrong end of the
-        # bracket
+        # inaccurate points are stored, since a point with an inaccurate sum of all lambda_i and
+        # lambda*_i may replace the wrong end of the bracket
         if found.status is not Status.OPTIMAL:
             self.inaccurate.append(point)
         return point
@@ -598,7 +606,7 @@ class PenaltySearch:
         )
 
     def best(self, points: list[DualPoint]) -> tuple[DualPoint, float, float, float]:
-        """Return the best point, its objective and its t, and the largest bound of all points.
+        """Return the best point, its objective, its t, and the largest lower bound of all points.
 
         The best point has the smallest primal objective.
         """
@@ -625,8 +633,8 @@ class PenaltySearch:
     def bound(self, point: DualPoint) -> float:
         """Return a lower bound on the optimum: the dual objective of a point minus rounding errors.
 
-        The lower bound is at least D, which is the dual objective at u = 0. If the `total` of the
-        point exceeds D, the point is first scaled to ``total = D``.
+        The lower bound is at least D, which is the dual objective at u = 0. If the sum of all
+        lambda_i and lambda*_i exceeds D, the dual variables are first scaled so that this sum is D.
         """
         scale = 1.0 if point.total <= self.D else self.D / point.total
         norm = 0.5 * max(0.0, float(point.u @ point.decision)) + point.rounding

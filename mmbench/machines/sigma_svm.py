@@ -36,11 +36,12 @@ If u are the dual variables of the SVM with the kernel (4), the coefficients of 
 rows are ``(n/D) P u``. In the coordinates of the eigendecomposition, Sigma and ``((1-D) I + D
 Sigma)^-1`` are diagonal.
 
-The inverse takes 86 % of the CPU time at 3000 rows (50 normal features, rbf, gamma = 0.02, D =
-0.9). A working set of m rows would need a Cholesky factor (n^3/3 operations) and m columns of the
-kernel matrix (``n^2 m + n m^2`` operations). If m is above 15 % of n, a working set needs more than
-half of the n^3 operations of the inverse. No working set is used, since 75 % of the rows are
-support vectors in the example with 3000 rows.
+The matrix inverse takes 86 % of the CPU time of a training on 3000 rows (50 normal features, rbf,
+gamma = 0.02, D = 0.9). A working set of m rows would need a Cholesky factor (n^3/3 operations) and
+m columns of the kernel matrix (``n^2 m + n m^2`` operations). If the number m of rows in the
+working set is above 15 % of the number n of training rows, a working set needs more than half of
+the n^3 operations of the inverse. No working set is used, since a working set must contain all
+support vectors, which are 75 % of the rows in the example with 3000 rows.
 
 References
 ----------
@@ -78,18 +79,18 @@ from mmbench.machines.svm import (
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 
-#: Grid of D. Values of D near 1 have the largest effect, since the variances in Sigma are far
-#: smaller than 1.
+#: Grid of D. The grid contains several values of D near 1, since the variances in Sigma are far
+#: smaller than 1, and D Sigma is therefore small compared with (1-D) I for other values of D.
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
 #: The inverse P is used only if the mean eigenvalue of the centred Gram matrix Kc, divided by ``s =
-#: n (1-D)/D``, is at least this value. If the eigenvalues of Kc are smaller, the difference ``I - s
-#: P`` loses its digits by cancellation.
+#: n (1-D)/D``, is at least this value. If the mean eigenvalue of Kc is below LEAST_EIGENVALUE_RATIO
+#: times s, the difference ``I - s P`` loses its digits by cancellation.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
 #: The inverse P is used only if ``s = n (1-D)/D``, divided by the trace of the centred Gram matrix
-#: Kc, is at least this value. If s is smaller, the Cholesky factor of ``Kc + s I`` consists of
-#: rounding errors.
+#: Kc, is at least this value. If s is below LEAST_SHIFT times the trace of Kc, the Cholesky factor
+#: of ``Kc + s I`` consists of rounding errors.
 LEAST_SHIFT = 1e-9
 
 #: With D = 1 and a kernel other than linear, directions of the feature space are omitted if their
@@ -144,8 +145,9 @@ class SigmaSVM(WeightedClassifier):
     translation_invariant = True
     #: Version 3: folds are trained one by one, and a grid search uses float64. Version 4: the lower
     #: bound takes account of directions of small variance, and no longer exceeds the optimum.
-    #: Version 5: w = 0 is returned if the solution of the solver is no better. Version 6: smaller
-    #: tolerances are tried before w = 0 is returned.
+    #: Version 5: w = 0 is returned if the solver finds no smaller objective value than at w = 0.
+    #: Version 6: if the solver finds no smaller objective value than at w = 0, smaller tolerances
+    #: are tried before w = 0 is returned.
     version: ClassVar[int] = 6
     #: Version 1 of ``poly``: polynomials of degree 1 are solved like other degrees. Version 3 of
     #: ``linear``: the gap is relative to the objective, even if the objective is tiny.
@@ -225,7 +227,7 @@ def train_sigma_svm(
             if D < 1:
                 dual = replace(svm, coef=svm.state.u, w=svm.state.weights)  # before any scaling
                 lower = dual_bound(problem, svm.state.u, original(dual), D, weights)
-                # with this order of arguments, the bound is 0 if `lower` is not a number
+                # if `lower` is nan, this order of the arguments of min and max gives 0
                 bound = max(0.0, min(lower, bound))
             seconds = svm.fit.seconds + shared
             fit = replace(svm.fit, objective=objective, bound=bound, seconds=seconds)
@@ -240,7 +242,7 @@ def primal_objective(
 
     The objective of the SVM with the kernel (4) is not used, since the coefficients of the model
     over the rows may be less accurate than the solution of this SVM. For example, the coefficients
-    are inaccurate if D is near 1 and the Gram matrix is singular.
+    over the training rows are inaccurate if D is near 1 and the Gram matrix is singular.
     """
     if model.w is None:
         products = problem.gram @ model.coef
@@ -259,16 +261,16 @@ def dual_bound(
 ) -> float:
     """Return a lower bound on (3) for D < 1, from the dual variables u of the SVM with kernel (4).
 
-    The dual objective of the SVM with the kernel (4) is not used. The matrix of (4) lacks
-    directions of small variance, and its rounding errors grow with the condition number of the
-    centred Gram matrix. With the centred rows Z and ``M = (1-D) I + D Sigma``, the dual objective
-    of (3) is the following expression for any w:
+    The dual objective of the SVM with the kernel (4) is not used. The kernel matrix of (4) lacks
+    directions of the feature space with small variance, and its rounding errors grow with the
+    condition number of the centred Gram matrix. With the centred rows Z and ``M = (1-D) I + D
+    Sigma``, the dual objective of (3) is the following expression for any w:
 
         y'u - max over w of (u'Zw - 1/2 w'Mw) = y'u - u'Zw + 1/2 w'Mw - 1/2 r'M^-1 r
 
     The residual of w is ``r = Z'u - Mw``. Replacing M^-1 by ``I / (1-D)`` gives a lower bound,
-    since ``M >= (1-D) I``. The w of the model is the maximiser over w, up to rounding errors. All
-    rounding errors are bounded as in `PiecewiseQP.solution`.
+    since ``M >= (1-D) I``. The weights w of the model maximise ``u'Zw - 1/2 w'Mw`` up to rounding
+    errors. All rounding errors are bounded as in `PiecewiseQP.solution`.
     """
     X, w, coef, n = problem.X, model.w, model.coef, len(u)
     shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()
@@ -327,7 +329,8 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
         return BinaryModel(svm.intercept - float(means @ coef), svm.fit, coef=coef)
 
     if D == 0:
-        # the matrix is symmetric only up to rounding errors, since two means are subtracted
+        # the centred Gram matrix is symmetric only up to rounding errors, since column means and
+        # row means are subtracted one after the other
         _mirror(matrix)
         return BinaryProblem(problem.X, problem.y, problem.kernel, matrix.T), original
     trace, s = float(np.trace(matrix)), n * (1 - D) / D
@@ -340,7 +343,7 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
     matrix, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     matrix *= -s * n / D
     matrix[np.diag_indices(n)] += n / D
-    _mirror(matrix)  # LAPACK computes the lower triangle only
+    _mirror(matrix)  # LAPACK computes only the lower triangle of the inverse
     return BinaryProblem(problem.X, problem.y, problem.kernel, matrix.T), original
 
 

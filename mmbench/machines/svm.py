@@ -66,8 +66,8 @@ from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_
 #: Minimum number of rows per feature for the solvers in the feature space. For a path over C on 200
 #: rows, solvers in the feature space take 1/3 to 1 times the CPU time of pairwise steps (1.4 times
 #: on Flare-Solar). On 800 rows, solvers in the feature space take 1/180 to 1/7 of the CPU time of
-#: pairwise steps. On a pair of digits with 256 pixels, the CPU times are equal at four rows per
-#: feature.
+#: pairwise steps. On a pair of digits (256 features), solvers in the feature space and pairwise
+#: steps take the same CPU time at four rows per feature.
 ROWS_PER_FEATURE = 4
 
 #: If there are at most this many features d, the interior point is used for any number n > d of
@@ -93,13 +93,14 @@ MOST_START_GAP = 0.1
 #: condition is violated.
 FEW_GRAM_ROWS = 100
 
-#: Tolerance for the relative duality gap, in units of `tol`. The factor of `tol` is large, since
-#: the violations of all rows contribute to the gap.
+#: Tolerance for the relative duality gap, in units of `tol`. GAP_TOLERANCE_FACTOR is large, since
+#: `tol` bounds the KKT violation of each row, and the violations of all rows contribute to the
+#: duality gap.
 GAP_TOLERANCE_FACTOR = 100
 
-#: For at most FEW_ROWS rows, the tolerance is multiplied by FEW_ROWS_FACTOR. With the smaller
-#: tolerance, integer row weights and repeated rows give decision values that agree to 1e-7, as
-#: scikit-learn's checks require.
+#: For at most FEW_ROWS rows, the tolerance is multiplied by FEW_ROWS_FACTOR. FEW_ROWS_FACTOR is
+#: small, since scikit-learn's checks require that training with integer row weights and training
+#: with repeated rows give decision values that agree to 1e-7.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
 #: For a hard margin, these finite values of C, divided by the largest k(x, x), are tried in turn.
@@ -110,7 +111,8 @@ HARD_MARGIN_PENALTIES = tuple(1e3**k for k in range(6))
 LEAST_MARGIN_SHARE = 1e-6
 
 
-#: Solvers of other packages; "reference" is the first variant of libsvm that can solve the problem.
+#: Solvers of other packages; "reference" is the package libsvm-official if it is installed and
+#: supports the row weights, else scikit-learn's copy of libsvm.
 NATIVE = ("reference", "libsvm", "sklearn", "clarabel", "liblinear")
 
 
@@ -159,17 +161,18 @@ class SVM(WeightedClassifier):
     )
     sparse_input = translation_invariant = True
     #: Version 2: pairwise steps use all rows; rows are no longer removed by shrinking. Version 3: w
-    #: = 0 is returned if the solution of the solver is no better, which may occur with C below
-    #: 1e-5. Version 4: smaller tolerances are tried before w = 0 is returned.
+    #: = 0 is returned if the solver finds no smaller objective value than at w = 0, which may occur
+    #: with C below 1e-5. Version 4: if the solver finds no smaller objective value than at w = 0,
+    #: smaller tolerances are tried before w = 0 is returned.
     version: ClassVar[int] = 4
     #: Version 1 of ``linear``: problems with many rows are solved exactly, which may change ties in
-    #: a grid search. Version 2 of ``linear``: problems with few rows and degenerate problems are
-    #: also solved exactly. Version 3 of ``linear``: coordinate descent is added to the solvers.
-    #: Version 4 of ``linear``: coordinate descent is also used for many dense features. Version 5
-    #: of ``linear``: the gap is relative to the objective, even if the objective is tiny. Version 1
-    #: of ``poly`` and ``rbf``: with more than 3000 rows, kernel values are computed by NumPy.
-    #: Version 2 of ``rbf``: distances of rows with up to 64 features are computed from differences
-    #: of features.
+    #: a grid search. Version 2 of ``linear``: in addition to problems with many rows, problems with
+    #: few rows and degenerate problems are solved exactly. Version 3 of ``linear``: coordinate
+    #: descent is added to the solvers. Version 4 of ``linear``: coordinate descent is also used for
+    #: many dense features. Version 5 of ``linear``: the gap is relative to the objective, even if
+    #: the objective is tiny. Version 1 of ``poly`` and ``rbf``: with more than 3000 rows, kernel
+    #: values are computed by NumPy. Version 2 of ``rbf``: distances of rows with up to 64 features
+    #: are computed from differences of features.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
@@ -419,8 +422,9 @@ def train_hard_margin(
     """Train one binary SVM without slack by increasing finite values of C.
 
     If all ``|u_i|`` of a solution are below C, the solution is optimal for all larger C. The margin
-    of two classes is half the distance between their convex hulls. Therefore, every feasible u of
-    (2) gives an upper bound ``||w|| / sum_i |u_i|`` on the margin.
+    of two classes is half the distance between their convex hulls. Every feasible u of (2) defines
+    a point in the convex hull of each class, and therefore the upper bound ``||w|| / sum_i |u_i|``
+    on the margin of the classes.
     """
     y, model, iterations = problem.y, None, 0
     diagonal = svm_dual(rows_or_gram(problem, solver, cache_size), y, 1.0).diagonal()
@@ -433,7 +437,7 @@ def train_hard_margin(
         u, f = model.state.u, model.state.f
         norm, least = float(np.sqrt(max(0.0, u @ model.state.decision))), float((y * f).min())
         if least > 0 and np.abs(u).max() < C:
-            factor = 1.0 / least  # this factor makes all margins at least 1
+            factor = 1.0 / least  # w and b times this factor have margins y_i f(x_i) >= 1
             objective = 0.5 * (factor * model.state.scale * norm) ** 2
             fit = replace(model.fit, objective=objective, iterations=iterations)
             w = None if model.w is None else factor * model.w

@@ -77,7 +77,8 @@ from mmbench.machines.base.voting import (
 )
 from mmbench.solvers.result import native_statuses
 
-#: Largest valid sample weight. Products of larger weights may overflow in double precision.
+#: Largest valid sample weight. Products of weights above this value may overflow in double
+#: precision.
 LARGEST_WEIGHT = 1e100
 
 
@@ -175,7 +176,7 @@ class PairwiseClassifier(Declared, Estimator):
       ``tol``.
 
     - ``version``: number that is increased by each change of the code that may alter results. The
-      key of every record contains `version`.
+      key of each record of an experiment contains `version`.
 
     - ``kernel_versions``: additional version numbers by kernel, for changes that alter the results
       of one kernel only.
@@ -396,7 +397,7 @@ class PairwiseClassifier(Declared, Estimator):
         """Coefficients of the support vectors, one row per pair of classes."""
         # rounding errors of sums over this array depend on the memory order
         dense = self._sparse_coef.toarray(order="F")
-        dense.flags.writeable = False  # changing this copy would not change the machine
+        dense.flags.writeable = False  # writing to this copy would not change predictions
         return dense
 
     @property
@@ -642,7 +643,7 @@ class PairwiseClassifier(Declared, Estimator):
         time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
         limited, watched = self.time_limit is not None, bool(getattr(self, "_skl_callbacks", ()))
         shares = ((time, -(-(len(pairs) - k) // at_a_time)) for k in range(len(pairs)))
-        calls = (  # callbacks need this process; without callbacks, joblib may use a cluster
+        calls = (  # callbacks only run in this process; without callbacks, joblib may use a cluster
             delayed(trained)(k, share if limited else None)
             if watched
             else delayed(_train_pair)(machines[k], problem(k), share if limited else None)
@@ -667,8 +668,8 @@ class PairwiseClassifier(Declared, Estimator):
     def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
         """Convert numerical errors to a ValueError that names their cause.
 
-        Warns if `gram` is indefinite. Yields `gram` if the training problem is not convex, else
-        None.
+        Warns if `gram` is indefinite. The context manager yields the kernel matrix `gram` if the
+        training problem is not convex, else None.
         """
         machine, nonconvex = type(self).__name__, False
         text = f"{machine} found no solution in double precision; scale the data"
@@ -746,8 +747,9 @@ def _hooks_called(
 ) -> Iterator[None]:
     """Call the hooks of scikit-learn's callbacks before and after a task.
 
-    If `task` is None, no hooks are called. `fitted`, the argument `reconstruction_attributes` of
-    the hooks after the task, is `dict` if the machine is fitted after the task, else None.
+    If `task` is None, no hooks are called. The hooks after the task receive `fitted` as their
+    argument `reconstruction_attributes`, which is the function `dict` if the machine is fitted
+    after the task, else None.
     """
     if task is not None:
         task.call_on_fit_task_begin(estimator=machine, **data)
@@ -877,8 +879,9 @@ class WeightedClassifier(PairwiseClassifier):
 def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
     """Return the sample weight times the class weight of each row, or None without any weights.
 
-    Rows with ``y = 0`` do not belong to the problem and have weight 0. Class weights by label raise
-    a ValueError in a grid search, in which the labels are unknown.
+    Rows with ``y = 0`` do not belong to the problem and have weight 0. A dict of class weights by
+    label raises a ValueError in a grid search, since the training problem does not contain the
+    labels of the two classes.
     """
     if class_weight is None and problem.weights is None:
         return None

@@ -131,7 +131,7 @@ class ForeignClassifier:
         return self.classes_[self._predicted(X)]
 
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
-        """Return decision values of pairs of classes, whose vote is the classifier's prediction.
+        """Return decision values of pairs of classes, whose votes agree with the predicted labels.
 
         For two classes, each absolute value is the absolute decision value of the classifier. If
         the classifier has no decision function, the absolute value is the distance of the predicted
@@ -189,11 +189,11 @@ class ForeignClassifier:
         return self._by_class(self.estimator.predict_proba(X), lambda second: 1 - second)
 
     def _by_class(self, values: NDArray, first: Callable[[NDArray], NDArray]) -> NDArray | None:
-        """Return `values`, with one column per class, in the order of `classes_`.
+        """Return decision values or probabilities with one column per class, as in `classes_`.
 
-        If `values` has a single column, it belongs to the second of two classes. For a single
-        column, the function `first` computes the column of the first class. Returns None if
-        `values` are not finite or a class has no column.
+        If `values` has a single column, it belongs to the second of two classes. If `values` has a
+        single column, the function `first` computes the column of the first class from it. Returns
+        None if `values` are not finite or a class has no column.
         """
         values = np.asarray(values)
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

@@ -38,8 +38,8 @@ def parameter(default: Any, valid: "Param", doc: str, after: str | None = None) 
     Returns
     -------
     Any
-        The declaration. Type checkers see Any, since the attribute of an instance is the value of
-        the parameter.
+        The declaration. The return type is Any, since the attribute of an instance is the value of
+        the parameter and not its declaration.
     """
     return Parameter(**vars(valid), default=default, doc=doc, after=after)
 

@@ -24,20 +24,22 @@ from mmbench.solvers.result import relative_gap
 STORED_ROWS = 3000
 
 #: Up to this number of features, the rows of an ``rbf`` kernel matrix are computed one by one, at
-#: their first use. Computing rows at their first use, instead of the whole matrix, reduces the CPU
-#: time of an SVM to 1/2 on the 325 pairs of Letter (16 features), and to 1/6 on 5300 rows of Banana
-#: (2 features).
+#: their first use. Computing rows of the kernel matrix at their first use, instead of the whole
+#: matrix, reduces the CPU time of an SVM to 1/2 on the 325 pairs of Letter (16 features), and to
+#: 1/6 on 5300 rows of Banana (2 features).
 LAZY_FEATURES = 64
 
 #: Statuses that are changed to "optimal" if the gap and the violation are within the tolerances.
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
 #: Because of rounding errors, a lower bound may exceed the objective by this fraction. If a lower
-#: bound exceeds the objective by a larger fraction, the certificate is refused.
+#: bound exceeds the objective by more than the fraction FALSE_BOUND_EXCESS, the status of the
+#: certificate is ``failed``.
 FALSE_BOUND_EXCESS = 1e-3
 
-#: Up to this number of rows, predictions are computed with a sparse array of coefficients. For c
-#: classes, at most c - 1 of the c (c - 1) / 2 coefficients of a support vector are not zero.
+#: If decision values are computed for at most this number of rows, the coefficients of the support
+#: vectors are used as a sparse array. For c classes, at most c - 1 of the c (c - 1) / 2
+#: coefficients of a support vector are not zero.
 FEW_ROWS = 32
 
 #: Maximum size of a block of kernel values in prediction, in bytes.
@@ -173,8 +175,8 @@ class Fit:
         Name of the algorithm that found the returned solution. The docstring of the machine's or
         solver's module lists the names of its algorithms.
     extra : dict
-        Additional values by name, which depend on the machine. If a fit is not optimal, the value
-        "reason" is appended to the warning.
+        Additional values by name, which depend on the machine. If a fit is not optimal,
+        ``extra["reason"]`` is appended to the text of the warning.
     """
 
     status: Status
@@ -224,7 +226,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     solved = feasible and abs(fit.gap) <= gap_tolerance
     if fit.bound > fit.objective:
         fit = replace(fit, bound=fit.objective if solved or not feasible else -math.inf)
-    if math.isinf(gap_tolerance):  # without a tolerance, the status is not changed
+    if math.isinf(gap_tolerance):  # the status is not changed if every gap is accepted
         return fit
     if solved:
         return replace(fit, status=Status.OPTIMAL)
@@ -289,7 +291,7 @@ class PartProblem(BinaryProblem):
         return submatrix(self.whole, self.rows, self.rows)
 
     def copied_gram(self) -> NDArray:
-        """Return the kernel matrix in float64 without storing it."""
+        """Return the kernel matrix of the fold in float64, as an array that is not stored."""
         return submatrix(self.whole, self.rows, self.rows).astype(float, copy=False)
 
 
@@ -304,14 +306,16 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
     if not n_support:
         return out
     if n == 1 and kernel.name == "rbf" and not (issparse(X) or issparse(support)):
-        # for a single row, differences are computed faster than inner products
+        # for a single row, distances are computed faster from differences of features than from
+        # inner products
         distances = row_squares(support - X)
         return (coef @ kernel.apply(distances))[None, :]
     expansion = KernelRows(kernel, support, dtype=coef.dtype)
     step = max(1, BLOCK_BYTES // (coef.dtype.itemsize * n_support))
     for start in range(0, n, step):
         block: Any = X[start : start + step]
-        # the block is converted to the format of `support`, since only dense rows are centred
+        # the block is made dense or sparse like `support`, since a centre is subtracted only from
+        # dense rows
         if issparse(block) != issparse(support):
             block = csr_array(block) if issparse(support) else block.toarray()
         rows = KernelRows(kernel, block, expansion.centre, coef.dtype)

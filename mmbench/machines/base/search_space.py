@@ -17,8 +17,9 @@ from mmbench.machines.base.parameters import parameter, positive
 #: but in at most MOST_CACHE_BYTES bytes.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 
-#: The free memory is checked before a training that needs more than this number of bytes. For
-#: smaller trainings the check takes too long, since reading the free memory takes two milliseconds.
+#: The free memory is checked before a training that needs more than this number of bytes. The check
+#: of the free memory is omitted for smaller trainings, since reading the free memory takes two
+#: milliseconds.
 LEAST_CHECKED_BYTES = 2**28
 
 #: Advice in the message about a training that does not fit into memory.
@@ -97,8 +98,8 @@ def available_bytes() -> int:
 def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
     """Yield the free memory of each control group of this process that has a memory limit.
 
-    Control groups of versions 2 and 1 are read. Inside a container, the control group of the
-    container is usually mounted as the root.
+    Linux control groups of versions 2 and 1 are supported. Inside a container, the directory `root`
+    is usually the control group of the container itself.
     """
     for folder in _own_groups(root):
         for limit, usage, cache in (
@@ -111,7 +112,8 @@ def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
                 lines = (folder / "memory.stat").read_text().splitlines()
                 stat = dict(line.split() for line in lines)
             except (OSError, ValueError):
-                # the control group has the other version, or no memory limit ("max")
+                # the control group has the other version and no such file, or its memory limit is
+                # "max" (no limit)
                 continue
             # the operating system frees the memory of cached files if a process needs it
             yield max(0, top - used + int(stat.get(cache, 0)))
@@ -130,9 +132,9 @@ def _own_groups(root: Path) -> Iterator[Path]:
             yield from (base / group for group in (relative, *relative.parents))
 
 
-#: Upper bound on the memory footprint of reference solvers, in units of one Gram matrix. A linear
-#: program needs two copies of its dense matrix in sparse format (12 bytes per number), and the
-#: solver's factors.
+#: Upper bound on the memory footprint of reference solvers, in units of one Gram matrix. The solver
+#: of a linear program stores two copies of the dense constraint matrix in sparse format (12 bytes
+#: per number), and a factorization.
 REFERENCE_GRAMS = 8
 
 #: Solvers of other packages that need the whole Gram matrix, even for machines that can compute it
@@ -144,8 +146,8 @@ WHOLE_GRAM = ("libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 ROW_VECTORS, ROW_COPIES = 70, 2
 
 #: The workspace for blocks of the Gram matrix is at most PART_GRAMS matrices of size n x n. For at
-#: most SMALL_PART_ROWS rows, the workspace is at most SMALL_PART_GRAMS matrices of size n x n,
-#: including the factors of a matrix of order 2n.
+#: most SMALL_PART_ROWS rows, the workspace for blocks of the Gram matrix is at most
+#: SMALL_PART_GRAMS matrices of size n x n, which include the factors of a matrix of order 2n.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
@@ -200,8 +202,8 @@ class MemoryNeeds:
     rows_per_feature : int
         Minimum n / d for which a linear kernel needs no Gram matrix.
     part_bytes : int
-        Upper bound on the workspace for blocks of the Gram matrix, in bytes. The memory for larger
-        blocks is checked during training.
+        Upper bound on the workspace for blocks of the Gram matrix, in bytes. If the blocks of the
+        Gram matrix need more than `part_bytes`, the free memory is checked during training.
     weight_copies : int
         Number of additional arrays (n x n, or n x d with a linear kernel) for row weights.
     in_parts : bool

@@ -4,8 +4,9 @@
 
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
-For every penalty on w, the optimal b minimises the sum of the losses at the optimal w. The dual
-variables a of a machine with hinge loss satisfy ``0 <= a_i <= C`` and ``y'a = 0``.
+For every function penalty(w), the optimal bias b minimises the sum of the hinge losses if w is
+fixed at its optimum. The dual variables a of a machine with hinge loss satisfy ``0 <= a_i <= C``
+and ``y'a = 0``.
 
 `optimal_bias`. For given scores s(x), the bias with the fewest training errors solves the following
 problem (MAMC paper, section 2.3):
@@ -22,9 +23,10 @@ to one class.
 If the rows have weights s_i, ``E_R`` is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S =
 sum_i s_i xi_i``.
 
-Equation (25) of the paper prints "arg max" for the class 1 point above a misclassified class 2
-point. The text of the paper requires the nearest class 1 point, and therefore "arg min". Ties
-between candidates with equal E_R and E_S are resolved by the largest rho, then by the smallest |b|.
+In equation (25) of the paper, "arg max" is a misprint for "arg min", since the text of the paper
+requires the nearest class 1 point above a misclassified class 2 point. Ties between candidates with
+equal training errors E_R and equal sums of slacks E_S are resolved by the largest margin rho, then
+by the smallest |b|.
 
 References
 ----------
@@ -54,8 +56,9 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     2.0
     """
     order = np.argsort(-margins)[: int((margins > 0).sum())]
-    # Entry j is the sum of p_i m_i over the j rows with the largest margins. If s increases, rows
-    # with large margins are the first rows without loss.
+    # Entry j of `reached` is the sum of p_i m_i (penalty times margin) over the j rows with the
+    # largest margins. As s increases, the losses of rows with large margins become zero before the
+    # losses of rows with small margins.
     reached = np.append(0.0, np.cumsum((penalties * margins)[order]))
     rising = np.flatnonzero(length - penalties @ margins + reached >= 0)
     if not len(rising):
@@ -201,7 +204,7 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
     edges = np.flatnonzero(np.diff(s) > resolution)
     if not len(edges):
         return edges
-    # equal sorted scores form blocks, which start at index 0 and after each edge
+    # equal sorted scores form blocks, which start at index 0 and after each increase of the scores
     starts = np.concatenate([[0], edges + 1])
     n_positive = np.add.reduceat(positive.astype(np.intp), starts)
     sizes = np.diff(np.append(starts, len(s)))
@@ -209,7 +212,7 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
 
 
 def _first(errors: NDArray, slack: NDArray, rho: NDArray, b: NDArray, weights: NDArray) -> int:
-    """Return the index of the best candidate by E_R, E_S, rho and |b|, in this order.
+    """Return the index of the best threshold, compared by E_R, then E_S, then rho, then |b|.
 
     Values that differ only by rounding errors are considered equal.
     """

@@ -68,7 +68,7 @@ def n_ties(counts: NDArray) -> int:
 
 
 def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> NDArray:
-    """Return the votes of each class, plus a term between -1/3 and 1/3 from its decision values.
+    """Return class scores: votes plus a term in (-1/3, 1/3) that depends on the decision values.
 
     If `break_ties` is false, the class selected by `resolve_votes` has the largest score.
     """

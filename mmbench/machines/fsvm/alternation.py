@@ -28,8 +28,8 @@ from mmbench.machines.fsvm.pair_svms import (
     train_hyperplanes,
 )
 
-#: Constants of the gradient steps in the authors' code, namely the initial step size, its factor
-#: per step, and the lower bound on the eigenvalues of M.
+#: Constants of the gradient steps in the authors' code: the initial step size, the factor that
+#: multiplies the step size after each step, and the lower bound on the eigenvalues of M.
 FIRST_STEP, STEP_FACTOR, FLOOR = 0.1, 0.9, 1e-5
 #: An M-step ends after MAX_STEPS gradient steps, or if a step decreases the objective by at most
 #: the fraction MIN_DECREASE.
@@ -41,11 +41,12 @@ SHORTEST_STEP = 1e-9
 def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEPS) -> NDArray:
     """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, equations (20) to (22).
 
-    Each step size is halved until the step does not increase the objective. Without halving, the
-    paper's steps diverge.
+    Each step size is halved until the step does not increase the objective. Without this halving of
+    step sizes, the gradient steps of the paper diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
-    # no projection is needed if all possible steps together leave the eigenvalues of M above FLOOR
+    # projections are unnecessary if subtracting S times the sum of all step sizes leaves the
+    # eigenvalues of M above FLOOR
     far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):
@@ -160,7 +161,7 @@ def alternate(
         if iterations.max() > max_steps:
             after = replace(after, status=Status.ITERATION_LIMIT)
         value = _value(moved, after, rows.s, C, eps)
-        if value >= values[-1]:  # a remaining decrease is below the accuracy of the SVMs
+        if value >= values[-1]:  # the SVMs are too inaccurate for a further decrease
             break
         M, root, planes = moved, next_root, after
         values.append(value)
@@ -195,9 +196,10 @@ def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
 
     At dual variables a that are feasible in `lower_bound`, the dual objective is ``sum a + sqrt(2
     eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. The dual variables are
-    scaled to the boundary of the feasible set, and by several smaller factors. A smaller factor may
-    give a larger lower bound, since the slope of the matrix square root is infinite at the boundary
-    of the feasible set. The largest lower bound of all factors is returned.
+    scaled to the boundary of the feasible set, and by several smaller factors. Dual variables
+    inside the feasible set may give a larger lower bound than dual variables on its boundary, where
+    the slope of the matrix square root is infinite. The largest of the lower bounds at all scaled
+    dual variables is returned.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

@@ -10,7 +10,8 @@ PCA.
 
 With sample weights s_i, the penalty on slack in (12) is ``C sum_i s_i xi_i``. With sample weights
 s_i, S is ``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i``, where m is the weighted mean. Class weights
-only change the penalties on slack, since S is the same for all pairs of classes.
+change the penalties on slack but not the scatter matrix S, since all pairs of classes have the same
+S.
 
 After minimisation over M, problem (12) becomes the following problem with the optimal value F*:
 
@@ -47,10 +48,11 @@ opt     "reference"         ``solver="reference"``           one cone program, s
                                                              several pairs
 ======= =================== ================================ ======================================
 
-With a kernel, the CPU time of the variant "pg" grows like n^3, because the number k of components
-grows with n. At 2000 rows (50 normal features, rbf, gamma = 0.02), the M-steps of "pg" take 40 % of
-the time, the SVMs 21 %, the eigendecomposition 14 %, and all other computations 25 %. Faster
-M-steps alone cannot halve the time of "pg".
+With a kernel, the CPU time of the variant "pg" grows like n^3, because the number of principal
+components grows with the number n of rows. At 2000 rows (50 normal features, rbf, gamma = 0.02),
+the M-steps of "pg" take 40 % of the time, the SVMs 21 %, the eigendecomposition 14 %, and all other
+computations 25 %. Since the M-steps take less than half of the time of the variant "pg", faster
+M-steps alone cannot halve this time.
 
 References
 ----------
@@ -95,11 +97,11 @@ KERNEL_SHARE = 0.9
 #: multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
 #: If no pair of classes has more than FEW_ROWS rows, `tol` is multiplied by this factor outside a
-#: grid search. With the smaller tolerance, a row of weight 2 and two equal rows give decision
-#: values that agree to seven digits.
+#: grid search. Because of FEW_ROWS_FACTOR, training with a row of weight 2 and training with two
+#: equal rows give decision values that agree to seven digits.
 FEW_ROWS_FACTOR = 1e-3
 #: Largest valid C / sqrt(rho); the inverse of this constant is the smallest valid value. Products
-#: and powers of larger or smaller ratios leave the range of double precision.
+#: and powers of values of C / sqrt(rho) outside these bounds leave the range of double precision.
 LARGEST_RATIO = 1e50
 
 
@@ -113,10 +115,10 @@ class FSVM(WeightedClassifier, JointClassifier):
         tr(M^{-1})/2`` for the variant "eps". `bound` is a dual objective value, so that the optimum
         lies between `bound` and `objective`. All pairs have the same `objective` and `bound`.
         `status` is "optimal" if objective and bound agree within the tolerance. `status` is
-        "stopped_by_rule" if the parameter `rounds` or `decrease` ended the alternation earlier. If
-        an SVM was not solved, `status` is the status of this SVM. `extra` contains "rounds",
-        "objectives" (after 0, 1, ... rounds) and "eigenvalues" (smallest and largest eigenvalue of
-        M).
+        "stopped_by_rule" if the alternation ended, for example after `rounds` rounds, before
+        objective and bound agreed within the tolerance. If an SVM was not solved, `status` is the
+        status of this SVM. `extra` contains "rounds", "objectives" (after 0, 1, ... rounds) and
+        "eigenvalues" (smallest and largest eigenvalue of M).
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
@@ -151,8 +153,8 @@ class FSVM(WeightedClassifier, JointClassifier):
         single_precision=False,
     )
     version: ClassVar[int] = 3
-    #: Version 1: another algorithm computes the components if few components of many rows are
-    #: needed.
+    #: Version 1: another algorithm computes the principal components if few components of many
+    #: training rows are needed.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -258,7 +260,7 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     @property
     def _rule(self) -> tuple:
-        """Parameters of the algorithm; grid points with equal parameters share warm starts."""
+        """Parameters of the algorithm; a warm start requires equal values of these parameters."""
         return self.variant, self.eps, self.rounds, self.decrease, self.solver, self.tol
 
     @property
@@ -323,7 +325,8 @@ class FSVM(WeightedClassifier, JointClassifier):
         C, starts = self._ratio, None
         if self._rule in space.states:
             last, before = space.states[self._rule]
-            starts = [C / last * u for u in before]  # dual variables are scaled to the new C
+            # dual variables of the warm start are scaled in proportion to C
+            starts = [C / last * u for u in before]
         found = alternate(
             space.rows,
             space.transformed("semi"),

@@ -8,10 +8,10 @@ objective (12) of the F-SVM is the function F*:
 
 One pair (`solve_pair`). For one pair of classes, F* is the objective of an SVM on whitened rows,
 except that the norm is not squared. Let v(C') be the normal vector of the SVM with the penalty C'
-on slack. The minimiser of F* is v(C') for the penalty C' that satisfies ``C' = C ||v(C')|| /
-sqrt(2)``. The norm of v(C') increases with C'. The penalty C' is found by secant steps in a
-bracket, and each SVM starts from the previous solution. If no penalty C' satisfies ``C' = C
-||v(C')|| / sqrt(2)``, w = 0 is optimal.
+on slack. The minimiser of F* is the normal vector v(C') of the SVM whose penalty C' on slack
+satisfies ``C' = C ||v(C')|| / sqrt(2)``. The norm of the normal vector v(C') increases with the
+penalty C'. The penalty C' is found by secant steps in a bracket, and each SVM starts from the
+previous solution. If no penalty C' satisfies ``C' = C ||v(C')|| / sqrt(2)``, w = 0 is optimal.
 
 Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
 slack term of F* over a matrix U and the norm term over V, under the constraint ``U = V``. Each
@@ -64,8 +64,9 @@ MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 TIGHTENING_FACTOR = 1 / 8
 
 #: An update multiplies the ADMM penalty by the factor sqrt(primal residual / dual residual). If the
-#: factor and its inverse are at most SMALLEST_PENALTY_CHANGE, the ADMM penalty is not changed. The
-#: factor of the ADMM penalty and its inverse are clipped to at most LARGEST_PENALTY_CHANGE.
+#: factor of the ADMM penalty lies between 1 / SMALLEST_PENALTY_CHANGE and SMALLEST_PENALTY_CHANGE,
+#: the ADMM penalty is not changed. One update multiplies the ADMM penalty by at most
+#: LARGEST_PENALTY_CHANGE and at least 1 / LARGEST_PENALTY_CHANGE.
 SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 
@@ -78,7 +79,8 @@ class WhitenedSVM(NamedTuple):
     u: NDArray
     #: Length ``||v||`` of the normal vector.
     length: float
-    #: Slope of ``log C' - log ||v||`` as a function of ``log C'``.
+    #: Estimated derivative of ``log C' - log ||v||`` with respect to ``log C'``, where v is the
+    #: normal vector of the SVM with the penalty C'.
     slope: float
 
 
@@ -102,12 +104,13 @@ def solve_pair(
         slope = start.slope if 0.1 <= start.slope <= 1.0 else 1.0
         search = SecantSearch(log(start.penalty), slope)
         search.move(log(start.penalty) - log(start.length) - log(c))
-        search = SecantSearch(search.at, slope)  # the inexact warm start gives no bracket
+        # the new search has no bracket, since the length ||v|| of the warm start is inexact
+        search = SecantSearch(search.at, slope)
     best, bound, iterations, rounds = majority(rows, C), 0.0, 0, 0
     while rounds < MAX_SVMS:
         rounds += 1
         penalty = exp(search.at)
-        # dual variables equal to the old penalty are scaled to the new penalty
+        # dual variables are multiplied by the ratio of the new penalty C' to the previous penalty
         starts = None if start is None else [penalty / start.penalty * start.u]
         planes = train_hyperplanes(
             rows, [whitened], penalty, starts, tol, gap_tolerance=SVM_SHARE_OF_GAP * gap_tolerance
@@ -120,7 +123,7 @@ def solve_pair(
         if value < best[0]:
             best = value, planes.q / rows.s[:, None], planes.b
         miss = search.at - log(length) - log(c)
-        # the duality gap is a quadratic function of the error of C'
+        # near the optimum, the duality gap grows with the square of the error of C'
         if abs(miss) <= tol or best[0] - bound <= 0.1 * tol * best[0]:
             break
         search.move(miss)
@@ -129,8 +132,8 @@ def solve_pair(
             break
     value, W, b = best
     if value - bound > gap_tolerance * value:
-        # if C is large, rounding errors in the margins cause a large penalty on slack, which a
-        # slightly longer w avoids
+        # if C is large, margins that are below 1 because of rounding errors have a large penalty,
+        # which a slightly longer w avoids
         (index, y), costs = rows.pairs[0], C * rows.costs[0]
         margins = y * (rows.Z[index] @ W[:, 0] + b[0])
         length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))
@@ -158,8 +161,8 @@ def solve_pair(
 class SecantSearch:
     """Search for the root of an increasing function by secant steps, safeguarded by a bracket.
 
-    SciPy's root finders need an initial bracket. Finding a bracket takes as many function values as
-    all secant steps of this search.
+    SciPy's root finders need an initial bracket. Finding an initial bracket would take as many
+    function evaluations as the complete secant search.
 
     Examples
     --------
@@ -170,7 +173,7 @@ class SecantSearch:
     2.0
     """
 
-    #: Maximum length of a step.
+    #: Maximum distance between successive points of the search.
     LONGEST_STEP = 4.0
 
     def __init__(self, at: float, slope: float = 1.0):
@@ -194,11 +197,11 @@ class SecantSearch:
 class ADMMState(NamedTuple):
     """An iterate of the alternating direction method of multipliers."""
 
-    #: Matrix V with shrunk singular values. Shape (k, n_pairs).
+    #: Matrix V of the constraint U = V, computed by shrinking singular values. Shape (k, n_pairs).
     V: NDArray
     #: Scaled multipliers of the constraint U = V. Shape (k, n_pairs).
     D: NDArray
-    #: Penalty on violations of U = V.
+    #: ADMM penalty on violations of the constraint U = V.
     penalty: float
     #: Dual variables ``u_i = y_i alpha_i`` of the SVMs, divided by their upper bound ``C /
     #: penalty``.

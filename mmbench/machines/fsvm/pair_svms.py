@@ -11,11 +11,12 @@ Up to the factor sqrt(rho), the optimal value depends only on C / sqrt(rho). All
 computed in units with rho = 1, so that a grid over C and rho needs one training per value of C /
 sqrt(rho).
 
-The result of the paper's algorithm 1 also depends on rho, since its step sizes and its lower bound
-on eigenvalues apply to M. In this implementation, the step sizes and the lower bound on eigenvalues
-apply to ``N = sqrt(rho) M``. For example, on standardised Heart with C / sqrt(rho) = 0.1, the
-paper's algorithm 1 ends with objective / sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4.
-On standardised Heart with C / sqrt(rho) = 0.1, the optimal value of objective / sqrt(rho) is 12.7.
+Even for a fixed C / sqrt(rho), the ratio objective / sqrt(rho) of the paper's algorithm 1 depends
+on rho, since the step sizes and the lower bound on eigenvalues of the algorithm apply to M. In this
+implementation, the step sizes and the lower bound on eigenvalues apply to ``N = sqrt(rho) M``. For
+example, on standardised Heart with C / sqrt(rho) = 0.1, the paper's algorithm 1 ends with objective
+/ sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4. On standardised Heart with C /
+sqrt(rho) = 0.1, the optimal value of objective / sqrt(rho) is 12.7.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,14 +39,15 @@ from mmbench.solvers.svm_dual.qp import (
 )
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
-#: If the tolerance of the SVMs is at least this value, few correct digits are sufficient, for
-#: example in a grid search.
+#: If the tolerance of a training is at least SEARCH_TOL, for example in a grid search, only few
+#: digits of the solution need to be correct.
 SEARCH_TOL = 1e-4
 
 #: The interior point is used for pairs of classes with more than INTERIOR_ROWS rows, or in a grid
 #: search with more than INTERIOR_ROWS_IN_SEARCH rows. On 4000 rows of LFW and Ringnorm, the
-#: interior point is 3 and 30 times as fast as pairwise steps. The interior point also needs at
-#: least INTERIOR_ROWS_PER_COMPONENT rows per component.
+#: interior point is 3 and 30 times as fast as pairwise steps. If there are fewer than
+#: INTERIOR_ROWS_PER_COMPONENT rows per principal component, pairwise steps are tried before the
+#: interior point.
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
 
 #: The interior point is used if pairwise steps do not converge within STEPS_BEFORE_INTERIOR steps.
@@ -73,7 +75,7 @@ class PairRows:
     def dual(
         self, C: float, offset: NDArray | None = None, in_features: bool = False
     ) -> PiecewiseQP:
-        """Return the dual of the SVM; an `offset` of shape (n_p,) is added to the decisions."""
+        """Return the SVM's dual; an `offset` of shape (n_p,) is added to the decision values."""
         dual = svm_dual(self.rows if in_features else self.gram, self.y, C * self.weights)
         return dual if offset is None else replace(dual, slopes=dual.slopes + offset[:, None])
 
@@ -84,11 +86,12 @@ class JointRows:
 
     #: Training rows in coordinates in which S is diagonal. Shape (n, k).
     Z: NDArray
-    #: Diagonal of S, with ridge. Shape (k,).
+    #: Diagonal of the scatter matrix S after the ridge term is added. Shape (k,).
     s: NDArray
     #: Row indices and signs (-1.0, +1.0) of each pair of classes.
     pairs: list[tuple[NDArray, NDArray]]
-    #: Factors of C in the penalties on slack; for each pair an array, or the number 1.
+    #: Factors of C in the penalties on slack. Each entry belongs to a pair of classes and is an
+    #: array with one factor per row, or the number 1 for all rows.
     weights: Sequence[NDArray | float]
 
     @property
@@ -118,7 +121,8 @@ class JointSolution(Result):
     u: list[NDArray]
     #: Root of the matrix M, which is ``root root'``. Shape (k, r).
     root: NDArray
-    #: Objective values after 0, 1, 2, ... rounds; the values do not increase.
+    #: Objective values of an alternation after 0, 1, 2, ... rounds; a single value for other
+    #: algorithms.
     values: list[float]
     #: Number of M-steps of an alternation, or number of SVMs per pair for other algorithms.
     rounds: int
@@ -174,8 +178,9 @@ def train_hyperplanes(
     """Train the SVM of each pair on its transformed rows.
 
     `starts` contains a warm start for each pair, the dual variables u of a similar problem.
-    `offsets` contains one array per pair, which is added to the decisions. `solver` is "auto",
-    "reference" for libsvm, or the method that is tried first, "pairwise" or "interior".
+    `offsets` contains one array per pair of classes, which is added to the decision values of its
+    rows. `solver` is "auto", "reference" for libsvm, or the method that is tried first, "pairwise"
+    or "interior".
     """
     found, slack = [], 0.0
     for p, pair in enumerate(transformed):
@@ -255,14 +260,15 @@ def majority(rows: JointRows, C: float) -> tuple[float, NDArray, NDArray]:
 
 
 def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
-    """Return a lower bound on the optimum of the F-SVM, the dual objective at scaled variables a.
+    """Return a lower bound on the optimum of the F-SVM, its dual objective at a feasible point.
 
         max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
 
-    The norm is the spectral norm, and the matrix Q has one column ``q = sum_i a_i t_i z_i`` per
-    pair of classes. Dual variables a of SVMs with penalty C satisfy ``0 <= a <= C`` and ``sum_i a_i
-    t_i = 0``. The variables a are multiplied by a factor of at most 1, so that the norm constraint
-    is satisfied as well. `total` is the sum of all a_i before the scaling.
+    The matrix Q has one column ``q = sum_i a_i t_i z_i`` per pair of classes, and ``||S^{-1/2}
+    Q||`` is the spectral norm. Dual variables a of SVMs with penalty C satisfy ``0 <= a <= C`` and
+    ``sum_i a_i t_i = 0``. The dual variables a are multiplied by a factor of at most 1, so that
+    they also satisfy the constraint ``||S^{-1/2} Q|| <= sqrt(2)``. `total` is the sum of all dual
+    variables a_i of the SVMs.
     """
     scaled = Q / np.sqrt(s)[:, None]
     # the norm of a single column needs no SVD
@@ -275,10 +281,11 @@ def constant_if_unresolved(
 ) -> JointSolution:
     """Set w = 0 for each pair of classes whose decision values vary by less than the tolerance.
 
-    If the decision values of a pair are constant up to the tolerance, the terms of w cancel and the
-    direction of w is arbitrary, as in `PiecewiseQP.constant_if_unresolved`. Setting w = 0 may
-    increase the objective by at most the gap tolerance. `eps` is None if `found.value` is minimised
-    over M.
+    If the decision values of a pair are constant up to the tolerance, the terms of the sum over
+    rows that defines w cancel, and the direction of w is arbitrary (see
+    `PiecewiseQP.constant_if_unresolved`). Setting w = 0 may increase the objective by at most the
+    gap tolerance. `eps` is None for the variant "opt", in which `found.value` is the objective
+    after minimisation over M.
     """
     W, b, slack = found.W.copy(), found.b.copy(), 0.0
     for p, ((index, y), weights) in enumerate(zip(rows.pairs, rows.weights, strict=True)):

@@ -69,7 +69,7 @@ def _margins(rows: JointRows, p: int) -> sparse.csr_array:
 
 
 def _length(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
-    """Return the matrix that maps (v, b, g) to (g, v), the cost of g, and the second-order cone."""
+    """Return the matrix from (v, b, g) to (g, v), the objective coefficient of g, and the cone."""
     order = np.append(k + 1, np.arange(k))
     norm = sparse.csr_array((np.ones(k + 1), (np.arange(k + 1), order)), shape=(k + 1, k + 2))
     return norm, np.array([sqrt(2.0)]), {"cones": (k + 1,)}
