@@ -50,7 +50,7 @@ MACHINES = {
     "rsvm_mu_plus": "mmbench.machines.radius.rsvm:RSVMMuPlus",
     "mrsvm": "mmbench.machines.radius.mrsvm:MRSVM",
 }
-# machines of other installed packages are added
+# machines that other installed packages define are added to `MACHINES`
 MACHINES = with_plugins("machines", MACHINES)
 
 #: Names of machines in tables; by default the name in capital letters.
@@ -147,7 +147,8 @@ def machine_class(name: str) -> type[PairwiseClassifier]:
     Raises
     ------
     UserError
-        If no machine or alias has this name. The message contains the most similar name.
+        If no machine or alias has this name. The error message contains the most similar name of a
+        machine or alias.
     """
     machine = alias_of(name).machine
     if machine in MACHINES:

@@ -4,12 +4,13 @@
 
 With a kernel, the coordinates are the components of kernel PCA. Let H be the centring matrix, and
 let ``H K H = V diag(n s) V'`` be the eigendecomposition of the centred kernel matrix. Coordinate k
-of row i is ``sqrt(n s_k) V_ik``. One eigendecomposition is sufficient for all numbers of
-components, and for all hyper-parameter values of a machine that depends on the data through S.
+of training row i is ``sqrt(n s_k) V_ik``. The eigendecomposition depends only on the kernel, the
+training rows and their weights, and need not be repeated for other hyper-parameters.
 
 If rows have weights p_i with sum 1, p_i replaces 1/n in S and in the mean. Let P = diag(p), let Kc
 be the Gram matrix of the rows centred at the weighted mean, and let
-``P^(1/2) Kc P^(1/2) = V diag(s) V'``. Coordinate k of row i is then ``sqrt(s_k / p_i) V_ik``.
+``P^(1/2) Kc P^(1/2) = V diag(s) V'``. With row weights, coordinate k of training row i is
+``sqrt(s_k / p_i) V_ik``.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ ROWS_PER_FEATURE = 2
 PARTIAL_SHARE = 0.25
 
 #: The Lanczos method is used for at least LANCZOS_ROWS rows, and for at most LANCZOS_SHARE
-#: requested components per row. In this range, the Lanczos method is 2 to 40 times as fast as
-#: LAPACK (`benchmarks/routes.py`).
+#: requested components per row. For these numbers of rows and components, the Lanczos method is 2
+#: to 40 times as fast as LAPACK (`benchmarks/routes.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 
@@ -50,8 +51,9 @@ class Spectrum:
     rows: NDArray
     #: Variances s of the coordinates, descending, shape (k,).
     variances: NDArray
-    #: For a linear kernel, the directions U, shape (n_features, k). For other kernels, the
-    #: coefficients ``P^(1/2) V / sqrt(s)`` of the directions over the training rows, shape (n, k).
+    #: For a linear kernel, the directions U, shape (n_features, k). For other kernels, each
+    #: direction is a linear combination of the training rows in the feature space; its coefficients
+    #: are a column of ``P^(1/2) V / sqrt(s)``, shape (n, k).
     basis: NDArray
     #: For a linear kernel, the mean of the rows, shape (n_features,). For other kernels, the mean
     #: of the rows of the kernel matrix, shape (n,).
@@ -94,11 +96,11 @@ def spectrum(
     """Return the eigendecomposition of the total scatter of the training rows of all classes.
 
     For a nonlinear kernel, at most `n_components` components are computed. The row weights
-    `weights` need not sum to 1. Directions without variance are omitted. If all rows are equal,
+    `weights` need not sum to 1. Directions with zero variance are omitted. If all rows are equal,
     there is one coordinate, which is zero for each row.
     """
     s = np.ones(len(problem.y)) if weights is None else weights / weights.mean()
-    roots = np.sqrt(s)[:, None]  # the diagonal of (n P)^(1/2)
+    roots = np.sqrt(s)[:, None]  # the square roots of n p_i, with row weights p_i of sum 1
     if problem.kernel.name == "linear":
         found = _linear(problem.X, weights, roots)
     else:
@@ -157,8 +159,8 @@ def _kernel(
     centred /= n
     variances, vectors = _eigh(centred, n_components)
     lengths = np.sqrt(n * variances)
-    # the columns of `scaled` sum to 0 up to rounding errors; their means are subtracted, since
-    # division by small `lengths` would amplify the rounding errors
+    # each column of `scaled` sums to 0 in exact arithmetic; rounding errors in the column sums are
+    # removed, since the division by small `lengths` would amplify them
     scaled = roots * vectors
     basis = (scaled - roots**2 * scaled.mean(axis=0)) / lengths
     return Spectrum(vectors * lengths / roots, variances, basis, means, False)
@@ -182,16 +184,17 @@ def _eigh_lapack(matrix: NDArray, few: int) -> tuple[NDArray, NDArray]:
     n = len(matrix)
     wanted = [n - few, n - 1] if few < n else None
     values, vectors = eigh(matrix, driver="evr", subset_by_index=wanted, check_finite=False)
-    if len(values) < few:  # LAPACK may miss multiple eigenvalues
+    if len(values) < few:  # the driver evr may miss some of several equal eigenvalues
         values, vectors = eigh(matrix, driver="evd", check_finite=False)
         values, vectors = values[-few:], vectors[:, -few:]
     return values, vectors
 
 
 def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
-    """Return the result of `_eigh_lapack` by the Lanczos method, or None without convergence.
+    """Compute the result of `_eigh_lapack` by the Lanczos method.
 
-    The Lanczos method may fail to converge if many eigenvalues are equal.
+    Return None if the Lanczos method does not converge, for example because many eigenvalues are
+    equal.
     """
     from scipy.linalg.blas import dsymv
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
@@ -201,8 +204,8 @@ def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
     # needs a column-major matrix
     triangle = matrix.T
     products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
-    # the default start vector is random, and is replaced by a fixed vector; with this maxiter, the
-    # Lanczos method takes at most as long as `_eigh_lapack`
+    # a fixed start vector replaces the random start vector of `eigsh`; `maxiter` is chosen such
+    # that the Lanczos method takes at most as long as `_eigh_lapack`
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     try:
         values, vectors = eigsh(products, few, which="LA", v0=start, maxiter=n // (2 * few))

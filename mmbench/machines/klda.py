@@ -11,11 +11,11 @@ K_c contains the columns of the Gram matrix K that belong to class c. The papers
 intercept b.
 
 If rows have sample weights s_i, the class means are weighted means. With sample weights, N is the
-sum of ``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i. Likewise, the weighted
-mean of ``k(x_i, x_i)`` replaces ``tr(K)/n``. Class weights affect only the intercept b, which
-minimises the weighted training errors. Class weights in N would reduce the projected scatter of the
-training rows of the class with the larger weight, and new rows of that class would be
-misclassified.
+sum of ``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i. If rows have sample
+weights, the ridge is relative to the weighted mean of ``k(x_i, x_i)`` instead of ``tr(K)/n``. Class
+weights affect only the intercept b, which minimises the weighted training errors. Class weights in
+N would reduce the projected scatter of the training rows of the class with the larger weight, and
+new rows of that class would be misclassified.
 
 The total scatter matrix is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore the optimal w is a
 multiple of the w of the least squares SVM with C = 1/eta. KLDA and the least squares SVM use the
@@ -70,10 +70,10 @@ class KLDA(WeightedClassifier):
     ----------
     fits_ : list of Fit
         Certificate of each pair. `objective` is the value of
-        ``1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)``. Let r be the gradient of the objective at the
-        returned w. `bound` is the lower bound ``objective - ||r||^2 / (2 eta)`` on the minimum of
-        the objective. `max_violation` is the relative residual ``||r|| / ||m+ - m-||``. If the
-        class means are equal, w = 0 and the status is ``trivial``.
+        ``1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)``. `bound` is ``objective - ||r||^2 / (2 eta)``, a
+        lower bound on the minimum of the objective, where r is the gradient of the objective at the
+        returned w. `max_violation` is the norm of the gradient at the returned w, relative to
+        ``||m+ - m-||``. If the class means are equal, w = 0 and the status is ``trivial``.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients a of each pair (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
@@ -96,9 +96,9 @@ class KLDA(WeightedClassifier):
         single_precision=False,  # a ridge of 1e-6 is below the rounding errors of float32
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=2,  # Gram matrix and its factor
+        gram_copies=2,  # the Gram matrix and its Cholesky factor are stored
         linear_row_copies=1,
-        weight_copies=1,  # a weighted copy of the Gram matrix or of the rows
+        weight_copies=1,  # row weights need a weighted copy of the Gram matrix or of the rows
         rows_per_feature=ROWS_PER_FEATURE,
     )
 
@@ -162,9 +162,8 @@ def train_klda(
         status, route, features = Status.TRIVIAL, "equal means", None
         coef = np.zeros((len(rows.y), len(etas)))
     elif reference:
-        # The system is (P K + eta I) a = d, where P subtracts the mean of each class. The system
-        # printed in the paper is this system multiplied by K, and has no unique solution if K is
-        # singular.
+        # The system is (P K + eta I) a = d, where P subtracts the mean of each class. The paper
+        # prints the system K (P K + eta I) a = K d, which has no unique solution if K is singular.
         route, printed, eye = "printed system", rows.centred(np.asarray(gram)), np.eye(len(rows.y))
         coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])
     else:
@@ -196,7 +195,7 @@ class _Rows:
         self.delta = self.sides[0] / self.totals[0] - self.sides[1] / self.totals[1]
 
     def centred(self, columns: NDArray) -> NDArray:
-        """Subtract the class means from columns whose entries are multiplied by `root`."""
+        """Return ``root (v - m)`` for columns ``root v`` with the class means m of v."""
         out = columns.copy()
         for side, total in zip(self.sides, self.totals, strict=True):
             out -= np.outer(side, side @ columns / total)
@@ -259,7 +258,7 @@ def _certified(
 
 
 def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) -> float:
-    """Return b; `scores` include the factor `root`, and `errors` weight the training errors."""
+    """Return b; `scores` are multiplied by `root`, and `errors` are weights of training errors."""
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))
         return -0.5 * float(sum(means))

@@ -22,8 +22,8 @@ Two interpretations of the feature map phi lead to two classifiers:
 
 The row weights s_i are the products of sample weights and class weights. If rows have weights, the
 penalty in (30) is ``C/2 sum_i s_i xi_i^2``, and ``diag(1/(C s))`` replaces I/C. The feature map
-(32) becomes ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, so that ``G = K diag(s) K'``. A row of weight 2
-is then equivalent to two equal rows, which yield two equal features.
+(32) becomes ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, so that ``G = K diag(s) K'``. With this feature
+map, a row of weight 2 has the same effect as two equal rows of weight 1.
 
 | `Fit.route` | condition | operations per C |
 | --- | --- | --- |
@@ -68,7 +68,8 @@ GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
 #: The paper's grid of C.
 COSTS = (0.1, 1, 10, 50, 100, 500, 1000, 2000)
 
-#: Rounding errors may raise the objective value above the value at w = 0 by at most this fraction.
+#: A solution has the status "failed" if its objective value exceeds the objective value at w = 0 by
+#: more than this fraction.
 ROUNDING = 1e-9
 
 
@@ -82,11 +83,12 @@ class LSSVM(WeightedClassifier):
         b. `bound` is the dual objective ``y'a - 1/2 a'(G + I/C)a``, after a is centred so that
         ``1'a = 0``. `max_violation` is the largest residual of the dual system. If
         ``reading="empirical"``, or if a linear machine has few features, `max_violation` is the
-        largest residual of (36) relative to the right-hand side. If rows have weights, the rows and
-        residuals are multiplied by the square roots of the weights.
+        largest residual of (36) relative to the right-hand side. If rows have weights, each row and
+        its residual in `max_violation` are multiplied by the square root of the row's weight.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Coefficients of each pair (``rbf``, ``poly``): a, or w if ``reading="empirical"``. If rows
-        have weights, w is multiplied by the square roots of the weights.
+        Coefficients of each pair (``rbf``, ``poly``): a, or w if ``reading="empirical"``. If
+        ``reading="empirical"`` and rows have weights, each w_i is multiplied by the square root of
+        the weight of row i.
     support_, support_vectors_ : ndarray
         Indices and features of the training rows with a non-zero coefficient, in general all rows
         (``rbf``, ``poly``).
@@ -109,9 +111,9 @@ class LSSVM(WeightedClassifier):
         single_precision=False,
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=3,  # Gram matrix K, K K and a factor.
-        linear_row_copies=3,  # Features and a factor of K K (reading="empirical").
-        weight_copies=1,  # A weighted copy of the Gram matrix or of the rows.
+        gram_copies=3,  # The Gram matrix K, K K and a Cholesky factor are stored.
+        linear_row_copies=3,  # Features and, if reading="empirical", a factor of K K are stored.
+        weight_copies=1,  # Row weights need a weighted copy of the Gram matrix or of the rows.
         rows_per_feature=ROWS_PER_FEATURE,
     )
     sparse_input = True
@@ -206,14 +208,14 @@ def _certificates(
     `rows` and `y` are multiplied by the square roots of the row weights. `root` contains the square
     roots of the row weights, and replaces the vector of ones in (37). If `of_weights` is true,
     `coef` contains w. If `a` is None, the dual variables are computed as ``a = C (y - F w - b)``,
-    where F is `rows`. If `a` is None, only the equation ``w = F'a`` of the dual system, which is
-    (36), may be violated.
+    where F is `rows`. If `a` is None, the only equation of the dual system with a residual is
+    ``w = F'a``, which is (36).
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)
     a = costs * errors if a is None else a
     shares = (root @ a) / (root @ root)
-    centred = a - np.outer(root, shares)  # dual feasible, since root'centred = 0
+    centred = a - np.outer(root, shares)  # `centred` satisfies the dual constraint root'a = 0
     if of_weights:
         back = rows.T @ centred
         norms, dual_norms = _inner(coef, coef), _inner(back, back)
@@ -227,7 +229,8 @@ def _certificates(
     bound = y @ centred - 0.5 * dual_norms - 0.5 * _inner(centred, centred) / costs
     balance = np.abs(root @ a) / np.maximum(1.0, root @ np.abs(a))
     violation = np.maximum(np.abs(residual).max(axis=0), balance)
-    at_zero = 0.5 * costs * (y @ y - (root @ y) ** 2 / (root @ root))  # w = 0 with the optimal b
+    # objective values at w = 0 with the optimal b
+    at_zero = 0.5 * costs * (y @ y - (root @ y) ** 2 / (root @ root))
     fits = []
     for k in range(len(costs)):
         fit = Fit(

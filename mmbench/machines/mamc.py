@@ -75,7 +75,8 @@ class MAMC(WeightedClassifier):
 
     search_space: ClassVar[SearchSpace] = SearchSpace(
         {"gamma": ("gamma", GAMMAS), "Cm": ("Cm", SLOPES)},
-        # the preference "near_one" does not depend on the order of the classes
+        # "near_one" prefers a small |log Cm|, since an exchange of the two classes replaces Cm by
+        # 1/Cm
         prefer={"gamma": "small", "Cm": "near_one", "degree": "small"},
         # at gamma = 0.01 all kernel values are near 1, and scores differ only in their last digits
         single_precision=False,
@@ -131,7 +132,7 @@ class ClassSums(NamedTuple):
 
     #: Class sums at the training rows, shape (n_samples, 2).
     own: NDArray
-    #: Class sums at all rows of a stored kernel matrix, shape (n_all, 2). The value is None if no
+    #: Class sums at all rows of a stored kernel matrix, shape (n_all, 2). `whole` is None if no
     #: kernel matrix is stored.
     whole: NDArray | None = None
 
@@ -157,7 +158,7 @@ def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassS
 
 
 def _shares(y: NDArray, weights: NDArray | None) -> NDArray:
-    """Return s_i/M for the rows of class 1 in column 0 and of class 2 in column 1, else 0."""
+    """Return s_i/M, in column 0 for rows of class 1 and in column 1 for rows of class 2, else 0."""
     sides = np.column_stack([y > 0, y < 0])
     return sides / len(y) if weights is None else sides * (weights / weights.sum())[:, None]
 

@@ -1,7 +1,7 @@
 """Solutions of max-margin ratio programs with their certificates.
 
 The objective value, the lower bound and the status are computed from the program and the primal and
-dual vectors. Values reported by a solver are not used.
+dual vectors. Objective values and bounds that a solver reports are not used.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ CONSTANT_DECISION_RANGE = 1e-6
 #: A margin that is below 1 by at most this number counts as a margin of 1 with a rounding error.
 ROUNDED_MARGIN = 1e-6
 
-#: Maximum relative duality gap for the status "inaccurate". If the gap is larger, the status is
-#: "failed".
+#: Maximum relative duality gap for the status "inaccurate". A solution with a larger relative
+#: duality gap has the status "failed".
 INACCURATE_TOLERANCE = 1e-3
 
 
@@ -54,8 +54,8 @@ class CertifiedSolution(Result):
     def limited(self, program: Program, tol: float) -> bool:
         """Whether the upper limit on ``sum |u_k|`` is active.
 
-        The upper limit counts as active if two conditions hold. First, ``limit violation`` relative
-        to the objective value exceeds `tol`. Second, ``sum |u_k|`` exceeds half of the limit.
+        The upper limit counts as active if ``sum |u_k|`` exceeds half of the limit, and if the
+        product of the limit and `violation`, relative to the objective value, exceeds `tol`.
         """
         binds = self.violation * program.limit > tol * max(1.0, abs(self.value))
         return bool(binds and np.abs(self.u).sum() > program.limit / 2)

@@ -27,13 +27,13 @@ of_low_rank a Gram matrix of rank r far below n            ``n r^2``, QR and LU 
 
 The matrix ``D + A Theta A' + theta yy'`` is positive definite. The number theta > 0 does not change
 the solution, since ``y'dlam = r_b``. Without ``theta yy'``, the matrix ``D + A Theta A'`` would be
-nearly singular along one direction, since b is free. `reduced` computes a Cholesky factor of the
-matrix, and corrects rounding errors by conjugate gradients.
+nearly singular along one direction, since b is free. `reduced` computes the Cholesky factor of
+``D + A Theta A' + theta yy'``, and corrects rounding errors by conjugate gradients.
 
-`whole` factorises the matrix of the Newton equations without eliminating unknowns. The
-factorization takes several times as long as `reduced`, but does not square the condition number of
-A. If the kernel is smooth and features are few, the Gram matrix is nearly singular, and solutions
-by `reduced` have no correct digits.
+`whole` factorises the matrix of the Newton equations without eliminating unknowns. `whole` takes
+several times as long as `reduced`, but does not square the condition number of A. If the kernel is
+smooth and features are few, the Gram matrix is nearly singular, and solutions by `reduced` have no
+correct digits.
 
 `of_low_rank` uses a pivoted Cholesky factorization ``K = F F'`` of the Gram matrix. With the factor
 F, the matrix A of the program is a product ``A = P Q'`` of matrices with few columns. Let
@@ -130,7 +130,8 @@ MAX_REFINEMENTS = 2
 #: Lower bound on the largest magnitude in a matrix column, which avoids a division by zero.
 SMALLEST_SCALE = 1e-300
 
-#: Relative shifts of the diagonal, tried in turn until the Cholesky factorization succeeds.
+#: Relative increases of the diagonal in `reduced`, tried in turn until the Cholesky factorization
+#: of the matrix succeeds.
 DIAGONAL_SHIFTS = (1e-13, 1e-11, 1e-9)
 
 
@@ -304,7 +305,7 @@ BOUNDARY_FRACTION = 0.995
 #: `reduced`.
 REDUCED_RESIDUAL_LIMIT = 1e-6
 
-#: The iterations end if the objective value is below minus this number. A negative objective value
+#: The iterations end if the objective value is below -UNBOUNDED_VALUE. A negative objective value
 #: proves that the program without the coefficient limit is unbounded.
 UNBOUNDED_VALUE = 1e-3
 
@@ -316,8 +317,8 @@ class LpInteriorPoint:
     """Interior-point method for one program; `run` may be called again with a smaller tolerance.
 
     The upper limit ``sum(u) <= limit`` is appended to A, y and cost as the last row. The argument
-    `multiplier` is the initial multiplier of ``sum(u) <= limit``. By default, the product of limit
-    and initial multiplier is the mean of the products ``z lam``.
+    `multiplier` is the initial multiplier of ``sum(u) <= limit``. The default of `multiplier` is
+    the mean of the products ``z_i lam_i`` over the rows, divided by `limit`.
     """
 
     def __init__(
@@ -338,7 +339,8 @@ class LpInteriorPoint:
         last = np.full(len(c), -1 / limit)
         self.A: Any = A.with_row(last) if isinstance(A, LowRank) else np.vstack([A, last])
         self.y, self.c, self.right = np.append(y, 0.0), c, np.append(np.ones(len(y)), -1.0)
-        # this penalty is so large that a violation of the coefficient limit increases the objective
+        # the penalty on the slack of the coefficient limit is so large that any violation of the
+        # limit increases the objective
         penalty = 2 * cost.sum() + limit * max(0.0, -c.min())
         self.cost = np.append(cost, penalty)
         mu = float(np.mean(point.z * point.lam))

@@ -38,7 +38,7 @@ GAP_TOLERANCE = 1e-10
 RIDGE = 1e-12
 
 #: A direction of the feature space is used if its singular value exceeds this fraction of the
-#: largest singular value. Along directions of smaller singular values, decision values would have
+#: largest singular value. Along a direction with a tiny singular value, decision values would have
 #: too few correct digits for a certificate.
 LEAST_SPREAD = 1e-8
 
@@ -175,7 +175,8 @@ def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
 def critical_factor(program: LinearProgram) -> float:
     """Return the smallest factor of the slack penalties with which the program is bounded.
 
-    If all slack penalties are C, the returned factor is C*/C with the optimal value
+    If all slack penalties are C, the returned factor is C*/C, where C* is the smallest C with which
+    the program is bounded:
 
         C* = min max_i lam_i   subject to   A'lam = c,  y'lam = 0,  lam >= 0.
     """

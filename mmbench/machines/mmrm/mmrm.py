@@ -31,7 +31,8 @@ The certificate of every route is computed from the whole program. If "interior"
 reach the tolerance, the other of these two routes is tried. If "interior" and "whole" fail and
 there are at most 4000 rows, "highs" is tried. The lowest objective value and the highest bound of
 all routes are combined. `benchmarks/peers.py` compares "auto" with "highs".
-`benchmarks/mmrm_grid.py` measures "whole", and `benchmarks/routes.py` measures "whole" at low rank.
+`benchmarks/mmrm_grid.py` measures the time of the route "whole", and `benchmarks/routes.py` the
+time of "whole" for kernel matrices of low rank.
 
 References
 ----------
@@ -137,9 +138,9 @@ class MMRM(WeightedClassifier):
     If ``fits_[i].extra["at_coefficient_limit"]`` is False, the solution is also certified for (30)
     without the limit. If ``fits_[i].extra["at_coefficient_limit"]`` is True, a larger limit lowers
     the objective value. The default coefficient limit, 2^20, was chosen for numerical precision,
-    not for classification accuracy. If a dual constraint is violated by v, `bound` is lower by v
-    times the limit. With the default limit, rounding errors lower `bound` by about 1e-10 times the
-    objective value.
+    not for classification accuracy. If a dual constraint is violated by v, `bound` is lowered by v
+    times the coefficient limit. With the default limit, rounding errors lower `bound` by about
+    1e-10 times the objective value.
 
     The program (28) of the linear machine has no coefficient limit. However, `bound` is a lower
     bound only for weights w with ``sum_k |w_k| sigma_k <= coefficient_limit``, where sigma_k is the
@@ -163,15 +164,15 @@ class MMRM(WeightedClassifier):
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
-        single_precision=False,  # coefficients of 1e6 cancel in decision values
+        single_precision=False,  # terms with coefficients of 1e6 cancel in decision values
     )
     version: ClassVar[int] = 5
     #: Version 1: with more than 3000 rows, kernel values are computed by NumPy.
     kernel_versions: ClassVar[Mapping[str, int]] = {"poly": 1, "rbf": 1}
-    #: `part_bytes` is enough for a stored kernel matrix, and for an interior-point method with up
-    #: to 6000 rows and coefficients. On the 60,000 rows of MNIST, restricted programs have up to
-    #: 5000 rows and coefficients. If an interior-point method needs more memory, the free memory is
-    #: checked.
+    #: `part_bytes` is the memory for a stored kernel matrix, and suffices for an interior-point
+    #: method with up to 6000 rows and coefficients. On the 60,000 rows of MNIST, restricted
+    #: programs have up to 5000 rows and coefficients. If an interior-point method needs more than
+    #: LEAST_CHECKED_BYTES, the free memory is checked first.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         part_bytes=1800 * 10**6,
         linear_row_copies=2,
@@ -315,8 +316,8 @@ def slack_costs(
 def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -> dict[str, Any]:
     """Return the margin ratio (20) of the two classes, and whether all slacks are zero.
 
-    The ratio is computed from decision values f instead of projections, since b cancels. The margin
-    ratio (20) is ``d_b / d_w`` with ``d_b = min f(x_i) - max f(y_j)`` (7) and
+    The margin ratio is computed from decision values f instead of projections f - b, since b
+    cancels. The margin ratio (20) is ``d_b / d_w`` with ``d_b = min f(x_i) - max f(y_j)`` (7) and
     ``d_w = mean f(x_i) - mean f(y_j) - d_b`` (17).
     """
     f = y * margins
@@ -324,7 +325,7 @@ def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -
     x_mean, y_mean = class_means(f, y, weights)
     within = x_mean - y_mean - between
     spread = float(np.ptp(f))
-    # if all rows have margin 1, d_w is a rounding error
+    # if all rows have margin 1, `within` (d_w) is zero up to rounding errors
     ratio = between / within if within > 1e-12 * spread else np.inf
     if spread <= CONSTANT_DECISION_RANGE:
         ratio = np.nan
@@ -359,8 +360,8 @@ def class_means(f: NDArray, y: NDArray, weights: NDArray | None) -> tuple[float,
 def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
     """Return the kernel matrix, which is stored if it needs at most half of the free memory.
 
-    A larger kernel matrix is computed in blocks at each use, which makes training up to twice as
-    long.
+    A kernel matrix that is not stored is computed in blocks at each use, which makes training up to
+    twice as long.
     """
     n = len(problem.y)
     most = min(MOST_GRAM_BYTES, available_bytes() / 2, allowed_bytes() / 2)

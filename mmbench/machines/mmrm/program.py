@@ -35,10 +35,10 @@ from scipy.linalg.lapack import dpstrf
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
-#: Default upper limit on the sum of the coefficients. With the default limit, rounding errors are
-#: 1e-9 in decision values and 1e-10 in relative lower bounds, far below the tolerance. With 64
-#: times the default limit or more, some programs cannot be solved to a relative gap of 1e-6 in
-#: double precision.
+#: Default upper limit on the sum of the coefficients. With the default coefficient limit, rounding
+#: errors are 1e-9 in decision values and 1e-10 in relative lower bounds, far below the tolerance.
+#: If the coefficient limit is at least 64 times the default, some programs cannot be solved to a
+#: relative gap of 1e-6 in double precision.
 COEFFICIENT_LIMIT = 2.0**20
 
 #: If there are at least this many rows, the linear program (28) is first solved by an
@@ -49,9 +49,9 @@ LEAST_ROWS = 200
 #: Size in bytes of the blocks in which a Gram matrix is converted to float64.
 CHUNK_BYTES = 32 * 2**20
 
-#: Maxima for a low-rank factor: rank relative to the number of rows, rank, and number of entries.
-#: If a factor exceeds these maxima, interior-point iterations take as long as with the dense Gram
-#: matrix.
+#: Maximum rank relative to the number of rows, maximum rank, and maximum number of entries of a
+#: low-rank factor of the Gram matrix. With a larger low-rank factor, interior-point iterations take
+#: as long as with the dense Gram matrix.
 MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
 
@@ -60,9 +60,9 @@ class Program(ABC):
 
     `row_weights` are the sample weights. If rows of one class are equal, the first of them has the
     sum of their slack penalties, and the others have penalty zero. `columns` contains the indices
-    of the columns that solvers use. Among equal columns of a kernel program, solvers use only one.
-    `class_sums`, shape (2, n_columns), contains the weighted sums of the negative rows and of the
-    positive rows of A. `limit` is the upper limit on ``sum |u_k|``.
+    of the columns that solvers use. If columns of a kernel program are equal, solvers use only one
+    of these columns. `class_sums`, shape (2, n_columns), contains the weighted sums of the negative
+    rows and of the positive rows of A. `limit` is the upper limit on ``sum |u_k|``.
     """
 
     #: True if the coefficients u are nonnegative, False if they are free.
@@ -155,7 +155,8 @@ class KernelProgram(Program):
     ) -> None:
         self.gram = gram
         mean = float(np.average(gram.diagonal().astype(np.float64), weights=weights))
-        self.scale = abs(mean) or 1.0  # a precomputed matrix may have a negative mean
+        # the mean diagonal entry of a precomputed matrix may be negative
+        self.scale = abs(mean) or 1.0
         weights = np.ones(len(y)) if weights is None else weights
         sums = [y * self._product(np.where(y == sign, sign * weights, 0.0)) for sign in (-1.0, 1.0)]
         super().__init__(y, cost, np.array(sums), limit, weights)
@@ -171,7 +172,7 @@ class KernelProgram(Program):
     def factor(self) -> NDArray | None:
         """Low-rank factor F of the scaled Gram matrix ``K / scale = F F'``, shape (n_rows, rank).
 
-        The factor is None if the rank of the Gram matrix is large.
+        `factor` is None if the Gram matrix has a large rank or is indefinite.
         """
         n = len(self.y)
         most = int(min(MOST_RANK_SHARE * n, MOST_RANK, MOST_NUMBERS / n))
@@ -263,7 +264,7 @@ def without_repeats(X: NDArray, y: NDArray, cost: NDArray) -> NDArray:
     """Return the slack penalties after equal rows of a class are merged.
 
     The first of several equal rows has the sum of their slack penalties, and the other equal rows
-    have penalty zero. Rows with penalty zero are not used, since equal rows of A would make a
+    have penalty zero. Solvers omit the rows with penalty zero, since equal rows of A would make a
     vertex degenerate.
     """
     keys = np.column_stack([X, y]) if isinstance(X, np.ndarray) else _sparse_keys(X, y)

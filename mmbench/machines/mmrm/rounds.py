@@ -4,13 +4,14 @@ A restricted program has a subset of the rows and columns of the kernel program.
 interior-point method solves the restricted program to a coarse tolerance. Rows and columns outside
 the restricted program are added if the iterate violates their constraints. Every round starts from
 the same warm start. If no constraint is violated, the iterate is refined, and one LU factorization
-computes the exact vertex. Pricing is repeated at the exact vertex.
+computes the exact vertex. At the exact vertex, the constraints of all omitted rows and columns are
+tested again.
 
 A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
 each restricted program has one additional row per class. The additional row is the mean of the
 omitted rows of the class, with the sum of their slack penalties. The constraint of the additional
 row is implied by the constraints of the omitted rows. If all slack penalties are at least
-1/n_class, every restricted program with the additional rows is bounded.
+1/n_class, every restricted program with one additional row per class is bounded.
 
 `benchmarks/peers.py` ("programs" and "growth") measures the time of the pricing rounds.
 """
@@ -111,8 +112,9 @@ class RestrictedProgram:
         return LpInteriorPoint(A, y, c, cost, point, program.limit)
 
     def _with_class_means(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-        """Return A, y, slack penalties and initial margins; the last rows are means of omitted
-        rows.
+        """Return A, y, the slack penalties and the initial margins of the restricted program.
+
+        The last rows of A are the means of the omitted rows of each class.
         """
         program, rows = self.program, self.rows
         A = program.block(rows, self.columns)
@@ -129,7 +131,7 @@ class RestrictedProgram:
         return np.vstack(blocks), np.concatenate(y), np.concatenate(cost), np.concatenate(margins)
 
     def _outside(self) -> list[tuple[int, NDArray]]:
-        """Return the index and the omitted rows of each class that has omitted rows."""
+        """Return (q, indices of the omitted rows) for each class q that has omitted rows."""
         outside = [np.setdiff1d(rows, self.rows) for rows in self.program.class_rows]
         return [(q, rows) for q, rows in enumerate(outside) if len(rows)]
 
@@ -173,9 +175,9 @@ class RestrictedProgram:
     def _add_violated(self, optimum: RestrictedOptimum) -> bool:
         """Add rows and columns with violated constraints, and remove rows with large margins.
 
-        Some rows and columns with nearly violated constraints are also added. Returns False if no
-        constraint is violated, or if a negative objective value proves that the whole program is
-        unbounded.
+        Some rows and columns with nearly violated constraints are also added to the restricted
+        program. Returns False if no constraint is violated, or if a negative objective value proves
+        that the whole program is unbounded.
         """
         program = self.program
         margins = program.forward(optimum.u) + program.y * optimum.b

@@ -40,13 +40,15 @@ class Partition:
 
 
 def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
-    """Return the partition of an iterate by the larger factor of each complementarity product.
+    """Return the active constraints of an iterate as a `Partition`.
 
-    `rows` and `columns` are the indices of the iterate's rows and columns in the whole program. The
-    additional rows of the iterate for class means and for the coefficient limit are ignored.
+    After scaling, the smaller factor of each complementarity product, for example ``u_k s_k``,
+    counts as zero. `rows` and `columns` are the indices of the iterate's rows and columns in the
+    whole program. The partition contains no index for the additional rows of an iterate, which are
+    the class means of omitted rows and the coefficient limit.
     """
     point, first = iterate.point, slice(len(rows))
-    # the last entry belongs to the coefficient limit
+    # the last entries of xi, z and lam belong to the coefficient limit, and are omitted
     xi, z, lam = point.xi[:-1], point.z[:-1], point.lam[:-1]
     at_cost = np.zeros(len(rows), dtype=bool)
     if xi.max() > 1e-7:
@@ -61,7 +63,7 @@ def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> P
 
 @dataclass(frozen=True)
 class Vertex:
-    """The primal and dual vectors that solve the equations of a partition."""
+    """A vertex of the program: the u, b and lam that a set of active constraints determines."""
 
     partition: Partition
     u: NDArray
@@ -124,7 +126,7 @@ def solve_vertex(program: Program, partition: Partition) -> Vertex | None:
 def polished(
     program: Program, solution: CertifiedSolution, partition: Partition, tol: float
 ) -> CertifiedSolution:
-    """Combine a solution with the exact vertex of its partition."""
+    """Improve a solution by the exact vertex of its active constraints, if the vertex exists."""
     vertex = solve_vertex(program, partition)
     if vertex is None:
         return solution
@@ -145,7 +147,7 @@ def solve_reference(
     """
     rows, columns = program.rows, program.columns
     n, k = len(rows), len(columns)
-    matrix = sparse.hstack(  # the columns belong to u, b and xi
+    matrix = sparse.hstack(  # columns of the variables u, b and xi
         [
             sparse.csc_array(program.block(rows, columns)),
             sparse.csc_array(program.y[rows, None]),

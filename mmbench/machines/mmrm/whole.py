@@ -16,12 +16,12 @@ If the kernel is smooth, all dual feasible points have tiny reduced costs ``s = 
 Therefore the first starting point has tiny reduced costs s and large coefficients u = mu/s. The
 number mu is the common value of the products ``u_k s_k``. If the initial reduced costs were the
 mean of ``|c_k|``, steps would become too short in 14 of 18 programs (Pima and Heart; 3 values of
-gamma, 3 of C). The other 4 programs would take 1.6 to 2.7 times as many iterations as with tiny
-initial reduced costs.
+gamma, 3 of C). If the initial reduced costs were not tiny, the other 4 of the 18 programs would
+take 1.6 to 2.7 times as many iterations.
 
-If the classes overlap little or one class is rare, large coefficients do not cancel. If large
-coefficients do not cancel, all steps from the first starting point are short. Therefore the second
-starting point has the coefficients of the warm start.
+If the classes overlap little or one class is rare, large coefficients do not cancel in the decision
+values, and all steps from the first starting point are short. If the first starting point does not
+lead to an optimal solution, the method starts again at the coefficients of the warm start.
 
 An iteration takes of the order of ``n^3`` operations, or ``n r^2`` for a kernel matrix of numerical
 rank r. `benchmarks/mmrm_grid.py` and `benchmarks/routes.py` measure the time per program.
@@ -40,17 +40,18 @@ from mmbench.machines.mmrm.interior import LowRank, LpInteriorPoint, first_itera
 from mmbench.machines.mmrm.program import Guess, KernelProgram
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: FINE_TOLERANCES are the tolerances of the interior-point method in the first and in the second
-#: attempt to certify a solution. The second attempt is omitted if the relative gap after the first
-#: attempt is at most EXACT_GAP times the tolerance of the machine. Only the exact vertex has a
-#: relative gap of at most EXACT_GAP times the tolerance.
+#: FINE_TOLERANCES are the tolerances of the interior-point method in its first and its second run
+#: from a starting point. The second run from a starting point is omitted if the relative gap after
+#: the first run is at most EXACT_GAP times the tolerance of the machine. Only the exact vertex has
+#: a relative gap of at most EXACT_GAP times the tolerance.
 FINE_TOLERANCES, EXACT_GAP = (1e-7, 1e-9), 1e-3
 
 #: Reduced costs at the first starting point, relative to the mean of ``|c_k|`` over the objective
 #: coefficients.
 SMALL_REDUCED_COST = 1e-5
 
-#: Maximum number of iterations per tolerance. The usual number of iterations is 15 to 25.
+#: Maximum number of interior-point iterations for each of FINE_TOLERANCES. The usual number of
+#: iterations is 15 to 25.
 MAX_ITER = 60
 
 
@@ -87,7 +88,7 @@ class Shifted(KernelProgram):
         return LowRank(left, factor * self.y[:, None])
 
     def kernel_values(self, rows: NDArray, columns: NDArray) -> NDArray:
-        """Return a submatrix of the Gram matrix with shifted columns."""
+        """Return ``K_ik - mean_i K_ik`` for given rows i and columns k of the Gram matrix K."""
         return self.program.kernel_values(rows, columns) - self.shift[columns]
 
     def part(self, rows: NDArray) -> Any:
@@ -154,7 +155,7 @@ def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
 def _candidates(
     program: KernelProgram, shifted: Shifted, iterate: LpInteriorPoint, tol: float
 ) -> list[CertifiedSolution]:
-    """Certify an iterate, w = 0, and the vertex of the iterate's active constraints."""
+    """Certify up to three solutions: the iterate, w = 0, and the vertex near the iterate."""
     rows, columns = program.rows, program.columns
     u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))
     u[columns], lam[rows] = iterate.point.u, iterate.point.lam[:-1]

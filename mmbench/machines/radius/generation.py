@@ -5,13 +5,13 @@ pairs and features of a restricted problem are called listed. A pair of rows is 
 weighted squared distance of the two rows exceeds r. Each round solves a restricted problem, and
 adds the pairs with the largest violations, at most one pair per row.
 
-R-SVM+ has restricted rows if there are at least 200 rows and at least as many features as rows.
-With a kernel, there are always as many features as rows. In the first round, the listed rows are
-the rows near or inside the margin of an SVM. In later rounds, rows inside the margin of the last
-solution are added. Rows far outside the margin and inactive pairs are removed.
+The restricted problems of R-SVM+ omit rows if there are at least 200 rows and at least as many
+features as rows. With a kernel, there are always as many features as rows. In the first round, the
+listed rows are the rows near or inside the margin of an SVM. In later rounds, rows inside the
+margin of the last solution are added. Rows far outside the margin and inactive pairs are removed.
 
-R-SVM_mu+ has restricted features. Feature k is added if its term ``q_k - v_k^2`` in the dual
-objective (see `pairs`) is below the terms of all listed features.
+The restricted problems of R-SVM_mu+ omit features. Feature k is added if its term ``q_k - v_k^2``
+in the dual objective (see `pairs`) is below the terms of all listed features.
 """
 
 from dataclasses import replace
@@ -27,23 +27,23 @@ from mmbench.machines.svm import svm_dual
 from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: Number of pairs in the first restricted problem, and maximum number of pairs added per round. If
-#: the rows are restricted, the maximum is the larger of FIRST_PAIRS and the number of pairs in the
-#: restricted problem. On 650 rows of Image, R-SVM+ with lambda from 0.1 to 1000 has 2 to 48 active
-#: pairs.
+#: restricted problems omit rows, at most max(FIRST_PAIRS, m) pairs are added to the m pairs of the
+#: last restricted problem. On 650 rows of Image, R-SVM+ with lambda from 0.1 to 1000 has 2 to 48
+#: active pairs.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
 #: Number of features in the first restricted problem, and maximum number of features added per
 #: round.
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 
-#: R-SVM+ has restricted rows if there are at least FEWEST_ROWS training rows. The margins of the
-#: listed rows are below LISTED_MARGIN.
+#: The restricted problems of R-SVM+ omit rows only if there are at least FEWEST_ROWS training rows.
+#: The margins of the listed rows are below LISTED_MARGIN.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
-#: Constants for restricted rows. The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR
-#: times the gap of the last round. Inactive pairs and rows are removed if the gap is at most
-#: REMOVAL_FACTOR times the gap at the last removal. If inactive pairs were removed in each round,
-#: problems in which all distances of rows are equal would take many rounds.
+#: Constants of R-SVM+ if its restricted problems omit rows. The tolerance of a restricted problem
+#: is ROUND_TOLERANCE_FACTOR times the gap of the last round. Inactive pairs and rows are removed if
+#: the gap is at most REMOVAL_FACTOR times the gap at the last removal. If inactive pairs were
+#: removed in each round, problems in which all distances of rows are equal would take many rounds.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
 #: If the interior-point method ends with a relative gap above this number, Clarabel is used. Steps
@@ -130,7 +130,7 @@ def _joined(pairs: NDArray, more: NDArray) -> NDArray:
 def _solve_restricted(
     problem: PairProblem, listed: Listed, tol: float, cone: bool, most: int
 ) -> tuple[PairSolution, NDArray]:
-    """Return the solution of a restricted problem, and the most violated of all other pairs."""
+    """Return the solution of a restricted problem, and the most violated pairs outside it."""
     part, squares = problem.restricted(listed)
     accuracy = float(np.clip(0.1 * tol, 1e-10, 1e-4))
     solved = (solve_cone if cone else solve_interior)(part, squares, accuracy)

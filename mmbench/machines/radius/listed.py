@@ -58,7 +58,8 @@ RestrictedSolution = tuple[NDArray, NDArray | None, NDArray, NDArray, int]
 def product_cones(d: int) -> list[sparse.sparray]:
     """Return the coefficients of e, mu and w in the second-order cones of ``e_k mu_k >= w_k^2``.
 
-    The constraint holds if ``((e_k + mu_k)/2, (e_k - mu_k)/2, w_k)`` is in a second-order cone.
+    The constraint ``e_k mu_k >= w_k^2`` holds if ``((e_k + mu_k)/2, (e_k - mu_k)/2, w_k)`` is in a
+    second-order cone.
     """
     parts = [-0.5, -0.5, 0.0], [-0.5, 0.5, 0.0], [0.0, 0.0, -1.0]
     return [sparse.kron(sparse.eye_array(d), np.array(part)[:, None]) for part in parts]
@@ -67,13 +68,14 @@ def product_cones(d: int) -> list[sparse.sparray]:
 def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> RestrictedSolution:
     """Solve the cone program by Clarabel; if Clarabel fails, w and all multipliers are 0.
 
-    The tolerances of Clarabel are absolute. Therefore the variables are scaled to magnitudes near
-    1. In R-SVM+, w_k is divided by an upper bound on the optimal ``|w_k|``, which may be very
-    small. The upper bound on ``|w_k|`` follows from two objective values. At w = 0, the objective
-    value is ``2 C`` per row of the smaller class. For any w, the objective value is at least
-    ``(1 + lam D_k) w_k^2 / 2``, where D_k is the largest squared difference of the listed pairs in
-    feature k. In R-SVM_mu+, the objective is divided by its value at w = 0 with equal mu_k, and w
-    is divided by the square root of this value. The scale of e_k is the square of the scale of w_k.
+    Since the tolerances of Clarabel are absolute, the variables are scaled to magnitudes near 1. In
+    R-SVM+, w_k is divided by an upper bound on the optimal ``|w_k|``, which may be very small. The
+    upper bound on ``|w_k|`` is computed from the objective value at w = 0 and from a lower bound on
+    the objective value at any w. At w = 0, the objective value is ``2 C`` per row of the smaller
+    class. For any w, the objective value is at least ``(1 + lam D_k) w_k^2 / 2``, where D_k is the
+    largest squared difference of the listed pairs in feature k. In R-SVM_mu+, the objective is
+    divided by its value at w = 0 with equal mu_k, and w is divided by the square root of this
+    value. The scale of e_k is the square of the scale of w_k.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(squares), problem.simplex, problem.y
     of_e, of_mu, of_w = product_cones(d)
@@ -85,7 +87,7 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
         unit = max(1.0, problem.lam, float(problem.C.max()))
         scale = np.sqrt(4.0 * problem.smaller / (1.0 + problem.lam * squares.max(axis=0)))
         lengths = [0.5 * scale**2 * squares, None]
-    blocks: list[list[Any]] = [  # the columns belong to w, b, xi, e, mu and r
+    blocks: list[list[Any]] = [  # columns of the variables w, b, xi, e, mu and r
         [signs * (problem.rows * scale), signs, -eye, None, None, None],
         [None, None, -eye, None, None, None],
         [None, None, None, *lengths, of_r],
@@ -123,8 +125,9 @@ def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple
     """Return w and mu with zeros in place of tiny feature weights mu_k.
 
     `part` contains the magnitude of each feature's term in the decision values. If the term of
-    feature k is large, a tiny mu_k is not replaced. A tiny mu_k with a large term is possible if
-    the values of feature k are large.
+    feature k in the decision values is large, mu_k is not replaced by zero, even if mu_k is tiny.
+    If feature k has large values, its term in the decision values may be large although mu_k is
+    tiny.
     """
     kept = mu > ZERO_WEIGHT
     if part is not None:
@@ -189,7 +192,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         self.free_theta = self.rates * (lacks + bend)
 
     def _complete_theta(self, step: Values, r: NDArray, lengths: NDArray) -> None:
-        """Complete a Newton step by r, e and theta, given the changes of r and of ``D s / 2``."""
+        """Add r, e and theta to a Newton step; `lengths` is the change of ``D s / 2``."""
         step["r"], step["e"] = r, r - lengths
         step["theta"] = self.free_theta - self.rates * step["e"]
 
@@ -237,7 +240,7 @@ class PlusInteriorPoint(PairInteriorPoint):
         if n + m >= k:
             return super()._factored(weight)
         root = np.sqrt(self._Q())
-        A = np.empty((n + m, k))  # the stored A is multiplied by diag(Q)^{-1/2}
+        A = np.empty((n + m, k))  # the matrix A of the docstring times diag(Q)^{-1/2}
         np.divide(self.Z, root, out=A[:n])
         np.multiply(self.D, self.at["w"] / root, out=A[n:])
         G = np.zeros((n + m, 2))
@@ -253,7 +256,7 @@ class PlusInteriorPoint(PairInteriorPoint):
 
         of_G = inverse(G)
         of_br = G.T @ of_G
-        of_br[1, 1] += not m  # r occurs in no equation
+        of_br[1, 1] += not m  # if there are no pairs, r occurs in no Newton equation
 
         def once(f: NDArray, g: NDArray) -> tuple[NDArray, NDArray]:
             p = inverse(A @ f)
@@ -299,11 +302,11 @@ class MuPlusInteriorPoint(PairInteriorPoint):
         features.
 
         If all initial mu_k were equal, features with large values would dominate the initial values
-        of the other variables. However, features with large values have small optimal mu_k. The
-        optimal mu_k of a constant feature is 0, unless lam is large.
+        of the other variables. However, the optimal mu_k of a feature with large values is small.
+        The optimal mu_k of a constant feature is 0, unless lam is large.
         """
         squares = row_squares(rows.T)
-        largest = squares.max() or 1.0  # all listed features may be constant
+        largest = squares.max() or 1.0  # 1.0 if all listed features are constant
         varies = squares > np.finfo(float).eps * largest
         mu = 1.0 / np.sqrt(np.where(varies, squares, largest))
         return {"mu": mu / mu.sum()}
@@ -338,7 +341,8 @@ class MuPlusInteriorPoint(PairInteriorPoint):
         added[np.arange(k), np.arange(k)] += 0.5 * at["g"] / at["mu"] + at["v"] ** 2 / at["mu"]
         added[:k, k] = added[k, :k] = 0.5
         added[:k, k + 1] = added[k + 1, :k] = -0.5 * total
-        added[k + 1, k + 1] = rates.sum() if len(rates) else 1.0  # r occurs in no equation
+        # if there are no pairs, r occurs in no Newton equation
+        added[k + 1, k + 1] = rates.sum() if len(rates) else 1.0
         between = np.zeros((k, k + 2))
         between[np.arange(k), np.arange(k)] = -at["v"] / at["mu"]
         return 1.0 / at["mu"], between, added

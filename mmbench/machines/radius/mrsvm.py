@@ -8,8 +8,9 @@ R_k, the radius of feature k, is half the range of feature k. The equation numbe
 
 Let a >= 0 be multipliers of the margin constraints with ``sum_i y_i a_i = 0``, and
 ``v = sum_i y_i a_i x_i``. The minimum of the Lagrangian of (3) over w, b, xi and mu is
-``sum a - m/2`` with ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. For the best multiple of a, the
-minimum of the Lagrangian is ``(sum a)^2 / (2 m)``, a lower bound on the optimal value.
+``sum a - m/2`` with ``m = max_k (v_k^2 + R_k^2 ||a||^2 / (2 C))``. If the multipliers a are scaled
+optimally, the minimum of the Lagrangian is ``(sum a)^2 / (2 m)``, a lower bound on the optimal
+value.
 
 If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``, and ``sum_i a_i^2 / (C s_i)``
 replaces ``||a||^2 / C``. With a kernel, there is one feature per training row. If a feature is
@@ -23,7 +24,7 @@ solver, "majority" if no solution is better than w = 0, or "equal rows" if all r
 References
 ----------
 H. Do, A. Kalousis, M. Hilario: Feature weighting using margin and radius based error bound
-optimization in SVMs. ECML PKDD 2009 (there called R-SVM).
+optimization in SVMs. ECML PKDD 2009 (MR-SVM is called R-SVM in this paper).
 H. Do, A. Kalousis: Convex formulations of radius-margin based support vector machines. ICML 2013.
 """
 
@@ -72,7 +73,7 @@ class MRSVM(RadiusMachine):
     """
 
     version: ClassVar[int] = 2
-    # measured with Clarabel and a dense feature matrix
+    # the memory footprint was measured with Clarabel and a dense feature matrix
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=25, linear_row_copies=28)
 
     C: float = parameter(
@@ -86,7 +87,8 @@ class MRSVM(RadiusMachine):
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
-        # dividing the features by `unit` does not change C, and multiplies the objective by unit^2
+        # for features divided by `unit`, C is the same, and the objective value of (3) is
+        # multiplied by unit^2
         rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
         C, squares = self.C * s, (0.5 * np.ptp(rows, axis=0)) ** 2  # `squares` is R_k^2.
         # The best solution with w = 0 has the weighted mean of y as b, and mu_k = 1 for the feature

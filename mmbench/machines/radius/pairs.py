@@ -14,9 +14,9 @@ Let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik - z_jk)^2``. The dual problems a
     R-SVM_mu+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
 Any feasible u and theta give a lower bound on the optimum, even if theta is zero for most pairs.
-The objective value at any w and mu is an upper bound on the optimum. In this value, b minimises the
-sum of the slacks, and r is the maximum over all pairs. A computed w is replaced by 0 if w = 0 has
-no larger objective value.
+The objective value at any w and mu is an upper bound on the optimum. For the upper bound, b
+minimises the penalty on the slacks, and r is the maximum over all pairs of rows. A computed w is
+replaced by 0 if w = 0 has no larger objective value.
 """
 
 from dataclasses import dataclass, replace
@@ -34,10 +34,11 @@ from mmbench.solvers.result import Result
 #: rows to all other rows fit into the processor cache.
 CHUNK = 32
 
-#: Minimum number of pairs of a warm start with all rows, if as many are listed. Besides the active
-#: pairs, the warm start contains the most distant inactive pairs. The interior point may take short
-#: steps if a warm start has few pairs: with active pairs alone, a search on Abalone (3 against 11)
-#: took 50 times as long.
+#: Minimum number of pairs in a warm start that contains all rows. A warm start has fewer pairs only
+#: if the last restricted problem has fewer pairs. Besides the active pairs, the warm start contains
+#: the most distant inactive pairs. If a warm start has few pairs, the interior-point method may
+#: take short steps. A search on Abalone (class 3 against 11) took 50 times as long if warm starts
+#: contained only the active pairs.
 FEWEST_PAIRS = 100
 
 #: A warm start of R-SVM_mu+ contains the features whose weight mu_k exceeds this number. The sum of
@@ -72,7 +73,7 @@ class PairSolution(Result):
     #: Feasible multipliers of the listed pairs. Shape (m,).
     theta: NDArray
     listed: Listed
-    #: Active pairs, rows and features of `listed`, used as a warm start for other penalties.
+    #: Warm start for training with other penalties; a subset of `listed`.
     active: Listed
     #: Number of restricted problems solved.
     rounds: int = 1
@@ -95,17 +96,16 @@ class PairProblem:
     C: NDArray
     #: Penalty on r.
     lam: float
-    #: True for R-SVM_mu+, where mu weights the distances. False for R-SVM+, where w^2 weights the
-    #: distances.
+    #: True if distances of rows are weighted by mu (R-SVM_mu+), False if by w^2 (R-SVM+).
     simplex: bool
-    #: Factors by which the features are multiplied, one number or shape (k,). If each feature
-    #: belongs to a training row, the factors are the square roots of the row weights. Before
-    #: distances are computed, the features are divided by `roots` again.
+    #: Factors by which the features are multiplied, one number or shape (k,). In R-SVM+ with a
+    #: kernel, the factors are the square roots of the row weights. Distances of rows are computed
+    #: from the features before this multiplication.
     roots: float | NDArray = 1.0
 
     @property
     def smaller(self) -> float:
-        """Sum of C over the class with the smaller sum, whose rows have slack 2 if w = 0."""
+        """Minimum over both classes of the sum of C; if w = 0, rows of that class have slack 2."""
         return float(min(self.C[self.y > 0].sum(), self.C[self.y < 0].sum()))
 
     def squares(self, pairs: NDArray) -> NDArray:
@@ -132,12 +132,13 @@ class PairProblem:
         """Certify a solution of a restricted problem for the whole problem.
 
         `found` is the `RestrictedSolution` of the restricted problem `listed`. The second returned
-        value contains up to `most` violated pairs outside `listed`: the pairs with the largest
-        distances above the r of the listed pairs.
+        value contains up to `most` violated pairs outside `listed`, in decreasing order of
+        distance. A pair is violated if half its weighted squared distance exceeds the maximum over
+        the listed pairs.
         """
         (n, k), (w, mu, u, theta, iterations) = self.rows.shape, found
         (pairs, rows, features), squares = listed, self.squares(listed.pairs)
-        if len(features) < k:  # only R-SVM_mu+ has restricted features
+        if len(features) < k:  # only restricted problems of R-SVM_mu+ omit features
             whole = np.zeros((2, k))
             whole[:, features] = w, mu
             w, mu = whole
@@ -149,7 +150,8 @@ class PairProblem:
         r = float(far_lengths.max(initial=listed_r))
         theta = np.maximum(theta, 0.0)
         theta = theta * (self.lam / theta.sum()) if theta.any() else theta
-        # a pair counts as active if its theta / lam exceeds its slack / r
+        # a pair counts as active if its multiplier theta, relative to lam, exceeds its slack,
+        # relative to r
         held = theta * listed_r > self.lam * (listed_r - lengths)
         if len(rows) == n:
             held[np.argsort(-lengths, kind="stable")[:FEWEST_PAIRS]] = True
@@ -165,7 +167,8 @@ class PairProblem:
         scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
         slack = np.maximum(0.0, 1.0 - self.y * scale * decision)
         value = 0.5 * scale**2 * norm + float(np.sum(self.C * slack))
-        if value >= 2.0 * self.smaller:  # w = 0 is as good; the direction of w is a rounding error
+        # if w is no better than w = 0, the direction of w is a rounding error
+        if value >= 2.0 * self.smaller:
             value, w = 2.0 * self.smaller, np.zeros(k)
             b = best_bias(self.rows @ w, self.y, self.C)
         a = np.zeros(n)

@@ -15,14 +15,14 @@ optimal mu_k of R-SVM_mu+ is ``|w_k| / ||w||_1``, and the first term of (7) beco
 With a kernel, feature k of x is the kernel value ``k(x_k, x)`` with the training row x_k. The paper
 calls the space of the kernel values proximity space. If rows have weights s_i, the penalty on xi_i
 is ``C s_i``. In R-SVM+ with a kernel and row weights, ``w_k^2 / s_k`` replaces ``w_k^2``. Therefore
-a row of weight 2 is equivalent to two equal rows, which yield two equal features.
+a row of weight 2 has the same effect as two equal rows of weight 1.
 
 `Fit.route` is the name of a route in the following table. Few of the ``n (n - 1)/2`` constraints on
 pairs of rows are active. Therefore all routes except "reference" solve restricted problems, to
 which violated pairs are added until the gap is at most the tolerance. With a kernel and at least
 200 rows, the restricted problems of R-SVM+ contain only the rows near or inside the margin. On 2000
-normally distributed rows, the restriction of the rows reduces the training time to a third.
-`benchmarks/peers.py` compares the routes.
+normally distributed rows, the omission of rows from the restricted problems reduces the training
+time to a third. `benchmarks/peers.py` compares the routes.
 
 ============ ============================================== ====================================
 route        when                                           cost of a restricted problem
@@ -126,7 +126,8 @@ class RadiusMachine(WeightedClassifier):
         ``poly``).
     """
 
-    # the copies are centred features, products of features and weights, and interior-point matrices
+    # copies of the features are needed for centred features, products of features and weights, and
+    # matrices of the interior-point method
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=9, linear_row_copies=4, covariance_copies=20
     )
@@ -158,7 +159,8 @@ class RadiusMachine(WeightedClassifier):
                 model = self._solve(features, y, s, None if warm is None else warm.state)
             else:
                 negative, positive = self.C * float(s[y < 0].sum()), self.C * float(s[y > 0].sum())
-                value = 2.0 * min(negative, positive)  # each row of the smaller class has slack 2
+                # if w = 0, each row of the class with the smaller sum of penalties has slack 2
+                value = 2.0 * min(negative, positive)
                 model = features.model(
                     np.zeros(features.rows.shape[1]),
                     1.0 if positive >= negative else -1.0,
@@ -174,7 +176,10 @@ class RadiusMachine(WeightedClassifier):
 
 
 class PairwiseRadiusMachine(RadiusMachine):
-    """Base of R-SVM+ and R-SVM_mu+; mu weights the distances if `simplex` is true, else w^2."""
+    """Base of R-SVM+ and R-SVM_mu+.
+
+    Distances of rows are weighted by mu if `simplex` is true, and by w^2 if `simplex` is false.
+    """
 
     simplex: ClassVar[bool]
     search_space: ClassVar[SearchSpace] = RadiusMachine.search_space.extended(
@@ -212,7 +217,7 @@ class PairwiseRadiusMachine(RadiusMachine):
         else:
             found = solve_generating(problem, tol, warm, cone=self.solver == "clarabel")
         u = found.u / square
-        # if the solver stopped early, w = 0 need not be optimal
+        # w = 0 has the status "trivial" only if the solver has proved that w = 0 is optimal
         trivial = found.status is Status.OPTIMAL and not found.w.any()
         return features.model(
             *(found.w * roots, found.b, u),
