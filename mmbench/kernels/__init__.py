@@ -24,15 +24,17 @@ SINGLE_PRECISION_MAX = 4.0
 #: all centred rows x.
 SINGLE_PRECISION_EXPONENT = 100.0
 
-#: Squared distances below NEAR_SHARE times ``x'x + z'z`` are computed from differences x - z. The
-#: relative error of the exponent of ``rbf`` is then 1e-6, even if ``gamma (x'x + z'z) > 1e10``.
+#: Squared distances below NEAR_SHARE times ``x'x + z'z`` are computed from differences x - z. If
+#: differences are used, the exponent of ``rbf`` has a relative error of 1e-6, even if
+#: ``gamma (x'x + z'z) > 1e10``.
 NEAR_SHARE = 1e-10
 
 #: Number of matrix rows per chunk; temporary arrays have the size of one chunk.
 CHUNK_ROWS = 256
 
-#: Differences of rows are computed only if ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds this value.
-#: Otherwise the rounding error of ``rbf`` at close rows is negligible.
+#: Differences of rows are computed only if ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds
+#: NEAR_EXPONENT. Below NEAR_EXPONENT, the rounding error of ``rbf`` at close rows is negligible
+#: without differences of rows.
 NEAR_EXPONENT = 1e-3
 
 #: Size in bytes of a chunk of distances; a chunk fits in the cache.
@@ -63,9 +65,9 @@ class Kernel:
     def trace_normalised(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
         """Return this kernel divided by the mean of ``k(x, x)`` over the rows x of X.
 
-        The trace of the Gram matrix is then the number of rows n. Only ``poly`` is divided, because
-        the trace of ``rbf`` is always n, and for ``linear`` the rows can be scaled instead. If rows
-        have weights, the mean of ``k(x, x)`` is weighted.
+        For ``poly``, the Gram matrix of X with the returned kernel has the trace n, the number of
+        rows. Only ``poly`` is divided, because the trace of ``rbf`` is always n, and for ``linear``
+        the rows can be scaled instead. If rows have weights, the mean of ``k(x, x)`` is weighted.
 
         Examples
         --------
@@ -170,7 +172,7 @@ def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray
         least = part.min(initial=np.inf)
         if exact and least < NEAR_SHARE * largest:
             sums *= NEAR_SHARE
-            close = np.flatnonzero(part < sums)  # here x'x + z'z - 2x'z has cancellation
+            close = np.flatnonzero(part < sums)  # x'x + z'z - 2x'z has cancellation at close rows
             near, columns = np.divmod(close, part.shape[1])
             pairs = max(1, CHUNK_BYTES // (8 * X.shape[1]))
             for some in (slice(k, k + pairs) for k in range(0, len(near), pairs)):

@@ -2,14 +2,15 @@
 
 The rows of the positive class are x_i, and the rows of the negative class y_j, both mapped to the
 feature space of the kernel. The label of row i is t_i, which is 1 or -1, and ``f(z) = w'z + b`` is
-the decision function. Means and covariances are estimated with the factor 1/n. The MMRM paper
-prints sums without the factor 1/n, which weight the classes by their size.
+the decision function. Means and covariances are estimated with the factor 1/n. The formulas of the
+MMRM paper have sums without the factor 1/n, so that the weight of a class is proportional to its
+number of rows.
 
 The references below are cited by the short names of their machines. The radius R of the enclosing
 ball and the Rademacher bound U_H are optimal values of convex problems over the simplex. An
 interior-point method computes R and U_H to a small relative duality gap. An iteration of the
-interior-point method takes O(n^3) time for n rows. In the computation of the radius R, n is the
-number of rows far from the centre.
+interior-point method takes O(n^3) time for n rows. For the radius R, an iteration uses only a
+working set of rows far from the centre.
 
 References
 ----------
@@ -62,8 +63,8 @@ __all__ = [
 #: interior-point iterations.
 GAP, MAX_ITERATIONS = 1e-10, 60
 
-#: Upper bound on the sum of ||w||^2 and the largest kernel value. Products of larger numbers may
-#: overflow.
+#: Upper bound on the sum of ||w||^2 and the largest kernel value. Products of numbers above LARGEST
+#: may overflow.
 LARGEST = 1e100
 
 #: Tolerance for a negative ||w||^2 due to rounding errors, relative to
@@ -95,7 +96,7 @@ def geometry(
     ----------
     machine : estimator or tuple
         A fitted machine of mmbench, a fitted SVC or NuSVC, another fitted classifier with ``coef_``
-        and ``intercept_``, or a pair (w, b). For another classifier with more than two classes, the
+        and ``intercept_``, or a pair (w, b). If a classifier has one hyperplane per class, the
         hyperplane of a pair of classes is the difference of the hyperplanes of both classes. In a
         pair (w, b), w has the shape (n_features,) or (n_pairs, n_features).
     X : array-like of shape (n_samples, n_features)
@@ -111,9 +112,9 @@ def geometry(
         Trade-off parameter D of the quantities ``d_w_d``, ``U_G`` and ``U_H``.
     U : array-like of shape (n_rows, n_features), optional
         Rows u whose projections w'u are bounded in ``U_G`` and ``U_H``, or row numbers if the
-        kernel is "precomputed". The default of `U` is the rows of the pair of classes. For a valid
-        generalization bound, the RMM paper requires an independent sample. The time for ``U_H``
-        grows with the cube of the number of rows of U.
+        kernel is "precomputed". The default of `U` is the rows of the pair of classes. For its
+        generalization bound, the RMM paper requires rows u that are independent of the training
+        rows. The time for ``U_H`` grows with the cube of the number of rows of U.
 
     Returns
     -------
@@ -124,7 +125,8 @@ def geometry(
         `~mmbench.kernels.geometry.worst_case`, `~mmbench.kernels.geometry.enclosing_ball` (``R``,
         ``R_bound``, ``Rbar``) and `~mmbench.kernels.geometry.rademacher_bounds`. The column
         ``radius_margin`` is ``R^2 ||w||^2``, the radius-margin ratio in (6) of the F-SVM paper. If
-        the nearest row has ``|f| = 1``, ``radius_margin`` equals ``(R / margin)^2``.
+        ``|f| = 1`` at the row nearest to the hyperplane, ``radius_margin`` equals
+        ``(R / margin)^2``.
 
     Raises
     ------
@@ -137,7 +139,7 @@ def geometry(
     The scale of (w, b) does not change ``margin``, ``average_margin``, ``margin_variance``,
     ``spread``, ``relative_margin``, ``rho``, ``rho_m4``, ``kappa``, the worst-case accuracies, the
     radii, and the quotients ``d_w_v / d_b_c``, ``d_w_s / d_b_c``, ``d_w_n / d_b_m`` and
-    ``d_w_m / d_b_m``. All other quantities depend on the scale of (w, b).
+    ``d_w_m / d_b_m``. All quantities that are not in this list depend on the scale of (w, b).
 
     Examples
     --------
@@ -287,10 +289,10 @@ def _dense(rows: Any) -> NDArray:
 def pair_coefficients(model: Any) -> Iterator[tuple[tuple, NDArray, float]]:
     """Yield each pair of classes with the coefficients of the support vectors and the intercept.
 
-    Positive decision values mean the second class of the pair. The SVC of scikit-learn has another
-    convention if there are more than two classes. In a pair (i, j) with i < j, positive decision
-    values of the SVC mean class i. The coefficients of the pair (i, j) are in row j - 1 of
-    ``dual_coef_`` for support vectors of class i, and in row i for support vectors of class j.
+    Positive decision values mean the second class of the pair. If there are more than two classes,
+    positive decision values of scikit-learn's SVC mean the first class i of a pair (i, j) with
+    i < j. The SVC stores the coefficients of the pair (i, j) in row j - 1 of ``dual_coef_`` for
+    support vectors of class i, and in row i for support vectors of class j.
     """
     classes, dual, b = np.asarray(model.classes_), _dense(model.dual_coef_), model.intercept_
     by_pairs = hasattr(model, "fits_") or len(classes) == 2
@@ -330,9 +332,9 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
     """Raise UserError if the rows of X with indices `support_` are not the support vectors.
 
     In `support_` of scikit-learn's SVC, rows with sample weight 0 are not counted. If the kernel is
-    callable or precomputed and a weight is 0, the decision function of the SVC uses kernel values
-    of wrong rows. Wrong rows are detected by the condition ``t f <= 1``, which holds for support
-    vectors with label t and decision value f.
+    callable or precomputed and a sample weight is 0, the decision function of the SVC uses kernel
+    values of wrong rows. Wrong rows are detected by the condition ``t f <= 1``, which holds for
+    support vectors with label t and decision value f.
     """
     n, support = len(X), np.asarray(model.support_)
     wrong = (
@@ -434,11 +436,12 @@ def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
     """Return the worst-case accuracy of a decision function for each class, and their mean.
 
     ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the mean of
-    ``t_i f_i`` over the class divided by its standard deviation. Both are lower bounds on the
-    probability of a correct decision, over all distributions with the mean and covariance of the
-    class (Marshall and Olkin, theorem 1 of the MEMPM paper). ``worst_case`` is the
-    mean of both accuracies weighted by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM
-    paper. The bounds hold for the true class means and covariances, which are estimated here.
+    ``t_i f_i`` over the class divided by its standard deviation. The numbers ``alpha_positive`` and
+    ``alpha_negative`` are lower bounds on the probability of a correct decision, over all
+    distributions with the mean and covariance of the class (Marshall and Olkin, theorem 1 of the
+    MEMPM paper). ``worst_case`` is the mean of both accuracies weighted by class size,
+    ``theta alpha + (1 - theta) beta`` in the MEMPM paper. The bounds hold for the true class means
+    and covariances, which are estimated here.
     """
     bounds = {}
     for name, sign in (("alpha_positive", 1.0), ("alpha_negative", -1.0)):
@@ -595,7 +598,10 @@ def minimum_on_simplex(
 def _newton_step(
     factor: Any, ones: NDArray, residual: NDArray, p: NDArray, z: NDArray, target: NDArray
 ) -> tuple[NDArray, float, NDArray, float]:
-    """Return the Newton step of (p, level, z) for ``p z = target``, and the step length."""
+    """Return the Newton step of p, level and z for ``p_i z_i = target_i``, and the step length.
+
+    Here z and level are the multipliers of the constraints ``p >= 0`` and ``sum p = 1``.
+    """
     free = cho_solve(factor, target / p - z - residual)
     d_level = -float(free.sum() / ones.sum())
     dp = free + d_level * ones

@@ -40,8 +40,9 @@ POWERS = 2.0 ** -np.arange(1023)
 def submatrix(matrix: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     """Return ``matrix[np.ix_(rows, columns)]``.
 
-    Several threads can copy submatrices of one matrix at the same time, since this loop releases
-    the interpreter lock. NumPy's indexing does not release the lock, and is several times slower.
+    This function releases the interpreter lock, so several threads can copy submatrices of one
+    matrix at the same time. NumPy's indexing does not release the interpreter lock, and is several
+    times slower.
     """
     out = np.empty((rows.shape[0], columns.shape[0]), matrix.dtype)
     for i in range(rows.shape[0]):
@@ -53,12 +54,12 @@ def submatrix(matrix: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
 
 PRECOMPUTED = "precomputed"
 
-#: Largest ``|K[i, j] - K[j, i]|`` of a symmetric kernel matrix, relative to its largest entry. This
-#: tolerance exceeds the rounding errors of float32.
+#: Largest ``|K[i, j] - K[j, i]|`` of a symmetric kernel matrix, relative to its largest entry. The
+#: tolerance SYMMETRY exceeds the rounding errors of float32.
 SYMMETRY = 1e-6
 
-#: Tolerance for negative eigenvalues of a kernel matrix, relative to its trace. This tolerance
-#: exceeds the rounding errors of float32.
+#: Tolerance for negative eigenvalues of a kernel matrix, relative to its trace. The tolerance
+#: ROUNDING_SHARE exceeds the rounding errors of float32.
 ROUNDING_SHARE = 1e-6
 
 
@@ -116,7 +117,7 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
     expected = (X.shape[0], Z.shape[0])
     if not all(expected):  # scikit-learn's kernel functions raise an error for empty input
         return np.zeros(expected)
-    values = kernel(X, Z)  # may be sparse, for example ``X @ Z.T`` of sparse rows
+    values = kernel(X, Z)  # a sparse array if the kernel is ``X @ Z.T`` and the rows are sparse
     values = np.asarray(values.toarray() if issparse(values) else values, dtype=np.float64)
     if values.shape != expected:
         raise ValueError(f"the kernel function returned shape {values.shape}, not {expected}")
@@ -203,9 +204,10 @@ class KernelRows:
         return other
 
     def values(self, other: KernelRows, out: NDArray | None = None) -> NDArray:
-        """Return the kernel values between these rows and other rows with the same centre.
+        """Return the kernel values of all pairs of a row of X and a row of `other`.
 
-        If the rows are dense and `out` is given, the values are written to `out`.
+        `X` and the rows of `other` must have the same centre. If the rows are dense and `out` is
+        given, the values are written to `out`.
         """
         if issparse(self.X):
             out = (self.X @ other.X.T).toarray()
@@ -315,7 +317,7 @@ def read_row(values, columns, gamma, slots, i):
             for k in range(out.shape[0]):
                 out[k] += (column[k] - x) * (column[k] - x)
         for k in range(out.shape[0]):
-            x = max(-gamma * out[k], -708.0)  # exp(x) is subnormal for smaller x
+            x = max(-gamma * out[k], -708.0)  # exp(x) is subnormal if x < -708.4
             m = np.floor(x * 1.4426950408889634 + 0.5)
             r = x - m * 0.6931471805599453
             p = 1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r * (1 / 479001600)))
@@ -549,7 +551,7 @@ class _RowStore:
     def put(self, rows: NDArray) -> NDArray:
         """Return indices in `values` for new rows; if not all rows fit, only for the first rows.
 
-        Only rows of earlier requests are replaced. Rows of one request never replace each other.
+        Rows found by the last call of `find`, and rows stored since this call, are not replaced.
         """
         room = np.flatnonzero(self._asked_at < self._time)
         oldest = room[np.argsort(self._asked_at[room], kind="stable")[: len(rows)]]

@@ -10,11 +10,11 @@ With ``scatter="sum"``, the regularized covariance of class c is multiplied by i
 n_c. The spread of class c along a direction w is ``sqrt(w'Sc w)``, where Sc is the class
 covariance. Without a ridge, the spread of a class is the standard deviation of its decision values.
 
-Kernel machines need a ridge. If the rows are linearly independent in feature space, some direction
-w takes one value on all rows of a class, and another value on the rows of the other class. Without
-a ridge, both class spreads can therefore be zero, and the margin relative to the spreads is
-infinite. The kernel form of the M4 follows Proposition 1 of the M4 paper, which includes the
-ridge. The kernelization theorem of the M4 paper omits the ridge.
+Kernel machines need a ridge. If the rows are linearly independent in feature space, some hyperplane
+contains all rows of the positive class, and another parallel hyperplane contains all rows of the
+negative class. Therefore, without a ridge, some direction w has zero spread in both classes, and an
+infinite margin relative to the spreads. The kernel form of the M4 follows Proposition 1 of the M4
+paper, which includes the ridge. The kernelization theorem of the M4 paper omits the ridge.
 
 If row weights are given, the class means, the class covariances and ``tr(K)/n`` are weighted, and
 n_c is the total weight of class c. Class weights cancel in the class means and covariances. Class
@@ -50,12 +50,13 @@ from mmbench.machines.minimax.spread import GramSpread
 from mmbench.solvers.result import Result
 
 #: A kernel matrix is treated as low-rank if the rank of a submatrix is at most LOW_RANK_SHARE times
-#: the number of rows of this submatrix. The submatrix has at most RANK_ROWS rows.
+#: the number of rows of this submatrix. The submatrix whose rank is computed has at most RANK_ROWS
+#: rows.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
-#: Smallest relative ridge for training on the kernel matrix (route "gram"). A smaller ridge is
-#: below the rounding errors of the kernel matrix. Machines with a smaller ridge are trained in
-#: coordinates in which both class covariances are diagonal.
+#: Smallest relative ridge for training on the kernel matrix (route "gram"). A ridge below
+#: LEAST_GRAM_RIDGE is smaller than the rounding errors of the kernel matrix. Machines with a ridge
+#: below LEAST_GRAM_RIDGE are trained in coordinates in which both class covariances are diagonal.
 LEAST_GRAM_RIDGE = 1e-8
 
 #: Two class means are treated as equal if their squared distance is at most EQUAL_KERNEL_MEANS
@@ -118,7 +119,7 @@ class CovarianceMachine(PairwiseClassifier):
     def _train_ordered(self, machines: Sequence[Self], problem: BinaryProblem) -> list[BinaryModel]:
         """Train machines that have the same kernel and are sorted by `path_key`.
 
-        The computation time is divided equally among the models.
+        The `seconds` of each `Fit` are the total computation time divided by the number of models.
         """
         started = time.perf_counter()
         linear = problem.kernel.name == "linear"
@@ -159,13 +160,14 @@ class SpreadMachine(CovarianceMachine):
 
     Linear machines are trained in coordinates in which both class covariances are diagonal. Kernel
     machines are trained in coordinates with diagonal covariances or on the kernel matrix. For a
-    low-rank kernel matrix, these coordinates are computed in negligible time. For a kernel matrix
-    of full rank, they take ten times as long as a Cholesky factorization of the kernel matrix.
+    low-rank kernel matrix, coordinates with diagonal covariances are computed in negligible time.
+    For a kernel matrix of full rank, computing coordinates with diagonal covariances takes ten
+    times as long as a Cholesky factorization of the kernel matrix.
 
     Training on the kernel matrix requires ``scatter="mean"``, unit row weights, and a ridge of at
-    least LEAST_GRAM_RIDGE. If it is possible, solver "gram" always trains on the kernel matrix, and
-    solver "auto" does so unless the matrix has low rank. The growth of the training time with the
-    number of rows is measured in benchmarks/peers.py.
+    least LEAST_GRAM_RIDGE. If training on the kernel matrix is possible, solver "gram" always
+    selects it, and solver "auto" selects it unless the matrix has low rank. The growth of the
+    training time with the number of rows is measured in benchmarks/peers.py.
 
     A subclass implements `solve` and `solve_gram`.
     """
@@ -197,7 +199,7 @@ class SpreadMachine(CovarianceMachine):
     ) -> dict[int, BinaryModel]:
         """Train on the kernel matrix; return the models that reach the tolerance, by index.
 
-        The caller trains machines that do not reach the tolerance in coordinates with diagonal
+        If a machine does not reach the tolerance, the caller trains it in coordinates with diagonal
         covariances. If the time limit is reached, models with a larger duality gap are also
         returned.
         """
@@ -252,7 +254,7 @@ def majority_model(data: DiagonalData, status: Status, reason: str, **facts: Any
 
 
 def separating_model(data: DiagonalData) -> BinaryModel:
-    """Return a model that separates the classes along a direction of zero variance in both."""
+    """Return a model whose weights are along a direction of zero variance in both classes."""
     reason = "the class means differ along a direction of zero variance in both classes"
     model = majority_model(data, Status.UNBOUNDED, reason)
     w = 2.0 / data.delta

@@ -26,8 +26,8 @@ def minimise(
     ends of the interval.
 
     The search ends if the relative gap is at most `tol`, or after `max_points` evaluations. The
-    search also ends if the subinterval with the smallest lower bound is not wider than `narrowest`
-    times its upper end.
+    search also ends if the subinterval [l, u] with the smallest lower bound has a width u - l of at
+    most ``narrowest * u``.
     """
     order, best = count(), min(ends, key=lambda point: point.value)
     heap = [(lower(left, right), next(order), left, right) for left, right in pairwise(ends)]

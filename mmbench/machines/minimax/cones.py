@@ -6,10 +6,10 @@
                      q'x = 1                          (optional)
 
 In the constraints (2), (3), (21) and (22) of the M4 paper, every training point has a separate
-cone. One cone per class spread is sufficient. With ``cone_a_row=True``, every training point has a
-separate cone, as in the M4 paper. Let a be the multipliers of the linear constraints,
-(z_j, zeta_j) the multipliers of the cones, and lambda the multiplier of the equation. The dual
-problem is
+cone. This module solves an equivalent program with only one cone per class spread. With
+``cone_a_row=True``, every training point has a separate cone, as in the M4 paper. Let a be the
+multipliers of the linear constraints, (z_j, zeta_j) the multipliers of the cones, and lambda the
+multiplier of the equation ``q'x = 1``. The dual problem is
 
     max   h'a + lambda   subject to   c - R'a - sum_j (zeta_j e_{s_j} + D_j z_j) - lambda q = 0,
     0 <= a <= p,  ||z_j|| <= zeta_j
@@ -31,9 +31,9 @@ With ``solver="reference"``, the M4 solves one cone program per value of rho, as
 the hard margin, the largest rho is found by bisection (`bisect_rho`). For the soft margin, the
 paper maximises ``rho - C sum xi`` by quadratic interpolation, which converges to a local optimum.
 In the normalization "margin", `search_budget` minimises the objective over the budget
-``sx + sy = 2/rho``, in which the objective is convex. In the normalization "mean", the reference is
-branch and bound (module `mean`) with one cone per training point. Branch and bound also gives a
-lower bound on the objective over all rho.
+``sx + sy = 2/rho``, in which the objective is convex. In the normalization "mean", the reference
+solver is branch and bound (module `mean`) with one cone per training point. Branch and bound also
+gives a lower bound on the objective over all rho.
 """
 
 from collections.abc import Sequence
@@ -114,7 +114,8 @@ def solve_spread(
 
     The variables of the cone program are x and one slack per constraint with a finite penalty. If
     `cone_a_row` is true, every linear constraint with exactly one class spread becomes a separate
-    cone. A class spread is not a variable if it has no cost and occurs only in separate cones.
+    cone. If a class spread has the cost 0 and occurs only in separate cones, it is removed from the
+    variables.
     """
     m, n = program.rows.shape
     soft, scales = np.flatnonzero(program.soft), list(program.scales)

@@ -22,8 +22,9 @@ from mmbench.machines.base.estimator import row_weights
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.rows import MappedRows, Rows, blocks
 
-#: With at least this number of rows and a linear kernel, the transformed rows are not stored.
-#: Products of transformed rows and vectors are computed from the features and a linear map.
+#: If the kernel is linear and there are at least LEAST_MAPPED_ROWS rows, transformed rows are not
+#: stored. In this case, products of transformed rows and vectors are computed from the features
+#: and a linear map.
 LEAST_MAPPED_ROWS = 5000
 
 #: Without a ridge, variances below NO_VARIANCE times the largest variance are treated as zero.
@@ -49,7 +50,8 @@ class DiagonalData:
     var_x: NDArray
     var_y: NDArray
     #: Whether there is only one coordinate, with zero variance in both classes and different class
-    #: means. Along such a coordinate, all machines separate the classes with an infinite margin.
+    #: means. Along a coordinate with zero variance in both classes, all machines separate the
+    #: classes with an infinite margin.
     free: bool = False
     #: Row weights, shape (n,); None for unit weights.
     weights: NDArray | None = None
@@ -130,7 +132,7 @@ def diagonalise(
         mean_x, mean_y = (_mean(rows, side) for side in sides)
         return DiagonalData(rows, y, mean_x, mean_y, var_x, var_y, free, weights)
 
-    if not rows.shape[1]:  # no columns, since the kernel matrix is zero
+    if not rows.shape[1]:  # the rows have no columns if the kernel matrix is zero
         return data(np.zeros(0), np.zeros(0)), carry
     total = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     for side in sides:
@@ -139,7 +141,7 @@ def diagonalise(
     if both == 0:
         change, free = _without_ridge(total, rows, sides)
         rows, carry = _changed(rows, lambda part: part @ change), carry @ change
-        if free or not rows.shape[1]:  # there are no columns if all rows are equal
+        if free or not rows.shape[1]:  # if all rows are equal, no columns remain
             none = np.zeros(rows.shape[1])
             return data(none, none, free), carry
     else:
@@ -155,8 +157,9 @@ def diagonalise(
     if total_only:
         half = np.full(rows.shape[1], 0.5)
         return data(half, half), carry
-    # The matrix A is cov_x + ridge_x L^-1 L^-T. The product L^-1 L^-T is obtained from the identity
-    # cov_x + cov_y + both L^-1 L^-T = I.
+    # Let cov_x and cov_y be the class covariances of F L^-T without the ridge. The matrix A is
+    # cov_x + ridge_x L^-1 L^-T. The product L^-1 L^-T is computed from the identity cov_x + cov_y +
+    # (ridge_x + ridge_y) L^-1 L^-T = I.
     share = ridge_x / both if both else 0.5
     matrix = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     matrix[np.diag_indices_from(matrix)] = share
@@ -194,11 +197,11 @@ def _mean(rows: Rows, side: NDArray) -> NDArray:
 def _without_ridge(
     total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, bool]:
-    """Return the matrix that transforms rows if the ridge is zero, shape (d, k), and a flag.
+    """Return the linear map of the rows if the ridge is zero, shape (d, k), and `free`.
 
     If the class means differ along a direction of zero variance in both classes, the matrix
-    projects rows on this direction, and the flag is True. If the flag is False, both class
-    covariances sum to the identity matrix in the new coordinates.
+    projects rows on this direction, and `free` is True. If `free` is False, both class covariances
+    sum to the identity matrix in the new coordinates.
     """
     delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)

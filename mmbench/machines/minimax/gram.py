@@ -13,10 +13,10 @@ The multipliers u of this SVM determine its solution ``v = w + s S^-1 F'(u - g)`
 of the SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
 
 The step size s is the harmonic mean of ``2 sx`` and ``2 sy`` for the class spreads sx and sy. With
-this step size, an iteration multiplies the error along any direction by a factor of at least -1.
-Therefore errors of alternating sign do not grow. Along w, the sum of spreads sx + sy is linear, but
-its quadratic model is curved. Therefore each iteration ends with a line search over the multiples
-of the SVM solution v.
+the step size s, an iteration multiplies the error of w along any direction by a factor of at least
+-1. Therefore an error whose sign changes in every iteration does not grow. Along w, the sum of
+spreads sx + sy is linear, but its quadratic model is curved. Therefore each iteration ends with a
+line search over the multiples of the SVM solution v.
 
 The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Rows
 outside the working set that violate the margin are added to it, until no row violates the margin.
@@ -51,8 +51,8 @@ MARGIN_TOLERANCE = 1e-9
 #: Maximum number of SMO steps per row of the working set.
 STEPS_PER_ROW = 200
 
-#: Relative increase of the diagonal of the SVM's kernel matrix, for each data type. This increase
-#: prevents rounding errors from making the kernel matrix indefinite.
+#: Relative increase of the diagonal of the SVM's kernel matrix, for each data type. Without an
+#: increase of the diagonal, rounding errors could make the kernel matrix indefinite.
 DIAGONAL_SHIFTS = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200
@@ -124,9 +124,9 @@ class _Iteration:
         y = self.y
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
-        # The optimal multipliers are at most C, and their sum is the optimal value. With fewer than
-        # value/C rows in the working set, w = 0 may be optimal on the working set. An iteration
-        # that starts at w = 0 is slow.
+        # The optimal multipliers are at most C, and their sum is the optimal value. If the working
+        # set has fewer rows than the optimal value divided by C, w = 0 may be optimal for the
+        # working set. An iteration that starts at w = 0 is slow.
         line = self._along(c, self.decision)
         value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
@@ -138,7 +138,8 @@ class _Iteration:
 
     def change_penalty(self, C: float) -> None:
         """Change C, and multiply the multipliers by the ratio of the new C to the old C."""
-        self.u, self.C = self.u / self.C * C, C  # exact for multipliers equal to C
+        # the division comes first, so that multipliers equal to the old C become exactly the new C
+        self.u, self.C = self.u / self.C * C, C
         self._start()
 
     def _start(self) -> None:
@@ -200,7 +201,7 @@ class _Iteration:
         factor, b = line.tuned(np.ones(1))
         value = line.value(factor, b)
         share, residual, values = 1.0, self.residual, self.values
-        # if w tends to zero, the factor of the gradient is below 1
+        # if w tends to zero, F'u is close to a multiple of the gradient with a factor below 1
         if not self.u.any() or value >= line.trivial[0]:
             share = max(0.0, float(self.u @ self.decision) / float(self.spreads.sum()))
             residual = self.u - share * gradient

@@ -14,9 +14,10 @@ minimises the training errors, the cost of an error is the row weight times the 
 
     v log(c_x / c_y),      v = w'(Sx + Sy)w / 2,      w'(xm - ym) = 1
 
-This shift of b gives the Bayes rule for normal distributions with equal class probabilities and the
-common covariance (Sx + Sy)/2. With ``class_weight="balanced"`` the intercept b is not shifted,
-because both classes then have the same total weight.
+With the shifted intercept b, the LDA is the Bayes rule for normal distributions with equal class
+probabilities, the common covariance (Sx + Sy)/2, and the costs c_x and c_y. With
+``class_weight="balanced"`` the intercept b is not shifted, because both classes then have the same
+total weight.
 
 `Fit.route` is "closed form" for ``solver="auto"``, and "cone program" for all other solvers.
 

@@ -87,9 +87,9 @@ class M4(WeightedClassifier, SpreadMachine):
     -----
     In the normalization "margin", the status is ``trivial`` if C is so small that w = 0 is optimal.
     In the normalization "mean", the status is ``unbounded`` if C is so small that rho is unbounded.
-    If C is too small for a solution, the larger class is predicted. The status is also
-    ``unbounded`` if the class means differ along a direction in which both classes have zero
-    variance.
+    If C is so small that w = 0 is optimal or rho is unbounded, the larger class is predicted. The
+    status is also ``unbounded`` if the class means differ along a direction in which both classes
+    have zero variance.
 
     If the classes overlap, the useful values of C in the normalization "mean" differ only by a
     factor of 3 to 5. In the normalization "margin", the range of useful values of C is as wide as
@@ -289,10 +289,10 @@ class M4(WeightedClassifier, SpreadMachine):
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution if the reduction has removed all points of at least one class.
 
-        Constraints on points of only one class are satisfied for every w by some b. Therefore only
-        the constraint on the class means restricts w. The optimal w is a multiple of the solution
-        of the MPM, or zero if violating the constraint on the means costs less. The optimal
-        intercepts form an interval; the one nearest to the intercept of the MPM is returned.
+        If only one class has points, some intercept b satisfies their constraints for every w, and
+        only the constraint on the class means restricts w. The optimal w is a multiple of the
+        solution of the MPM, or zero if the objective is smaller at w = 0. The optimal intercepts
+        form an interval; the one nearest to the intercept of the MPM is returned.
         """
         value = 2.0 * problem.C * problem.removed
         trivial = partial(majority_model, data, Status.TRIVIAL, objective=value, bound=value)

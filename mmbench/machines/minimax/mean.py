@@ -5,14 +5,14 @@
 
 Without the equation ``w'(xm - ym) = 1``, the variables w, b and xi can be scaled to zero at any
 fixed rho, so the objective in the paper is unbounded. Let nx and ny be the class sizes, and 1/kappa
-the smallest sum of class spreads (the optimum of the MPM). With the equation, the minimum slack
-g(rho) grows like ``rho min(nx, ny)/kappa`` for large rho. Therefore the objective is bounded if and
-only if C exceeds ``kappa/min(nx, ny)``.
+the smallest sum of class spreads (the optimum of the MPM). With the equation ``w'(xm - ym) = 1``,
+the minimum slack g(rho) grows like ``rho min(nx, ny)/kappa`` for large rho. Therefore the objective
+is bounded if and only if C exceeds ``kappa/min(nx, ny)``.
 
 The minimum slack g(rho) need not be a convex function of rho, so rho is determined by branch and
-bound. Let a be multipliers of the points, and c a multiplier of the constraint on the class means,
-both computed for any value of rho. Let gamma(rho) be the largest number gamma for which vectors p
-and q satisfy the dual equation
+bound. Let a be the multipliers of the points, and c the multiplier of the constraint on the class
+means, in the solution for an arbitrary value of rho. Let gamma(rho) be the largest number gamma for
+which vectors p and q satisfy the dual equation
 
     sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
 
@@ -40,9 +40,9 @@ from mmbench.machines.minimax.problem import MarginProblem
 from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.result import Result
 
-#: Amount subtracted from the lower bound because the dual equation holds only approximately,
-#: relative to the tolerance of the objective. The subtracted amount is sufficient if the class
-#: spreads along the optimal w are at most twice the spreads along the computed w.
+#: The lower bound is decreased by RESIDUAL_SHARE times the tolerance of the objective, because the
+#: dual equation holds only approximately. The decreased lower bound is valid if the class spreads
+#: along the optimal w are at most twice the spreads along the computed w.
 RESIDUAL_SHARE = 0.2
 
 #: Smallest tolerance that is passed to the solver of the cone programs.
@@ -81,7 +81,8 @@ class MeanSolution(Result):
     weight: float
     #: Multiplier gamma of the equation ``w'(xm - ym) = 1``, as returned by the solver.
     gamma: float
-    #: Tolerance for ||p|| and ||q|| in the dual equation, and the resulting decrease of the bound.
+    #: Amount by which ``rho * weight * ||p||`` and ``rho * weight * ||q||`` may exceed
+    #: ``rho * weight`` in the dual equation, and the resulting decrease of the lower bound.
     residual: float
     uncertainty: float
 
@@ -96,8 +97,8 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     ends, C = [search.evaluate(0.0), search.evaluate(1.0)], search.problem.C
     while ends[-1].weight * C < 1.0 and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
-    # The search over rho ends at intervals with a relative width of 0.1 * tol. On narrower
-    # intervals, the accuracy of the multipliers limits the lower bound.
+    # The search over rho ends at intervals with a relative width of 0.1 * tol. If the intervals
+    # were narrower, inaccurate multipliers would prevent an increase of the lower bound.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
     # if C is close to `least_penalty`, no upper bound on rho is found
     if ends[-1].weight * C < 1.0:
@@ -123,9 +124,9 @@ class _RhoSearch:
     """Solutions of the program "fixed rho", and lower bounds on the objective on intervals of rho.
 
     The rows, C and rho are divided by kappa, so that the class spreads of the MPM sum to 1. Without
-    division by kappa, a large rho would multiply the solver's errors in the spreads, and change the
-    slacks of all rows. For example, with a ridge of 1e-8, kappa exceeds 1000, and the duality gap
-    would stay above 1e-6.
+    division by kappa, the solver's errors in the spreads would be multiplied by a large rho in the
+    slacks of all rows. For example, if the ridge is 1e-8, kappa exceeds 1000, and the duality gap
+    would stay above 1e-6 without division by kappa.
     """
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
@@ -210,7 +211,7 @@ class _RhoSearch:
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:
-            """Return the excess of ``rho * weight * max(||p||, ||q||)`` over its upper bound.
+            """Return ``rho * weight * max(||p||, ||q||)`` minus ``rho * weight + residual``.
 
             Here p and q solve the dual equation and minimise ``max(||p||, ||q||)``.
             """

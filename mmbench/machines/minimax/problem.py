@@ -111,11 +111,12 @@ class MarginProblem:
         """Return the largest dual value over all feasible multiples of the multipliers.
 
         `a` contains the multipliers of the points. The multiplier a_i is clipped to [0, C s_i],
-        where s_i is the weight of point i. Then the multipliers are scaled so that both classes
-        have the same sum. `share` is the multiplier of the constraint on the class means, between 0
-        and ``removed * C``. If the vector ``v = sum a_i y_i z_i + share delta`` satisfies
-        ``v'w <= sx + sy`` for all w, then ``sum a + 2 share`` is a lower bound on the optimal
-        value. This condition on v means ``v = Sx^{1/2} p + Sy^{1/2} q`` with ``||p||, ||q|| <= 1``.
+        where s_i is the weight of point i. The clipped multipliers are scaled so that both classes
+        have the same sum of multipliers. `share` is the multiplier of the constraint on the class
+        means, between 0 and ``removed * C``. If the vector ``v = sum a_i y_i z_i + share delta``
+        satisfies ``v'w <= sx + sy`` for all w, then ``sum a + 2 share`` is a lower bound on the
+        optimal value. A vector v satisfies ``v'w <= sx + sy`` for all w if and only if
+        ``v = Sx^{1/2} p + Sy^{1/2} q`` for some p and q with ``||p||, ||q|| <= 1``.
         """
         a = balanced(a, self.y, self.C * self.weights)
         share = float(np.clip(share, 0.0, self.removed * self.C)) if self.removed else 0.0

@@ -4,9 +4,9 @@
 
 The algorithms are listed in the module `m4`. The interior-point method is based on the identity
 ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. With one additional variable e_j per class
-spread, the problem is a linear SVM. In the quadratic form w'Q w of this SVM, the
-matrix ``Q = Sx/ex + Sy/ey`` replaces the identity matrix. At the optimum ``Q w = v``, where
-``v = sum_i a_i y_i z_i`` for the multipliers a of the rows.
+spread, the problem is a linear SVM. In this SVM, the squared norm w'w is replaced by w'Q w with the
+matrix ``Q = Sx/ex + Sy/ey``. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the
+multipliers a of the rows.
 
 During the iterations, ``e - ||D w||^2 / e`` decreases to zero together with the complementarity
 products of the rows. If ``e = ||D w||`` held from the start, the variable e could become zero
@@ -43,8 +43,8 @@ MOST_CONE_ROWS = 30_000
 LEAST_MARGIN = 1e-9
 
 #: Classes are treated as not separable if a linear program bounds their margin by at most
-#: OVERLAP_TOLERANCE. The constraint violation of this linear program must also be at most
-#: OVERLAP_TOLERANCE.
+#: OVERLAP_TOLERANCE. The computed solution of the linear program must also violate its constraints
+#: by at most OVERLAP_TOLERANCE.
 OVERLAP_TOLERANCE = 1e-6
 
 #: Target value of ``e - ||D w||^2 / e``, relative to the sum of all complementarity products.
@@ -53,7 +53,8 @@ EXCESS_SHARE = 0.5
 #: Maximum relative decrease of a variable e_j per interior-point step.
 LARGEST_FALL = 0.7
 
-#: Initial multipliers a, relative to their largest multiple with ``||p_j|| <= 1`` and ``a <= C``.
+#: Ratio of the initial multipliers a to their largest multiple with ``||p_j|| <= 1`` and
+#: ``a <= C``.
 FIRST_SHARE = 0.5
 
 
@@ -76,8 +77,8 @@ def solve_hard(
 ) -> MarginSolution | Status:
     """Minimise the sum of class spreads ``sx + sy`` without slacks; C must be infinite.
 
-    Returns INFEASIBLE if the classes are proven not to be separable. Returns FAILED if neither a
-    separating hyperplane nor such a proof has been found.
+    Returns INFEASIBLE if the classes are proven not to be separable. Returns FAILED if the linear
+    program gives neither a separating hyperplane nor a proof that the classes are not separable.
     """
     w, margin, overlap = widest_margin(problem)
     if margin <= LEAST_MARGIN:
@@ -153,7 +154,7 @@ class SoftMarginPoint(HingeInteriorPoint):
 
     def _relative_gap(self, excess: float) -> float:
         a, longest = self.at["a"], max(self._longest(self.at["v"]), 1e-300)
-        # the multipliers may also be increased up to their upper bounds
+        # a multiple of the multipliers is dual feasible only if no multiplier exceeds its bound C
         room = max(1.0, float(np.min(self.C / a)))
         bound = float(a.sum()) * min(1.0 / longest, room)
         value = min(excess + self._dual_value(), self.trivial)

@@ -39,8 +39,8 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.solvers.result import Result
 
-#: Upper bound on the absolute value of the log-odds of theta. The log-odds reach this bound if one
-#: class has zero spread along the optimal w.
+#: Upper bound on the absolute value of the log-odds of theta. The log-odds of theta reach MAX_LOGIT
+#: if one class has zero spread along the optimal w.
 MAX_LOGIT = 30.0
 
 #: A target vector t is scaled if max |t_i| is above MAX_TARGET or below 1/MAX_TARGET.
@@ -59,7 +59,7 @@ FIRST_ACCURACY, ACCURACY_SHARE, MAX_STEPS = 1e-2, 1e-2, 500
 
 @dataclass(frozen=True)
 class Direction(Result):
-    """A direction w with its duality gap; `value` is the sum sx + sy of the class spreads."""
+    """A direction w that minimises the sum of class spreads, with ``value = sx + sy``."""
 
     #: Direction w with ``t'w = 1``, shape (k,). For a kernel matrix ``K = F F'``, coefficients c
     #: with ``w = F'c``, shape (n,).
@@ -139,7 +139,7 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
     size = float(np.abs(target).max(initial=0.0))
     if not 0.0 < size < np.inf:
         raise ValueError("the difference of the class means is not a finite vector; scale the data")
-    # the target is scaled if its squares would underflow or overflow
+    # the target vector is scaled if squares of its entries would underflow or overflow
     unit = 1.0 if 1.0 / MAX_TARGET < size < MAX_TARGET else size
     t = target / unit
 
@@ -165,11 +165,12 @@ class GramSpread:
         S^-1 F't = F'c,          c = (t - H M^-1 H K t)/r',    M = H K H + r' D^-1
 
     With a Cholesky factor of M (n^3/3 operations), the product of S^-1 and any vector in the span
-    of the rows is computed in O(n^2) operations. The matrix M is factorized at ``theta = 1/2``. At
-    other values of theta, this Cholesky factor is a preconditioner for conjugate gradients. For
-    every kernel, the condition number of the preconditioned system is at most the odds
-    ``theta/(1 - theta)``, or their reciprocal if that is larger. If the ridge is large relative to
-    the trace of K, the Cholesky factor is stored in float32.
+    of the rows is computed in O(n^2) operations. The matrix M is factorized only at
+    ``theta = 1/2``. At other values of theta, the Cholesky factor for ``theta = 1/2`` is the
+    preconditioner of a conjugate gradient method. For every kernel, the condition number of the
+    preconditioned system is at most the odds ``theta/(1 - theta)``, or their reciprocal if that is
+    larger. If the ridge is large relative to the trace of K, the Cholesky factor is stored in
+    float32.
     """
 
     def __init__(self, gram: NDArray, y: NDArray, ridge: float):
@@ -178,7 +179,8 @@ class GramSpread:
         self._counts = self._sides.sum(axis=0)
         #: Coefficients t of the difference of the class means, ``xm - ym = F't``, shape (n,).
         self.target = self._sides @ (np.array([1.0, -1.0]) / self._counts)
-        #: Diagonal of the matrix D, shape (n,), and the ridge r', both at ``theta = 1/2``.
+        #: Diagonal of the matrix D, shape (n,), and the ridge r' of the class docstring, both at
+        #: ``theta = 1/2``.
         self.weights, self.damping = self._sides @ (2.0 / self._counts), 4.0 * ridge
         trace = float(np.trace(gram))
         in_range = SINGLE_RANGE[0] < trace < SINGLE_RANGE[1]
@@ -214,8 +216,9 @@ class GramSpread:
     def residual_length(self, residual: NDArray, values: NDArray) -> float:
         """Return a bound on ||p|| and ||q|| with ``F'residual = Sx^{1/2} p + Sy^{1/2} q``.
 
-        The bound is valid for p and q with ``Sx^{1/2} p = Sy^{1/2} q = F'residual / 2``, since no
-        eigenvalue of the covariances Sx and Sy is below the ridge. `values` is ``K residual``.
+        The vectors p and q are chosen such that ``Sx^{1/2} p = Sy^{1/2} q = F'residual / 2``. No
+        eigenvalue of the covariances Sx and Sy is below the ridge, which gives the bound on ||p||
+        and ||q||. `values` is ``K residual``.
         """
         return 0.5 * float(np.sqrt(max(0.0, residual @ values) / self.ridge))
 
