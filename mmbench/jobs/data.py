@@ -32,8 +32,8 @@ class Prepared:
     #: Rows for model selection: the training rows, followed by rows used for validation only.
     X_pool: NDArray = field(repr=False)
     y_pool: NDArray = field(repr=False)
-    #: Indices of the test rows in the data set before a subset of its classes is selected. Shape
-    #: (n_test,).
+    #: Indices of the test rows in the full data set, before a subset of its classes is selected.
+    #: Shape (n_test,).
     test_index: NDArray = field(repr=False)
     #: Sizes and hash of the split, as stored in the record.
     split: dict[str, Any]
@@ -95,12 +95,14 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     )
 
 
-@lru_cache(maxsize=1)  # jobs are ordered by data set; two large data sets may exceed the memory
+# Jobs are ordered by data set. Only the last data set is cached, since two large data sets may
+# exceed the memory.
+@lru_cache(maxsize=1)
 def _cached(ref: DatasetRef, store: Path, mirror: str | None) -> Dataset:
     return load_dataset(ref, store=store, mirror=mirror)
 
 
-@lru_cache(maxsize=16)  # the jobs of different machines have the same splits
+@lru_cache(maxsize=16)  # cached, since the jobs of all machines use the same splits
 def _fitted(
     ref: DatasetRef, content_hash: str, split: SplitRef, store: Path, mirror: str | None
 ) -> tuple[Split, Any]:

@@ -87,7 +87,7 @@ def count_errors(
 ) -> tuple[dict[str, Any], NDArray]:
     """Return the metrics and predictions of one-vs-one decision values, shape (n_test, n_pairs).
 
-    `ties` is the rule for tied votes by which errors and accuracy are computed. If the rule is
+    `ties` is the rule for tied votes by which errors and accuracy are computed. If `ties` is
     "expected", the predictions are made by the rule "lowest". Test rows of a class without training
     rows always count as errors.
     """
@@ -114,8 +114,8 @@ def count_errors(
 def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
     """Return the certificates of all binary problems, and a summary.
 
-    `gap_tolerance` is the largest relative gap of a fit with the status ``optimal``; if there is no
-    tolerance, it is infinite.
+    `gap_tolerance` is the largest relative gap of a fit with the status ``optimal``, or infinity if
+    gaps of any size are accepted.
     """
     summary = {
         "n": len(fits),
@@ -131,7 +131,7 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 
 
 def doubts(fits: Sequence[Fit]) -> str:
-    """Return a text about fits that are not optimal, with their number and first pair per status.
+    """Return a text with the number and the first pair of the fits of each non-optimal status.
 
     Examples
     --------
@@ -164,8 +164,8 @@ def calibrated_probabilities(
 ) -> tuple[NDArray | None, list[str]]:
     """Return the class probabilities of the test rows, and warnings.
 
-    `machine` is fitted with the selected parameters. If the folds make calibration impossible, the
-    probabilities are None, and a warning gives the reason.
+    `machine` is fitted with the selected parameters. If the machine cannot be calibrated on the
+    folds, the probabilities are None, and a warning gives the reason.
     """
     try:
         labels = np.searchsorted(machine.classes_, data.y_train)
@@ -173,7 +173,9 @@ def calibrated_probabilities(
         folds = inner_splits(labels, job.calibration_folds, None, 1, seed, groups)
         for train, _ in folds:
             lacking = np.setdiff1d(labels, labels[train])
-            if len(lacking):  # a group may contain all rows of a class
+            # if one group contains all rows of a class, the training part of one fold lacks the
+            # class
+            if len(lacking):
                 label = machine.classes_[lacking[0]]
                 raise ValueError(f"the training part of a fold has no row of class {label}")
         own = machine.estimator if isinstance(machine, ForeignClassifier) else machine

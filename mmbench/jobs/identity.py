@@ -29,8 +29,8 @@ EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 PREDICTION = {"break_ties", "decision_function_shape"}
 
 #: Parameters that were added after the first records were made, each with its neutral value, which
-#: does not change a fit. A parameter with its neutral value is omitted, so that older records are
-#: reused.
+#: does not change a fit. `parameters_of` omits a parameter with its neutral value, so that records
+#: made before the parameter was added are reused.
 ADDED = {"max_iter": -1}
 
 
@@ -99,18 +99,18 @@ def without_docstrings(tree: ast.Module) -> str:
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = node.body[1:]
-            if vars(node).get("type_params") == []:  # the field is new in Python 3.12
+            if vars(node).get("type_params") == []:  # Python 3.12 added the field `type_params`
                 del vars(node)["type_params"]
         elif isinstance(node, ast.JoinedStr):  # Python 3.12 adds empty strings to some f-strings
             node.values = [part for part in node.values if getattr(part, "value", None) != ""]
-    # by default, Python 3.13 omits empty lists from the text
+    # from Python 3.13 on, `ast.dump` omits empty lists by default
     return ast.dump(tree, **({"show_empty": True} if sys.version_info >= (3, 13) else {}))
 
 
 def _is_module(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # the name is defined in a module that is not a package
+    except ModuleNotFoundError:  # the parent of `name` is not a package
         return False
 
 
@@ -131,7 +131,7 @@ def parameters_of(machine: Any) -> dict[str, Any]:
     """Return the parameters of an estimator that determine the record of a fit, in JSON types."""
     estimator = getattr(machine, "estimator", machine)
     params, left_out = estimator.get_params(deep=False), EXECUTION
-    if estimator is machine:  # not a classifier of another package
+    if estimator is machine:  # `machine` wraps no classifier of another package
         added = {name for name, value in ADDED.items() if params.get(name) == value}
         left_out = EXECUTION | PREDICTION | added
     return {name: _plain(params[name]) for name in sorted(params.keys() - left_out)}

@@ -37,11 +37,11 @@ class SplitRef:
     #: One of "official", "predefined", "kfold", "holdout", "leave_one_out" and "time_series".
     rule: str
     #: Argument of the rule; ``(10,)`` means 10 folds for the rules kfold and time_series, and
-    #: ``(0.1,)`` means the test fraction 0.1 for the rule holdout. The argument is empty for all
-    #: other rules.
+    #: ``(0.1,)`` means the test fraction 0.1 for the rule holdout. `args` is empty for all rules
+    #: except kfold, time_series and holdout.
     args: tuple[float, ...] = ()
-    #: Index of the repetition, from 0. For the rule predefined, index of the split in the data
-    #: set's list of splits.
+    #: Index of the repetition, from 0. For the rule "predefined", `repeat` is the index of the
+    #: split in the data set's list of splits.
     repeat: int = 0
     #: Index of the fold in its repetition; 0 for rules without folds.
     fold: int = 0
@@ -71,8 +71,9 @@ class SelectRef:
 
     #: Number of cross-validation folds.
     folds: int | None = 5
-    #: Validation fraction of repeated random splits. If `folds` and `split` are None, parameters
-    #: are validated on the training rows that ``max_train`` leaves out.
+    #: Fraction of the rows that repeated random splits hold out for validation. If `folds` and
+    #: `split` are None, parameters are validated on the training rows that ``max_train`` leaves
+    #: out.
     split: float | None = None
     #: Number of repeats of the folds or of the random split.
     repeats: int = 1
@@ -106,8 +107,9 @@ class Job:
     #: kernel is ``poly``. Selected parameters take precedence over fixed parameters, and fixed
     #: parameters over inherited parameters.
     params: Pairs = ()
-    #: Searched parameters as (name, values), sorted by name; empty if no parameter is
-    #: selected. The value ``auto`` of a configuration has been replaced by a list of values.
+    #: Searched parameters as (name, values), sorted by name; empty if no parameter is selected. If
+    #: the configuration gives ``auto`` for a parameter, `grid` contains the list of values that
+    #: replaces ``auto``.
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     #: Column of the machine whose selected parameters this job inherits.
     use: str | None = None
@@ -148,7 +150,7 @@ class Job:
 
     @property
     def has_kernel(self) -> bool:
-        """Whether the machine uses the kernel, unlike classifiers of other packages.
+        """Whether the machine uses the job's `kernel`, which classifiers of other packages ignore.
 
         Machines of mmbench and of its plug-ins are recognised by their parameter `ties`.
         """
@@ -182,7 +184,7 @@ class Job:
 
     @property
     def degree(self) -> int | None:
-        """Degree of the polynomial kernel, or None for other kernels or a selected degree."""
+        """Degree of a polynomial kernel, or None for other kernels or if the degree is selected."""
         return dict(self.params).get("degree") if self.kernel == "poly" else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -210,9 +212,10 @@ class Job:
 
 
 def _filled(part: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass, except later added fields with their default values.
+    """Return the fields of a dataclass, without fields added later that have their default values.
 
-    Adding a field with a default value therefore leaves the keys of older jobs unchanged.
+    If a field with a default value is added to the dataclass, the keys of older jobs stay
+    unchanged.
     """
     return {
         f.name: getattr(part, f.name)

@@ -1,4 +1,4 @@
-"""The record of a job: sealed JSON on disk, and a `Record` in memory.
+"""The record of a job, as a JSON file with a hash of its content, and as a `Record` in memory.
 
 The seal is a hash of the content and detects damaged or edited files. The types of the content are
 also checked against a schema, since a seal can be recomputed after an edit. This module also
@@ -133,7 +133,9 @@ def merged(old: Choice, new: Choice) -> Choice:
 
 
 def middle(choices: Sequence[Choice]) -> Choice:
-    """Return the median of each parameter over several splits; for lists, per pair of classes.
+    """Return the median of each selected parameter over several splits.
+
+    If parameters are selected per pair of classes, the median is computed for each pair.
 
     If the number of values is even, the lower of the two middle values is returned, so that the
     median is always one of the selected values. If the values are not numbers, the most frequent
@@ -200,7 +202,7 @@ class Record:
     #: Whether the result is missing because of an error in the user's input.
     wrong_input: bool = False
     traceback: str = ""
-    #: Metrics on the test rows; empty without a result.
+    #: Metrics on the test rows; empty if the job has no result.
     metrics: Mapping[str, Any] = field(default_factory=dict)
     #: Selected parameters, and the scores of the grid points.
     selection: Mapping[str, Any] = field(default_factory=dict)
@@ -237,7 +239,7 @@ class Record:
     #: Start and end of the job, as ISO 8601 times in UTC.
     started: str = ""
     finished: str = ""
-    #: SHA-256 of the record's file of arrays; None without arrays.
+    #: SHA-256 of the record's file of arrays, or None if the record has no arrays.
     arrays: str | None = None
 
     @classmethod
@@ -335,13 +337,14 @@ def timestamp() -> str:
 
 
 def parse(text: bytes, key: str) -> Content:
-    """Return the record in a sealed JSON text.
+    """Return the record in a JSON text that is sealed by a hash of its content.
 
     Raises
     ------
     BadRecord
         If the text is damaged or was edited, if it is the record of another job or format version,
-        or if an entry has a wrong type. The message names an entry of a wrong type.
+        or if an entry has a wrong type. If an entry has a wrong type, the message of the error
+        names the entry.
     """
     record = unseal(text, RECORD_SCHEMA)
     if record.get("key") != key:

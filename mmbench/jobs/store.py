@@ -1,4 +1,4 @@
-"""The results folder of an experiment: its configuration, its plan, and a sealed record per job.
+"""The results folder of an experiment: its configuration, its plan, and one record per job.
 
 ``plan.json`` contains the table cells in order, each with the keys of its jobs, and the text of the
 configuration. Tables are made from ``plan.json`` and the records alone. A table cell is the result
@@ -61,7 +61,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     temporary = path.with_name(path.name + TEMPORARY)
     temporary.unlink(missing_ok=True)
     try:
-        with temporary.open("xb") as file:  # mode x refuses a link made after `unlink`
+        with temporary.open("xb") as file:  # mode x fails if a link was made after `unlink`
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -203,9 +203,9 @@ class Plan:
     #: Whether the experiment is a quick (smoke) version; its results are not compared with
     #: published values.
     smoke: bool = False
-    #: Metrics in the tables; if empty, the layout determines the metrics.
+    #: Metrics in the tables; if empty, the metrics are determined by the layout of the tables.
     metrics: tuple[str, ...] = ()
-    #: For each inheriting column, the column from which its parameters are inherited.
+    #: For each table column with inherited parameters, the column from which they are inherited.
     uses: Mapping[str, str] = field(default_factory=dict)
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
@@ -224,7 +224,7 @@ class Plan:
         """Return a plan with the given jobs in place of the planned jobs.
 
         Table cells are added for jobs that belong to no planned cell. The number of splits of an
-        added cell is the number of different splits of its data set among the jobs.
+        added cell is the number of different splits in the jobs with its data set.
         """
         jobs = sorted(jobs, key=lambda job: job.split.at)
         groups = group_by_cell(jobs)
@@ -238,12 +238,12 @@ class Plan:
         return replace(self, cells=tuple(cells))
 
     def dump(self) -> bytes:
-        """Return the plan as sealed JSON."""
+        """Return the plan as JSON text that is sealed by a hash of its content."""
         return sealed({"schema": PLAN_SCHEMA, **asdict(self)})
 
     @classmethod
     def parse(cls, text: bytes) -> Plan:
-        """Return the plan in a sealed JSON text.
+        """Return the plan in a JSON text that is sealed by a hash of its content.
 
         Raises
         ------
@@ -514,7 +514,7 @@ def _refuse_foreign(folder: Path) -> None:
             raise UserError(f"{part}: is a file, not a results folder")
     if not folder.exists() or (folder / CONFIG).is_file():
         return
-    # these files exist if a run was killed at its start or if its configuration was deleted
+    # files of mmbench that remain if a run was killed at its start or its configuration was deleted
     ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
     foreign = sorted({path.name for path in folder.iterdir()} - ours)
     if foreign:

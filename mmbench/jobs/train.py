@@ -117,7 +117,9 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     """Train the machine on 24 rows, so that its code is imported and compiled."""
     from mmbench.solvers.svm_dual.smo import compile_steps
 
-    compile_steps()  # for two data types, since the type of kernel values depends on the data
+    # the loops are compiled for float32 and float64, since the data determine the type of the
+    # kernel values
+    compile_steps()
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     known = machines.machine_class(name).parameters

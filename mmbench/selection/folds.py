@@ -85,7 +85,7 @@ class SearchRows:
         self._cut, self._groups, self._ordered = (folds, split, repeats, seed), groups, ordered
         n_splits = (folds or 1) * (1 if ordered or self._on_rest else repeats)
         self._planned = n_points * n_splits * len(self.pairs)  # Planned number of binary trainings.
-        self._done: list[int] = []  # The list is shared by all threads.
+        self._done: list[int] = []  # Numbers of completed trainings from all threads.
 
     def count(self, n_trainings: int) -> None:
         """Count completed binary trainings; raise OutOfTime if the time limit is reached."""

@@ -2,11 +2,11 @@
 
 A grid search maximises one of these metrics, and tables show metrics of stored predictions. The
 class scores of a one-vs-one machine are the values of its `decision_function`. For two classes, the
-class score is the decision value. For more classes, the score of a class is its number of votes
-plus a term below 1/2, which increases with the sum of the decision values for the class. Some
+class score is the decision value. For more than two classes, the score of a class is its number of
+votes plus a term below 1/2, which increases with the sum of the decision values for the class. Some
 metrics, such as the area under the ROC curve, are defined for one class against the rest. For two
-classes, a metric of one class against the rest is computed for the second class. For more classes,
-the metric of each class against the rest is averaged over all classes.
+classes, a metric of one class against the rest is computed for the second class. For more than two
+classes, the metric of each class against the rest is averaged over all classes.
 """
 
 from collections.abc import Callable
@@ -108,7 +108,7 @@ def _brier(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
     return float(squares.mean() / 2 if len(classes) == 2 else squares.mean())
 
 
-#: Text for the legend of a table about the ranking of test rows by one-vs-one machines.
+#: Text in the legend of a table that explains how one-vs-one machines rank the test rows.
 RANKED = (
     "One-vs-one machines rank the test rows by the decision value if there are two classes; if "
     "there are more, by the votes for the class, and rows with equal votes by the sum of the "

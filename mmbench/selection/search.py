@@ -102,12 +102,12 @@ def select(
     pair_params : sequence of dict, optional
         Fixed parameters of each pair of classes, for example selected by another machine.
     tol : float, optional
-        Tolerance of the trainings in the search, by default the tolerance of the machine's
-        `search_space`. The default is not used if `tol` is in the grid or set in the machine.
+        Tolerance of the trainings in the search. The default is the tolerance of the machine's
+        `search_space`, unless `tol` is in the grid or set in the machine.
     stages : sequence of sequences of str, default=()
-        Groups of grid axes that are searched one after the other. In each stage, axes of earlier
-        groups have their selected values, and axes of later groups the machine's values. Axes that
-        are in no group are searched in the first stage.
+        Groups of grid axes that are searched one after the other. In each stage, the parameters of
+        earlier groups have their selected values, and the parameters of later groups have the
+        values set in `machine`. Axes that are in no group are searched in the first stage.
     metric : str, default="accuracy"
         The metric to maximise, one of `mmbench.selection.metrics.SELECTABLE`.
     groups : ndarray of shape (n_samples,), optional

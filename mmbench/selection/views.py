@@ -1,7 +1,7 @@
 """Kernel values for the folds of a grid search, read from a stored matrix or computed on demand.
 
 A `View` returns the training problem on given rows, and the decision values of trained models at
-other rows. Row indices always refer to the rows of the whole grid search.
+other rows. All row indices refer to the rows of the whole grid search, not to the rows of a fold.
 """
 
 from collections.abc import Iterator
@@ -45,10 +45,11 @@ def kernel_blocks(
     """Yield the indices of the grid points and the `View` of each kernel.
 
     The stored kernel matrix contains the kernel values between `rows`, by default all rows; other
-    kernel values are computed on demand. The base matrix contains inner products or squared
-    distances. If `rows` is None, one base matrix is kept for all kernels. If `rows` is given, the
-    base matrix is computed anew for each kernel, which halves the memory. `reference` contains the
-    training rows of the final fit, which determine ``gamma="scale"``.
+    kernel values are computed on demand. The base matrix contains the inner products or squared
+    distances of rows, from which kernel values are computed. If `rows` is None, one base matrix is
+    kept for all kernels. If `rows` is given, the base matrix is computed anew for each kernel,
+    which halves the memory. `reference` contains the training rows of the final fit, which
+    determine ``gamma="scale"``.
     """
     single, base = machine.search_space.single_precision, None
     groups = group_by_kernel(points)
@@ -67,7 +68,7 @@ def kernel_blocks(
         last = rows is not None or g == len(groups) - 1
         gram, base = kernel.apply(base, out=base if last else None), None if last else base
         yield members, View(X, kernel, gram, rows)
-        del gram  # frees the memory before the next matrix is computed
+        del gram  # the kernel matrix is freed before the next kernel matrix is computed
 
 
 class View:
@@ -115,9 +116,9 @@ def precision(kernel_name: str, single: bool = True) -> type:
     """Return the data type of stored kernel values.
 
     Values of the rbf kernel lie in [0, 1] and are stored as float32, the precision of libsvm.
-    Storage as float32 halves memory and time. Values of other kernels are stored as float64, unless
-    `Kernel.fits_single_precision` returns True. Machines whose search space has ``single_precision
-    = False`` always use float64.
+    Kernel values in float32 need half the memory and half the time of kernel values in float64.
+    Values of other kernels are stored as float64, unless `Kernel.fits_single_precision` returns
+    True. Machines whose search space has ``single_precision = False`` always use float64.
     """
     return np.float32 if kernel_name == "rbf" and single else np.float64
 

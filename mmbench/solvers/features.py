@@ -50,7 +50,8 @@ GAP_TOLERANCES = (1e-7, 1e-10)
 FIRST_BOX_SHARE = 0.25
 
 #: If all multipliers a are below ``LOST_SHARE * C``, the problem is solved again with the smaller
-#: ``C = max(a) / FREE_SHARE``. With a smaller C, the difference ``C - a`` is more accurate.
+#: ``C = max(a) / FREE_SHARE``. The smaller C reduces the rounding error of the difference ``C -
+#: a``.
 LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 
 #: A dual variable u_i is set to a knot of its cost if their distance is at most ``ROUNDING_SHARE *
@@ -93,11 +94,11 @@ def solve_in_features(
     """Solve the dual of the linear SVM, or of the linear RMM with decisions in [-B, B].
 
     The attribute ``gram`` of `dual` contains the data matrix Z, shape (n, k), in place of the Gram
-    matrix. If the slope of the cost of row i is not -y_i, the SVM adds the offset ``slope + y_i``
-    to the decision of row i. `tol` is the tolerance of the KKT conditions, in units of decision
-    values. `start` contains the dual variables u at a neighbouring grid point. If no candidate
-    meets `tol` and `gap_tolerance`, the candidate with the smallest gap is returned with the status
-    ``inaccurate``.
+    matrix. The cost of row i in the dual of the SVM has the slope -y_i. If the slope of the cost of
+    row i is not -y_i, the constant ``slope + y_i`` is added to the decision of row i. `tol` is the
+    tolerance of the KKT conditions, in units of decision values. `start` contains the dual
+    variables u at a neighbouring grid point. If no candidate meets `tol` and `gap_tolerance`, the
+    candidate with the smallest gap is returned with the status ``inaccurate``.
     """
     best: PiecewiseSolution | None = None
     iterations = 0
@@ -144,7 +145,8 @@ def _candidates(
         if exact is not None:
             spent = point.iterations + 1
             yield exact, spent
-    # because of rounding errors, an interior point with a smaller gap may be less accurate
+    # both interior points are candidates, since rounding errors may make the last interior point,
+    # which has the smaller gap, less accurate than the first
     for end in reversed(ends):
         yield _feasible(dual, end, C), max(point.iterations, spent)
 
@@ -152,7 +154,7 @@ def _candidates(
 def _solved(
     dual: PiecewiseQP, y: NDArray, C: float | NDArray, B: float | None
 ) -> HingeInteriorPoint:
-    """Run the interior-point method until the relative gap is the first of GAP_TOLERANCES.
+    """Run the interior-point method until the relative gap is at most ``GAP_TOLERANCES[0]``.
 
     If all multipliers are far below C, the problem is solved again with a smaller C, which gives
     the same solution with smaller rounding errors.
@@ -161,7 +163,8 @@ def _solved(
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
     while True:
         a = FIRST_BOX_SHARE * C * lighter / lighter.max()
-        # if the slopes of the costs differ from -y, an offset is added to the decisions
+        # a cost with a slope other than -y_i, the slope in the dual of the SVM, adds a constant to
+        # the decision of row i
         offset = dual.slopes[:, 0] + y if B is None else 0.0
         point = HingeInteriorPoint(dual.gram, y, C, a, offset, B)
         point.run(GAP_TOLERANCES[0])
@@ -175,9 +178,9 @@ def _solved(
 def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidate:
     """Return feasible dual variables u for which ``Z'u`` is close to the weights w.
 
-    A dual variable near a knot of its cost is set to the knot. The other dual variables are
-    corrected by a least squares problem that reduces ``||w - Z'u||``. If u is large and w is short,
-    setting u_i to knots without a correction would change w considerably.
+    A dual variable near a knot of its cost is set to the knot. All dual variables that are not at a
+    knot are corrected by a least squares problem, which reduces ``||w - Z'u||``. If u is large and
+    w is short, setting u_i to knots without a correction would change w considerably.
     """
     rows, u, w = dual.gram, end.u, end.w
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
@@ -191,7 +194,8 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     size = np.sqrt(np.diagonal(products))
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
     products = scale * (products - np.outer(room.sum() * mean, mean)) * scale[:, None]
-    u = u - room * (u.sum() / room.sum())  # the sum of u stays 0, since the rows are centred
+    u = u - room * (u.sum() / room.sum())
+    # the sum of u is 0 and stays 0, since the weighted mean of the rows is subtracted from the rows
     for _ in range(MAX_REFINEMENTS):
         residual = scale * (w - rows.T @ u)
         move = scale * np.linalg.lstsq(products, residual, rcond=RANK_TOLERANCE)[0]
@@ -202,8 +206,8 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
 def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
     """Return dual variables u from an interior point; if row i is not free, u_i is a knot.
 
-    In each complementarity product, the smaller of the two factors (in comparable units) is
-    replaced by zero.
+    In each complementarity product, the smaller of the two factors is replaced by zero. Before a
+    slack is compared with a multiplier, the slack is multiplied by C or by the largest multiplier.
     """
     at, unit = point.at, float(point.at["a"].max())
     at_C = at["rest"] < at["slack"] * C
@@ -235,13 +239,14 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
 
     The active set assigns each u_i either to a knot of its cost or to a linear piece between two
     knots. The guess u only determines the initial active set. If u_i is on a linear piece, the
-    decision of row i must be minus the slope of the piece. The equations of all rows on pieces form
-    a linear system in b and in the u_i of these rows. If row i violates an optimality condition at
-    the solution of the linear system, u_i is assigned to the next knot or piece.
+    decision of row i must be minus the slope of the piece. For all rows with u_i on a linear piece,
+    the equations of the decisions form a linear system in b and in the u_i of these rows. If row i
+    violates an optimality condition at the solution of the linear system, u_i is assigned to the
+    next knot or piece.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
-    # `place` is 2 j for knot j, and 2 j + 1 for the linear piece between knot j and knot j + 1.
-    # Slopes outside the first and the last knot are infinite.
+    # `place[i]` is 2 j if u_i is assigned to knot j, and 2 j + 1 if u_i is assigned to the linear
+    # piece between knot j and knot j + 1. Slopes outside the first and the last knot are infinite.
     place = 2 * (knots < u[:, None]).sum(axis=1) - ~(knots == u[:, None]).any(axis=1)
     beyond = np.full((len(u), 1), np.inf)
     slopes = np.hstack([-beyond, dual.slopes, beyond])
@@ -273,8 +278,8 @@ def _on_slopes(
 
     `part` contains the free rows, `w` is the contribution of the other rows to the weights, and
     `total` is the sum of the returned u. Iterative refinement continues while the residual exceeds
-    SLOPE_TOLERANCE and decreases. Iterative refinement is necessary if rows are long or dual
-    variables are large, and makes w more accurate than u.
+    SLOPE_TOLERANCE and decreases. Iterative refinement is necessary if the norms of the rows or the
+    dual variables are large. Iterative refinement makes w more accurate than u.
     """
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf
     for refinements in range(MAX_REFINEMENTS):

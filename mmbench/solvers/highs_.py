@@ -64,7 +64,7 @@ def _quiet_highs() -> Any:
 
     class QuietHighs(highspy.Highs):
         def enableCallbacks(self) -> None:
-            # the option must be set before the first call that prints
+            # the option `output_flag` must be set before HiGHS prints the banner
             self.setOptionValue("output_flag", False)
             super().enableCallbacks()
 
@@ -139,7 +139,7 @@ def solve_lp(
     if status is Status.MEMORY_LIMIT:
         raise MemoryError
     if status is Status.TIME_LIMIT:
-        time_is_up()  # the call records that the time limit ended the training
+        time_is_up()  # `time_is_up` records that the time limit ended the training
     return _solution(highs, status, c, A, rows, columns)
 
 

@@ -12,10 +12,11 @@ and the bounds ``y f <= B`` and ``y f >= -B`` have the multipliers p and q. With
 
 Both factors of each complementarity product, such as ``surplus a``, are non-negative. Newton steps
 with Mehrotra's predictor and corrector keep all complementarity products near a common value, which
-decreases to 0. The iterates satisfy all optimality conditions except complementarity and ``w = v``.
-The variables of the rows are eliminated analytically. The Newton system only has the unknowns w, b
-and the variables that a subclass adds, so its size does not depend on the number of rows. An
-iteration costs one product ``Z' diag(weights) Z``.
+decreases to 0. The iterates satisfy all optimality conditions except the complementarity conditions
+and the equation ``w = v`` of the primal and the dual weights. The unknowns of each row (surplus,
+slack and multipliers) are eliminated from the Newton system analytically. The Newton system only
+has the unknowns w, b and the variables that a subclass adds, so its size does not depend on the
+number of rows. An iteration costs one product ``Z' diag(weights) Z``.
 
 Subclasses that change the norm or add unknowns train the soft-margin M4
 (`mmbench.machines.minimax.soft`), the R-SVMs, and the linear MMRM.
@@ -72,10 +73,11 @@ def solve_growing(
 ) -> HingeInteriorPoint:
     """Solve the problem for a C that may be far larger than the optimal multipliers.
 
-    A sequence of problems with increasing C is solved. In the first problem, C is a ratio times the
-    largest initial multiplier. Each further problem multiplies C by the ratio, up to the given C.
-    The function `start` returns the initial point for a value of C, from the multipliers of the
-    previous problem if there is one.
+    A sequence of problems with increasing C is solved. In the first problem, C is the largest
+    initial multiplier times a ratio from LARGEST_FIRST_RATIOS. In each problem after the first, C
+    is the C of the previous problem times the ratio, but at most the given C. The function `start`
+    returns the initial point for a value of C, from the multipliers of the previous problem if
+    there is one.
     """
     iterations, largest = 0, float(np.max(C))
     for ratio in LARGEST_FIRST_RATIOS:
@@ -198,7 +200,7 @@ class HingeInteriorPoint:
                 break
 
     def dual_variables(self) -> NDArray:
-        """Return the dual variables u of the rows, with ``v = Z'u``."""
+        """Return the dual variables u, one per row, with the dual weights ``v = Z'u``."""
         a = self.at["a"]
         return self.y * sum((sign * self.at[z] for z, _, sign in self.bounds), start=a)
 
@@ -211,17 +213,21 @@ class HingeInteriorPoint:
     def _begin(self) -> float:
         """Set the initial w and the variables that a subclass adds.
 
-        Returns the largest complementarity product of the added variables. The initial w is v,
-        scaled so that the mean absolute decision is at most 1. If v were not scaled, a large C
-        would give large decisions and large rounding errors of ``y f - 1``. Scaling v also halves
-        the number of iterations.
+        Returns the largest complementarity product of the variables that a subclass adds. The
+        initial w is the vector v of dual weights, scaled so that the mean absolute decision is at
+        most 1. Without the scaling of the initial w, a large C would give large decisions and large
+        rounding errors of ``y f - 1``. The scaling of the initial w also halves the number of
+        iterations.
         """
         size = float(np.abs(self.Z @ self.at["v"]).mean())
         self.at["w"] = self.at["v"] / max(1.0, size)
         return 0.0
 
     def _follow(self) -> tuple[NDArray, NDArray | float]:
-        """Update dependent variables; return the residual of w = v and its weight in the gap."""
+        """Update the variables that are functions of other variables.
+
+        Returns the residual ``w - v`` of the equation ``w = v``, and its weight in the duality gap.
+        """
         return self.at["w"] - self.at["v"], 1.0
 
     def _dual_value(self) -> float:
@@ -233,10 +239,12 @@ class HingeInteriorPoint:
         return excess / max(abs(self._dual_value()), 1e-300)
 
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
-        """Return three blocks of the Newton matrix, without the terms of the rows.
+        """Return three blocks of the Newton matrix, without the terms of the training rows.
 
-        The first block, or its diagonal, couples w with itself. The second block couples w with the
-        unknowns that a subclass adds. The third block couples the added unknowns with each other.
+        The first block of the Newton matrix has the rows and columns of w, and may be returned as
+        its diagonal. The second block of the Newton matrix has the rows of w and the columns of the
+        unknowns that a subclass adds. The third block of the Newton matrix has the rows and columns
+        of the unknowns that a subclass adds.
         """
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 
@@ -248,7 +256,7 @@ class HingeInteriorPoint:
         """Add to `step` the changes of all variables of a subclass."""
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
-        """Return the nonlinear functions that must stay positive, before and after a step."""
+        """Return pairs of values, before and after a step, of functions that must stay positive."""
         return []
 
     # -- Newton steps ---------------------------------------------------------------------------
@@ -325,9 +333,10 @@ class HingeInteriorPoint:
         return lambda right: scale * lapack.dgetrs(lu, pivots, scale * right)[0]
 
     def _open(self, x: str, z: str, target: float, ahead: Values | None) -> NDArray:
-        """Return `target` minus the complementarity product of x and z and its second-order term.
+        """Return the right-hand side ``target - x z`` of a linearised complementarity condition.
 
-        The second-order term is computed from the predictor step `ahead`.
+        `x` and `z` are the names of two variables. If the predictor step `ahead` is given, the
+        product of its changes of x and z is subtracted from the right-hand side.
         """
         residual = target - self.at[x] * self.at[z]
         return residual if ahead is None else residual - ahead[x] * ahead[z]
@@ -340,7 +349,7 @@ class HingeInteriorPoint:
         at, k = self.at, self.Z.shape[1]
         to_surplus = self._open("surplus", "a", target, ahead)
         to_slack = self._open("slack", "rest", target, ahead)
-        # changes of the multipliers of the bounds if the decisions did not change
+        # the changes that the multipliers of the bounds would have if the decisions were constant
         to = {z: self._open(x, z, target, ahead) / at[x] for z, x, _ in self.bounds}
         of_w, of_added = self._sides(target, ahead)
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])

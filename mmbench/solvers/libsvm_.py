@@ -48,7 +48,8 @@ def solve_libsvm(
         Option `eps` of libsvm, the tolerance of the KKT conditions.
     solver : {"reference", "libsvm", "sklearn"}, default="reference"
         "libsvm" is libsvm-official, and "sklearn" is scikit-learn's copy of libsvm. "reference" is
-        libsvm-official if this package can solve the problem, otherwise scikit-learn's copy.
+        libsvm-official if it is installed and `C` is a number, otherwise scikit-learn's copy of
+        libsvm.
 
     Returns
     -------

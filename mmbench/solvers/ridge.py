@@ -4,9 +4,10 @@ K is a Gram matrix. `solve_path` computes one Cholesky factorisation per value o
 `FeatureGram`, the order of the factorised matrix is the number of features. The results of
 `solve_printed`, which solves a dense system per value of C, are the reference for `solve_path`.
 
-If rows have weights s, the ridge I/C is replaced by ``diag(1/(C s))``. An equivalent system with
-the ridge I/C is ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, with ``r = sqrt(s)`` and R =
-diag(r). The parameter `border` is the vector r; without row weights, r is the vector of ones.
+If rows have weights s, the ridge I/C is replaced by ``diag(1/(C s))``. With row weights s, an
+equivalent system with the ridge I/C is ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, with ``r =
+sqrt(s)`` and R = diag(r). The parameter `border` is the vector r; without row weights, r is the
+vector of ones.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def solve_weights(
 
     Decisions computed as ``F w + b`` are accurate to machine precision, even if some rows or
     columns of F are far longer than others. Decisions computed as ``G a + b`` are inaccurate if
-    some rows are long, since G magnifies the rounding errors of the multipliers a.
+    some rows have a large norm, since G magnifies the rounding errors of the multipliers a.
 
     Parameters
     ----------
@@ -176,8 +177,8 @@ def _by_primal(
 ) -> tuple[NDArray, NDArray, float]:
     """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from a system in w and b.
 
-    If the entries of G are large, rounding errors of a change ``G a`` far more than rounding errors
-    of w change ``rows w``. The second pass of the loop is one step of iterative refinement.
+    If the entries of G are large, the rounding errors of ``G a`` are far larger than the rounding
+    errors of ``rows w``. The second pass of the loop is one step of iterative refinement.
     """
     inverse, ahead = ridge_inverse(square, 1 / C), rows.T @ border
     from_border = inverse(ahead)
@@ -218,8 +219,8 @@ def _by_eigenvectors(
 def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDArray, float]:
     """Return a and b for the Gram matrix G, after one step of iterative refinement.
 
-    The KLDA needs iterative refinement, since it is computed from small differences between entries
-    of a, which magnify rounding errors.
+    The KLDA needs iterative refinement, since it is computed from small differences between the
+    multipliers a, which magnify rounding errors.
     """
     inverse = ridge_inverse(gram, 1 / C)
     from_border = inverse(border)
@@ -252,7 +253,7 @@ def ridge_inverse(matrix: NDArray, ridge: float) -> Callable[[NDArray], NDArray]
     shifted[np.diag_indices_from(shifted)] += ridge
     try:
         factor = cho_factor(shifted, overwrite_a=True, check_finite=False)
-    except LinAlgError:  # the ridge is smaller than the rounding errors of a singular matrix
+    except LinAlgError:  # `matrix` is singular and the ridge is below rounding errors
         values, vectors = eigh(matrix, check_finite=False)
         inverses = 1 / (np.maximum(values, 0) + ridge)
         return lambda columns: vectors @ (inverses * (vectors.T @ columns).T).T

@@ -32,12 +32,12 @@ class MappedRows:
     X: NDArray | sparse.csr_array
     #: Vector subtracted from each row; zero by default. Shape (d,).
     origin: NDArray | None = None
-    #: Matrix of the linear map; the identity by default. Shape (d, k).
+    #: Matrix by which each row is multiplied; the identity by default. Shape (d, k).
     map: NDArray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows, and number of features after the map."""
+        """Number of rows, and number of features after multiplication by `map`."""
         n, d = self.X.shape
         return n, d if self.map is None else self.map.shape[1]
 
@@ -71,7 +71,10 @@ class MappedRows:
         return np.concatenate([row_squares(self[own]) for own in blocks(*self.X.shape)])
 
     def product(self, weights: NDArray) -> NDArray:
-        """Return ``rows' diag(weights) rows``; `map` is applied only once, to the sum over rows."""
+        """Return ``rows' diag(weights) rows``.
+
+        To save time, the matrix `map` multiplies only the sum over all rows, not each row.
+        """
         if isinstance(self.X, np.ndarray):
             out = np.zeros((self.X.shape[1],) * 2)
             for own in blocks(*self.X.shape):

@@ -6,12 +6,13 @@ coordinate step minimises the following function over a single u_i (Hsieh et al.
 
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
 
-A coordinate step costs one product of a row with ``w = Z'u`` and one update of w. The sum of the
-minimising u_i decreases with b and is zero at the optimal b, which is found by the secant method.
-The derivative of this sum with respect to b is ``-e' K_FF^-1 e``, for the free rows F and the
-vector e of ones. In the first step of b, the derivative is replaced by its upper bound ``-|F|^2 /
-||Z_F' e||^2``. Coordinate descent for each b starts at the minimiser for the previous b. The
-tolerance of coordinate descent decreases with the steps of b.
+A coordinate step costs one product of a row with ``w = Z'u`` and one update of w. For a fixed b,
+let s(b) be the sum of the optimal u_i. The sum s(b) of the dual variables decreases with the
+intercept b, and the secant method finds the optimal b, for which the sum is zero. The derivative of
+the sum s(b) of the dual variables is ``-e' K_FF^-1 e``, with the free rows F and the vector e of
+ones. In the first update of b, the derivative of the sum s(b) is replaced by its upper bound
+``-|F|^2 / ||Z_F' e||^2``. Coordinate descent for each b starts at the minimiser for the previous b.
+As the changes of b become smaller, the tolerance of coordinate descent is reduced.
 
 ==================  ============================================  ================================
 route               condition                                     cost
@@ -45,13 +46,13 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, o
 #: Maximum number of passes over the rows for the first value of b, and in total.
 FIRST_PASSES, MOST_PASSES = 40, 400
 
-#: FIRST_TOLERANCE is the tolerance of coordinate descent for the first value of b. Each later
-#: tolerance is the smaller of TOLERANCE_SHARE times the previous tolerance and STEP_SHARE times the
-#: step of b.
+#: FIRST_TOLERANCE is the tolerance of coordinate descent for the first value of b. For each later
+#: value of b, the tolerance is the smaller of TOLERANCE_SHARE times the previous tolerance and
+#: STEP_SHARE times the last change of b.
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
-#: Maximum step of b. The maximum step is taken if no row is free and the optimal b is not
-#: bracketed.
+#: Maximum change of the intercept b in one update. The maximum change is made if no row is free and
+#: no interval is known that contains the optimal b.
 MOST_STEP = 1.0
 
 #: Tolerance of coordinate descent for the last value of b, and maximum change of the decisions by
@@ -117,8 +118,8 @@ class CoordinateDescent:
     def run(self, tol: float) -> None:
         """Update b until ``sum_i u_i`` is nearly zero.
 
-        At the end, a correction of u to the sum zero changes the decisions by at most ``SUM_SHARE *
-        tol``.
+        The final correction of u, which makes ``sum_i u_i`` zero, changes the decisions by at most
+        ``SUM_SHARE * tol``.
         """
         last, accuracy = LAST_SHARE * tol, FIRST_TOLERANCE
         low, high, secant, before = -np.inf, np.inf, 0.0, (np.inf, np.inf)
@@ -138,7 +139,7 @@ class CoordinateDescent:
                 secant = -changed / moved
             before = self.b, total
             slope = max(slope, secant, np.finfo(float).tiny)
-            step = total / slope  # the step is very large if no row is free
+            step = total / slope  # the change of b is very large if no row is free
             if not max(low, self.b - MOST_STEP) < self.b + step < min(high, self.b + MOST_STEP):
                 ends = np.isfinite(low) and np.isfinite(high)
                 step = 0.5 * (low + high) - self.b if ends else np.copysign(MOST_STEP, total)

@@ -3,7 +3,8 @@
 The cost phi_i of the dual variable u_i is the conjugate of the loss of row i, so that ``loss_i(f) =
 max over u of -f u - phi_i(u)``. In the feature space of the kernel, the weights are ``w = sum_i u_i
 x_i``. The intercept b is the multiplier of ``sum_i u_i = 0``. At the optimum, ``-f(x_i)`` is a
-subgradient of phi_i at u_i. The problem is stated in `mmbench.solvers.svm_dual`.
+subgradient of phi_i at u_i. The primal problem and the dual problem are stated in
+`mmbench.solvers.svm_dual`.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from mmbench.solvers.result import Result
 from mmbench.solvers.rows import MappedRows
 
 #: The rounding error of a sum of n terms is taken to be at most ``ROUNDING_FACTOR * eps * sqrt(n)``
-#: times the sum of their magnitudes. With the factor 4, the rounding error is larger with a
-#: probability of 7e-4 (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
+#: times the sum of their magnitudes. With ROUNDING_FACTOR = 4, the rounding error of a sum exceeds
+#: the bound with a probability of at most 7e-4 (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
 ROUNDING_FACTOR = 4.0
 
 #: Decisions are treated as constant if their range is at most UNRESOLVED_TOLERANCES times the KKT
-#: tolerance. The factor is larger than 1, since the decisions of rows with u_i at a bound may vary
-#: by more than the tolerance.
+#: tolerance. UNRESOLVED_TOLERANCES is larger than 1, since the decisions of rows with u_i at a
+#: bound may vary by more than the tolerance.
 UNRESOLVED_TOLERANCES = 4.0
 
 #: Maximum relative amount by which a lower bound may exceed the objective at w = 0 because of
@@ -85,7 +86,8 @@ class PiecewiseQP:
         """Return the s that minimises ``s^2/2 norm + sum_i loss_i(s f_i)``, with norm ``||w||^2``.
 
         Each linear piece of a cost contributes the hinge ``length * max(0, rate s - offset)`` to
-        the loss. The hinge of a piece has its kink at ``s = offset / rate``.
+        the loss. The hinge ``max(0, rate s - offset)`` of a linear piece has its kink at ``s =
+        offset / rate``.
         """
         lengths, sides = self._pieces
         rates, offsets = -sides * f[:, None], sides * self.slopes
@@ -93,10 +95,12 @@ class PiecewiseQP:
         weights, rates, offsets = lengths[kinked], rates[kinked], offsets[kinked]
         kinks = offsets / rates
         order = np.argsort(kinks)[np.count_nonzero(kinks <= 0) :]
-        active = (offsets < 0) | ((offsets == 0) & (rates > 0))  # hinges that are positive at s = 0
+        # hinges ``max(0, rate s - offset)`` that are positive for small positive s
+        active = (offsets < 0) | ((offsets == 0) & (rates > 0))
         slopes = np.sum(weights * rates, where=active)
         slopes += np.append(0.0, np.cumsum((weights * np.abs(rates))[order]))
-        # losses are not negative, so a negative last slope is a rounding error
+        # a negative slope of the losses for the largest s is a rounding error, since losses are not
+        # negative
         slopes[-1] = max(slopes[-1], 0.0)
         kinks = np.append(0.0, kinks[order])
         # the minimum is on the first piece at whose end the objective increases
@@ -133,7 +137,7 @@ class PiecewiseQP:
         size = float(np.abs(u) @ np.sqrt(self.diagonal()))
         if weights is None:  # |u|'|K||u| is at most size^2, by the Cauchy-Schwarz inequality
             of_w = of_u = max(0.0, float(u @ decision))
-            rounding = 0.5 * unit * size * size  # infinite if the square overflows
+            rounding = 0.5 * unit * size * size  # infinite if size^2 overflows
         else:
             w_of_u = self.gram.T @ u
             of_w, of_u = float(weights @ weights), float(w_of_u @ w_of_u)
@@ -177,7 +181,7 @@ class PiecewiseQP:
 
     @cached_property
     def constant_decision(self) -> tuple[float, float]:
-        """The smallest sum of losses of a constant decision -1, 0 or 1, and this decision."""
+        """Smallest sum of losses over the constant decisions -1, 0 and 1, and its minimiser."""
         (lengths, sides), decisions = self._pieces, np.array([-1.0, 0.0, 1.0])
         gains = -sides * (decisions[:, None, None] + self.slopes)
         lost = np.multiply(lengths, gains, out=np.zeros_like(gains), where=gains > 0)
@@ -204,8 +208,8 @@ class PiecewiseQP:
         """Return w = 0 if w does not decrease the objective, or if decisions are nearly constant.
 
         If the terms of ``w = sum_i u_i x_i`` cancel, the norm of w is of the order of the
-        tolerance, and the direction of w is arbitrary. If w is short without cancellation, for
-        example because C is small, the solution is returned unchanged.
+        tolerance, and the direction of w is arbitrary. If the norm of w is small although no terms
+        cancel, for example because C is small, the solution is returned unchanged.
         """
         root = np.sqrt(self.diagonal())
         # size of the decisions if the terms of w did not cancel
@@ -229,7 +233,7 @@ class PiecewiseQP:
         return zero if zero.gap <= max(solution.gap, gap_tolerance) else solution
 
     def no_better_than_zero(self, solution: PiecewiseSolution) -> bool:
-        """Whether the duality gap is open and the solution w = 0 has no larger objective."""
+        """Whether the gap exceeds rounding errors and w = 0 is at least as good as `solution`."""
         rounding = ROUNDING_FACTOR * np.sqrt(len(solution.u)) * np.finfo(float).eps
         bound = self.constant - self.constant_decision[0]
         return solution.gap > rounding and solution.bound <= bound + rounding * abs(bound)
@@ -285,8 +289,9 @@ class PiecewiseSolution(Result):
     """A solution of a `PiecewiseQP` (the dual problem) and of a machine (the primal problem).
 
     `value` is the dual objective at u plus `rounding`, or the dual objective at u = 0 if this is
-    smaller. `bound` is minus the machine's objective at ``scale * w`` and ``scale * bias``. The
-    optimal value of the dual problem lies between `bound` and `value`.
+    smaller. `bound` is the negative of the machine's objective at the weights ``scale * w`` and the
+    intercept ``scale * bias``. The optimal value of the dual problem lies between `bound` and
+    `value`.
     """
 
     #: Feasible dual variables; see `PiecewiseQP.feasible`. Shape (n,).
@@ -327,9 +332,9 @@ def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, 
 
 
 def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray]:
-    """Return minus the slope of each cost to the right of u_i, and minus the slope to the left.
+    """Return the negated slopes of each cost to the right of u_i and to the left of u_i.
 
-    If u_i is at a bound, the slope outside the bound is infinite.
+    Outside the bounds of u_i, the slope of the cost is infinite.
     """
     rise, fall = np.full(len(u), -np.inf), np.full(len(u), np.inf)
     for s in range(slopes.shape[1]):
@@ -343,10 +348,11 @@ def optimality(decision: NDArray, rise: NDArray, fall: NDArray) -> tuple[float, 
     """Return the intercept b and the violation of the optimality conditions.
 
     The gain ``rise - decision`` of row i is the decrease of the objective per increase of u_i. The
-    loss ``fall - decision`` is the increase of the objective per decrease of u_i. The violation is
-    the largest gain minus the smallest loss, or 0 if the difference is negative. The intercept b is
-    the mean gain of the rows with u_i strictly inside a linear piece. If every u_i is a knot, b is
-    the mean of the largest gain and the smallest loss.
+    difference ``fall - decision`` is the increase of the objective per decrease of u_i. The
+    violation is the largest ``rise - decision`` minus the smallest ``fall - decision``, or 0 if the
+    result is negative. The intercept b is the mean of ``rise - decision`` over the rows with u_i
+    strictly inside a linear piece. If every u_i is a knot, b is the mean of the largest ``rise -
+    decision`` and the smallest ``fall - decision``.
     """
     gain, inside = rise - decision, rise == fall
     top, low = float(gain.max()), float((fall - decision).min())

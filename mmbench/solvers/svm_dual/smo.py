@@ -12,24 +12,26 @@ SMO on working sets    `LazyGram`, more than 3000 rows, after n    kernel values
 
 A pairwise step adds t to the dual variable u_i and subtracts t from u_j. A pairwise step goes
 beyond the minimum along the pair (over-relaxation), but not beyond a knot of the costs of u_i and
-u_j. Row i has the largest gain, which is the decrease of the objective per increase of u_i. Row j
-is chosen such that the pairwise step decreases the objective most (Fan, Chen and Lin 2005, WSS 2).
-Compiled loops select rows i and j, in blocks of rows that fit in the CPU cache.
+u_j. Row i is selected such that an increase of u_i decreases the objective at the largest rate. Row
+j is chosen such that the pairwise step decreases the objective most (Fan, Chen and Lin 2005, WSS
+2). Compiled loops select rows i and j, in blocks of rows that fit in the CPU cache.
 
 A Newton step changes all dual variables that lie strictly inside a linear piece of their cost. If
 the Gram matrix has low rank or quickly decreasing eigenvalues, pairwise steps alone may converge
 slowly. For example, a linear SVM with a large C may need millions of tiny pairwise steps for a few
 dozen rows. As long as no dual variable reaches a knot, a Newton step solves a quadratic program
-with one equality constraint by one Cholesky factorisation ``K = L L'``. A dual variable that
-reaches a knot is fixed. To find the Newton direction of the other variables, the vector ``L^-1 g``,
-with the gradient g, is projected onto the orthogonal complement of ``L^-1 e_i`` for all fixed rows
-i. A series of Newton steps uses the same factorisation and usually ends at a minimum between knots.
-Newton steps reduce the CPU time of an RMM with the poly kernel on USPS to 1/22.
+with one equality constraint by one Cholesky factorisation ``K = L L'``. If a Newton step brings a
+dual variable to a knot, the variable is fixed in all further steps of the series. The Newton
+direction of the other variables is ``-L^-T p``, where p is the projection of ``L^-1 g`` (with the
+gradient g) onto the orthogonal complement of ``L^-1 1`` and of ``L^-1 e_i`` for all fixed rows i. A
+series of Newton steps uses the same factorisation and usually ends at a minimum between knots. For
+an RMM with the poly kernel on USPS, SMO with Newton steps takes 1/22 of the CPU time of SMO without
+Newton steps.
 
 The quadratic term of the RMM's dual (8) depends on the three variables of row i only through their
-signed sum u_i. A pairwise step therefore takes as much time for the RMM as for the SVM. The cost of
-u_i has more linear pieces for the RMM than for the SVM. The script benchmarks/peers.py measures
-time and memory of the SVM and the RMM, and compares the SVM with scikit-learn's SVC.
+signed sum u_i. A pairwise step takes as much time for the RMM as for the SVM. The cost of u_i has
+more linear pieces for the RMM than for the SVM. The script benchmarks/peers.py measures time and
+memory of the SVM and the RMM, and compares the SVM with scikit-learn's SVC.
 
 A working set contains the rows with ``u_i != 0`` and the rows with ``u_i = 0`` that violate the
 optimality conditions most. `Descent` solves the restricted problem of the working set, in which all
@@ -41,16 +43,19 @@ violations (Joachims 1999). Lin (2001) proves convergence for working sets of th
 violations.
 
 Kernel values of working sets and updates of ``Ku`` are computed in float32 if the kernel allows it.
-The rounding error of an update of ``Ku`` is proportional to the change of u. ``Ku`` is also
-recomputed in float64. After a recomputation, changes of u are small and cause small rounding
-errors. In a solution, the rounding error of ``Ku`` is at most a small fraction of the tolerance.
+The rounding error of an update of ``Ku`` is proportional to the change of u. A recomputation of
+``Ku`` from u in float64 removes the rounding errors of all updates. After a recomputation of
+``Ku``, the changes of u are small, and so are the rounding errors of the next updates. In a
+solution, the rounding error of ``Ku`` is at most a small fraction of the tolerance.
 
 `solve_to_gap` reduces the relative duality gap to a tolerance. Each row contributes its violation
-times the slope of its loss to the gap. If C is large, a small violation therefore gives a large
-gap. Three methods to reduce the gap are tried in turn. First, the KKT tolerance is tightened.
-Second, w and b are multiplied by the factor that minimises the objective, since a slightly longer w
-may satisfy margins that rounding errors violate. Third, if the longer w exceeds a bound on the
-decisions, the problem is solved with a slightly tighter bound.
+times the slope of its loss to the gap. If C is large, a small violation of the optimality
+conditions gives a large duality gap. Three methods to reduce the duality gap are tried in turn. The
+first method to reduce the duality gap is a smaller KKT tolerance. The second method to reduce the
+duality gap multiplies w and b by the factor that minimises the objective, since a slightly longer w
+may satisfy margin constraints that rounding errors violate. For machines with bounds on the
+decisions, the third method solves the problem with slightly tighter bounds, so that a slightly
+longer w satisfies the original bounds.
 
 References
 ----------
@@ -91,29 +96,31 @@ LEAST_CHUNK_STEPS = 250
 #: rounding errors.
 MOST_REFUTATIONS = 20
 
-#: Number of columns per block in `_move` and `_partner`. A vectorised loop tests whether a block
-#: contains a better row. Only a block with a better row is searched by an argmax loop, which is not
-#: vectorised.
+#: Number of columns per block in `_move` and `_partner`, which select rows i and j. A vectorised
+#: loop tests whether the best row of a block is better than the best row of all earlier blocks. A
+#: slower argmax loop, which is not vectorised, searches only blocks that improve on all earlier
+#: blocks.
 BLOCK_COLUMNS = 64
 
-#: RELAXATION is the length of a pairwise step relative to the step to the minimum along the pair.
-#: A pairwise step decreases the objective if its relative length is below 2. The relative length
-#: 1.5 was compared with the length 1 on ten SVMs and their RMMs (kernels rbf, poly and linear, C
-#: from 0.1 to 1000). On most of these problems, the length 1.5 needs 0.5 to 0.7 times as many steps
-#: as the length 1, and never more than 1.2 times as many. If the violation is below
-#: LAST_STEPS_TOLERANCES times `tol`, the relative length is 1, so that a problem with few variables
-#: ends at the exact minimum.
+#: RELAXATION is the length of a pairwise step relative to the step to the minimum along the pair. A
+#: pairwise step decreases the objective if its relative length is below 2. The relative length 1.5
+#: was compared with the length 1 on ten SVMs and their RMMs (kernels rbf, poly and linear, C from
+#: 0.1 to 1000). On most of the ten SVMs and their RMMs, the relative length 1.5 needs 0.5 to 0.7
+#: times as many pairwise steps as the length 1. The relative length 1.5 never needs more than 1.2
+#: times as many pairwise steps as the length 1. If the violation is below LAST_STEPS_TOLERANCES
+#: times `tol`, the relative length of a pairwise step is 1, so that SMO ends at the exact minimum
+#: of a problem with few variables.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: The number of rows with ``u_i = 0`` in a working set is NEW_ROWS_SHARE of all rows, but at least
-#: LEAST_NEW_ROWS and at most MOST_NEW_ROWS. The number of these rows is raised to half the number
-#: of support vectors, since an RMM may have five times as many support vectors as the SVM from
-#: whose solution it starts.
+#: LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, the number of rows with ``u_i = 0``
+#: in a working set is raised to half the number of support vectors, since an RMM may have five
+#: times as many support vectors as the SVM at whose solution SMO starts.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: The restricted problem of a working set is solved to the tolerance SET_VIOLATION_SHARE times the
-#: violation over all rows. The tolerance for a complete working set is SET_TOLERANCE_SHARE times
-#: `tol`.
+#: violation over all rows. If a working set contains all rows that may violate the optimality
+#: conditions, the tolerance of its restricted problem is SET_TOLERANCE_SHARE times `tol`.
 SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 
 #: Upper bound on the rounding error of ``Ku`` in a solution, as a fraction of `tol`.
@@ -121,7 +128,8 @@ ROUNDING_SHARE = 1e-3
 
 #: ``Ku`` is recomputed after IDLE_ROUNDS working sets without a decrease of the violation. If the
 #: objective has not decreased over IDLE_RENEWALS recomputations, kernel values in float32 are
-#: replaced by float64. If the kernel values are already float64, SMO ends.
+#: replaced by float64. SMO ends if the objective does not decrease although the kernel values are
+#: float64.
 IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
 
 #: Minimum relative decrease of the objective between two recomputations of ``Ku``; smaller
@@ -130,20 +138,22 @@ LEAST_DECREASE = 1e-12
 
 #: If a `LazyGram` has n > MOST_ROWS_PER_STEP rows, the first n steps are taken on all rows, and the
 #: next steps on working sets. With C = 100, working sets reduce the CPU time to 1/6 on 5300 rows of
-#: Banana and to 1/3 on 8000 rows of Letter. With C = 1, the first n steps are sufficient for
-#: Banana and Letter.
+#: Banana and to 1/3 on 8000 rows of Letter. With C = 1 on Banana and Letter, SMO converges within
+#: the first n steps and uses no working set.
 MOST_ROWS_PER_STEP = 3000
 
 #: Factors of the KKT tolerance that `solve_to_gap` tries in turn.
 TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
 
 #: `solve_to_gap` rescales w and b if the factor of the KKT tolerance is at most RESCALING_FACTOR.
-#: With larger factors, the gap is reduced only by more accurate dual variables, which also improve
-#: the predictions.
+#: With factors above RESCALING_FACTOR, only more accurate dual variables reduce the gap. More
+#: accurate dual variables may also improve the predictions, whereas rescaling w and b changes no
+#: prediction.
 RESCALING_FACTOR = 8.0**-3
 
-#: Relative reduction of the bounds on the decisions in the last attempt of `solve_to_gap`. Tighter
-#: bounds change the objective by a relative amount of the order of INWARD_SHARE.
+#: Relative reduction of the bounds on the decisions in the last attempt of `solve_to_gap`. The
+#: tighter bounds change the optimal value of the problem by a relative amount of the order of
+#: INWARD_SHARE.
 INWARD_SHARE = 1e-6
 
 Start = PiecewiseSolution | NDArray | None
@@ -189,7 +199,8 @@ class Descent:
             )
             self.left -= done
             budget += float(done * len(u))
-            # without convergence, Newton steps may take as much time as all pairwise steps so far
+            # Newton steps may take as much time as all pairwise steps so far, which have not
+            # converged
             if 0 < done == asked:
                 left = newton_steps(problem, u, self.decision, budget)
                 if left < budget:
@@ -205,21 +216,23 @@ class Descent:
 
 
 def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: float) -> float:
-    """Take a series of Newton steps if the budget suffices; return the remaining budget.
+    """Take a series of Newton steps if the time budget suffices; return the remaining budget.
 
     The arrays `u` and `decision` (``Ku`` plus a constant) are updated in place. The dual variables
     stay within their bounds, their sum is constant, and the objective does not increase. The unit
-    of the budget is one kernel value that a pairwise step reads.
+    of `budget` is the time in which a pairwise step reads one kernel value.
     """
     inside = (problem.knots[:, :-1] < u[:, None]) & (u[:, None] < problem.knots[:, 1:])
     rows, pieces = inside.nonzero()
-    # cost of the factorisation and of the steps up to the first knot
+    # cost, in the unit of `budget`, of the factorisation and of the steps up to the first knot
     cost = len(rows) ** 3 / 24 + len(rows) * len(u) + SERIES_OVERHEAD
     if len(rows) < 2 or BUDGET_FACTOR * cost > budget:
         return budget
     square = problem.gram.part(rows).astype(float)
-    # The ridge makes a singular matrix positive definite, so that it has a Cholesky factor. A step
-    # in the null space of the singular matrix is long and correctly ends at a knot.
+    # The ridge makes a singular matrix positive definite, so that it has a Cholesky factor. Along
+    # the null space of a singular matrix, the objective is linear between knots, so the minimum is
+    # at a knot. With the small ridge, a Newton step along the null space of the singular matrix is
+    # so long that it ends at a knot.
     ridge = np.finfo(problem.gram.dtype).eps ** (2 / 3) * np.trace(square) / len(square)
     square[np.diag_indices_from(square)] += ridge
     low, high = problem.knots[rows, pieces], problem.knots[rows, pieces + 1]
@@ -255,9 +268,8 @@ def _series(
     factor = np.linalg.cholesky(square)
     lower = partial(solve_triangular, factor, lower=True, check_finite=False)
     free, fixed = np.ones(len(u)), np.ones(len(u))
-    removed = np.empty(
-        (most + 1, len(u))
-    )  # orthonormal rows; the first row keeps the sum of u constant
+    # the rows of `removed` are orthonormal; the first row keeps the sum of u constant
+    removed = np.empty((most + 1, len(u)))
     for met in range(most + 1):
         removed[met] = _projected(removed[:met], lower(fixed))
         removed[met] /= np.linalg.norm(removed[met])
@@ -293,13 +305,15 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
     """Take up to `max_iter` pairwise steps in place; return the number of steps.
 
     `source` contains the arguments of `read_row` except the row. The gain ``rise[i] - decision[i]``
-    is the decrease of the objective per increase of u_i. The loss ``fall[i] - decision[i]`` is the
-    increase of the objective per decrease of u_i. At the optimum, the intercept b lies between the
-    largest gain and the smallest loss. The arrays `rise` and `fall` come from `gains` and are
-    updated in place. The curvature along a pair is taken to be at least `floor`.
+    is the decrease of the objective per increase of u_i. The difference ``fall[i] - decision[i]``
+    is the increase of the objective per decrease of u_i. At the optimum, the intercept b lies
+    between the largest ``rise - decision`` and the smallest ``fall - decision``. The arrays `rise`
+    and `fall` come from `gains` and are updated in place. The curvature along a pair is taken to be
+    at least `floor`.
     """
     values, columns, gamma, slots = source
-    row_i = read_row(values, columns, gamma, slots, np.int64(0))  # an int needs another compilation
+    # for a literal 0, Numba would compile `read_row` for another type of argument
+    row_i = read_row(values, columns, gamma, slots, np.int64(0))
     i, top = _move(decision, rise, row_i, row_i, 0.0)
     for step in range(max_iter):
         row_i = read_row(values, columns, gamma, slots, i)
@@ -314,7 +328,7 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
         t = min(t, above - u[i], u[j] - below)
         grown = above if t == above - u[i] else u[i] + t
         shrunk = below if t == u[j] - below else u[j] - t
-        if grown == u[i] and shrunk == u[j]:  # t is smaller than the rounding error of u
+        if grown == u[i] and shrunk == u[j]:  # t is below the rounding errors of u_i and u_j
             return step
         u[i], u[j] = grown, shrunk
         for k in (i, j):
@@ -326,7 +340,10 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
 
 @compiled()
 def _move(decision, rise, row_i, row_j, t):
-    """Add ``t (K_i - K_j)`` to ``Ku`` in place; return the row of the largest gain and the gain."""
+    """Add ``t (K_i - K_j)`` to ``Ku`` in place; return the row with the largest gain, and the gain.
+
+    The gain of a row is ``rise - decision``.
+    """
     best, top = 0, -np.inf
     for start in range(0, decision.shape[0], BLOCK_COLUMNS):
         f, r = decision[start : start + BLOCK_COLUMNS], rise[start : start + BLOCK_COLUMNS]
@@ -345,7 +362,7 @@ def _move(decision, rise, row_i, row_j, t):
 
 @compiled()
 def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
-    """Return the row j with the best pairwise step for row i, and the smallest loss of all rows."""
+    """Return the row j of the best pairwise step with row i, and the least ``fall - decision``."""
     best, score, low = 0, 0.0, top
     for start in range(0, decision.shape[0], BLOCK_COLUMNS):
         f, r = decision[start : start + BLOCK_COLUMNS], fall[start : start + BLOCK_COLUMNS]
@@ -370,7 +387,7 @@ def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
 
 @compiled()
 def _around(u, knots, slopes, i):
-    """Return minus the slopes to the right and left of u_i, and the next knots above and below u_i.
+    """Return the negated slopes to the right and left of u_i, and the knots above and below u_i.
 
     If u_i is at a bound, the slope outside the bound is infinite, and u_i is returned as the knot.
     """
@@ -469,7 +486,8 @@ class WorkingSets(Descent):
         # the rounding error of the update of ``Ku`` is proportional to the change of u
         unit = 0.5 * float(np.finfo(self.matrix.dtype).eps * self.diagonal.max())
         rounding = float(np.hypot(self.rounding, unit * np.linalg.norm(change)))
-        if complete and not self._accurate(rounding):  # a later step would recompute ``Ku``
+        # if an update of ``Ku`` is too inaccurate for the end of SMO, ``Ku`` is recomputed instead
+        if complete and not self._accurate(rounding):
             self.renew()
             return
         self.matrix.add_columns(rows[moved], change[moved], self.decision)
@@ -537,7 +555,7 @@ def solve_smo(
         knots=np.ascontiguousarray(problem.knots, dtype=float),
         slopes=np.ascontiguousarray(problem.slopes, dtype=float),
     )
-    diagonal = np.array(gram.diagonal(), dtype=float)  # a contiguous copy is faster to read
+    diagonal = np.array(gram.diagonal(), dtype=float)  # loops read contiguous arrays faster
     if not np.isfinite(diagonal).all():
         raise ValueError("the kernel matrix has values that are not finite; scale the data")
     u, decision = _started(steps, start)
