@@ -49,7 +49,7 @@ def refit(
         Fitted preprocessing steps and the fitted machine. Each parameter is the median of the
         values that were selected on the splits. For a table of the user, `predict` takes a
         DataFrame with the columns of the table, or an array of the feature columns in the same
-        order. Categories that are passed to `predict` are written as in the table of the user. The
+        order. `predict` expects categories in the spelling of the user's table. The
         attribute ``provenance_`` contains the experiment, the hash of the data, the parameters, the
         certificates, and the expected accuracy (mean, standard deviation and number of splits).
 

@@ -398,7 +398,8 @@ def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, floa
     - ``d_w_s = sx + sy`` of MPM and M4, (5);
     - ``d_w_n = sqrt(w'w / 2)`` of the SVM, (6);
     - ``d_w_d = max_ij (w'x_i - w'y_j) + D/2 w'w`` of the RMM, (14);
-    - ``d_w_m = d_b_c - d_b_m`` of the MMRM, (16) and (17).
+    - ``d_w_m`` of the MMRM, (16) and (17): the distance ``d_b_c`` of the class means minus the gap
+      ``d_b_m`` between the classes.
 
     Dispersions between the classes:
 

@@ -149,7 +149,7 @@ class Schedule:
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
-        """Return the summed expected time of a job and the longest chain of jobs that need it."""
+        """Return the expected time of a job together with its longest chain of dependent jobs."""
         seconds = self._expected(job)
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
         return float("inf") if seconds is None else seconds + after

@@ -374,8 +374,8 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     known = [(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None]
-    # unique table cells in the order of the columns, so that the first of several machines with
-    # equal values is the best machine
+    # each table cell once, in the order of the columns: of several machines with the same value,
+    # the machine in the first of their columns counts as the best
     values = dict.fromkeys(known)
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests = set(), set()

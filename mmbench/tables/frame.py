@@ -5,7 +5,7 @@ table has one row per table cell and split: settings, metrics, CPU seconds and c
 long table has one row per table cell and metric. A row of the long table contains the mean over
 splits and, if a paper states the value, the published value.
 
-Measured and published values are compared by a comparison band. The band is the measured value ±
+A published value agrees with a measured value if it is in the comparison band: the measured value ±
 two standard errors of the difference between the measured and the published value.
 """
 
@@ -57,7 +57,7 @@ SELECTED = "selected_"
 LINE = "regression_"
 
 #: Stages of a job for which CPU times are measured separately. Only jobs with calibrated
-#: probabilities have the stage calibration.
+#: probabilities have the stage "calibration".
 STAGES, CALIBRATION = ("selection", "training", "test"), "calibration"
 SECONDS = tuple(f"seconds_{stage}" for stage in (*STAGES, CALIBRATION))
 #: Columns that identify the code of a machine: version, and hash of the source files.
@@ -430,9 +430,9 @@ def long_table(
     ``half_width`` is half the width of the comparison band: two standard errors of the difference
     between the measured and the published value. ``z`` is the published minus the measured value,
     divided by the standard error of the difference. ``half_width_published_se`` and
-    ``in_band_published_se`` describe a second band, for which the published spread is used as the
-    standard error of the published mean. The columns of the second band are empty if the published
-    spread is probably a standard deviation.
+    ``in_band_published_se`` describe another comparison band, in which the published value after
+    ± is used as the standard error of the published mean. These two columns are empty if the
+    published value after ± is probably a standard deviation.
 
     `published` contains the rows of a published table. If `compare` is false, published values are
     shown without a comparison. `metrics` are additional metrics, which are computed from stored

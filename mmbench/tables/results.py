@@ -87,7 +87,7 @@ class Experiment:
 
     @property
     def text(self) -> str | None:
-        """Markdown text of a reference table, or None for an experiment with records."""
+        """Markdown text of a reference table; None if the folder contains records of jobs."""
         path = self.folder / MARKDOWN
         return None if self.has_records or not path.is_file() else path.read_text("utf-8")
 

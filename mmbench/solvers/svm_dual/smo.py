@@ -231,8 +231,8 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     square = problem.gram.part(rows).astype(float)
     # The ridge makes a singular matrix positive definite, so that it has a Cholesky factor. Along
     # the null space of a singular matrix, the objective is linear between knots, so the minimum is
-    # at a knot. With the small ridge, a Newton step along the null space of the singular matrix is
-    # so long that it ends at a knot.
+    # at a knot. If a small ridge is added to the matrix, a Newton step along its null space
+    # is very long, and ends at the first knot, where the slope of the dual objective changes.
     ridge = np.finfo(problem.gram.dtype).eps ** (2 / 3) * np.trace(square) / len(square)
     square[np.diag_indices_from(square)] += ridge
     low, high = problem.knots[rows, pieces], problem.knots[rows, pieces + 1]
@@ -499,7 +499,10 @@ class WorkingSets(Descent):
         self.best = min(self.best, self.violation)
 
     def working_set(self) -> tuple[NDArray, bool]:
-        """Return the rows of the next working set, and whether the working set is complete."""
+        """Return the rows of the next working set, and whether no violating row is left out.
+
+        Rows are also in the working set if their u_i is not zero.
+        """
         # violations of the optimality conditions for an increase and for a decrease of each u_i, or
         # -inf if a bound prevents the change of u_i
         rise, fall = gains(self.u, self.problem.knots, self.problem.slopes)
@@ -574,7 +577,7 @@ def solve_smo(
 def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
     """Return a feasible u near `start`, and the product ``Ku``.
 
-    If `start` is a feasible solution, its decisions are copied as ``Ku``. The decisions of a
+    If `start` is feasible, ``Ku`` is a copy of the decision values in `start`. The decisions of a
     solution with primal weights are ``Zw``, which may differ from ``Ku`` and are not copied.
     """
     if start is None:
