@@ -91,7 +91,7 @@ def test_a_refused_job_is_one_line(slurm, tmp_path):
 def test_no_worker_starts_on_this_computer_beside_a_batch_system(
     form, scheduler, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(LocalExecutor, "start", lambda self: pytest.fail("a local worker starts"))
+    monkeypatch.setattr(LocalExecutor, "__init__", lambda *_: pytest.fail("a local worker starts"))
     path = tmp_path / "queued.yaml"
     path.write_text(json.dumps(CONFIG))
     experiment = {"mapping": CONFIG, "file": path, "config": load_configs([CONFIG])[0]}[form]
