@@ -86,7 +86,7 @@ def test_an_optimal_svm_of_very_long_rows_has_the_objective_of_scaled_rows(power
         hard = SVM(kernel="linear", C=math.inf).fit(X[own], y[own]).fits_[0].objective
         (fit,) = SVM(kernel="linear").fit(10.0**power * X[own], y[own]).fits_
         optimal = fit.objective * 10.0**power * 10.0**power == pytest.approx(hard, rel=1e-3)
-        assert optimal or fit.status is Status.INACCURATE
+        assert optimal or fit.status in (Status.INACCURATE, Status.ITERATION_LIMIT)
 
 
 @pytest.mark.parametrize("scale", [1e15, 1e20])
