@@ -125,8 +125,13 @@ def test_weights_beyond_the_range_are_refused_in_words(variant, heavy):
 @pytest.mark.parametrize("variant", ["semi", "pg", "eps", "opt"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_weights_are_repeated_rows_to_seven_digits(variant, kernel):
-    """At the default tolerance, for few rows."""
-    check_sample_weight_equivalence_on_dense_data("FSVM", FSVM(variant=variant, kernel=kernel))
+    """At the default tolerance, for few rows.
+
+    The variant "opt" ends at a duality gap of about 2e-8 at the default tolerance. Two solutions
+    with this gap may differ in the sixth digit, and do so with NumPy 2.5 and the linear kernel.
+    """
+    machine = FSVM(variant=variant, kernel=kernel, tol=1e-6 if variant == "opt" else 1e-5)
+    check_sample_weight_equivalence_on_dense_data("FSVM", machine)
 
 
 def test_a_fit_says_which_route_solved_it():
