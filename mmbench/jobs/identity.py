@@ -13,6 +13,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,7 +79,7 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
         return "", ()
     tree = ast.parse(Path(str(spec.origin)).read_bytes())
     imported: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -94,17 +95,26 @@ def without_docstrings(tree: ast.Module) -> str:
 
     All versions of Python give the same text as Python 3.11.
     """
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = node.body[1:]
             if vars(node).get("type_params") == []:  # Python 3.12 added the field `type_params`
                 del vars(node)["type_params"]
-        elif isinstance(node, ast.JoinedStr):  # Python 3.12 adds empty strings to some f-strings
-            node.values = [part for part in node.values if getattr(part, "value", None) != ""]
+    if sys.version_info >= (3, 12):  # Python 3.12 adds empty strings to some f-strings
+        for text in (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)):
+            text.values = [part for part in text.values if getattr(part, "value", None) != ""]
     # from Python 3.13 on, `ast.dump` omits empty lists by default
     return ast.dump(tree, **({"show_empty": True} if sys.version_info >= (3, 13) else {}))
+
+
+def _statements(node: Any) -> Iterator[Any]:
+    """Yield a syntax tree and its statements, a small part of the nodes that `ast.walk` yields."""
+    yield node
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for statement in getattr(node, block, ()):
+            yield from _statements(statement)
 
 
 def _is_module(name: str) -> bool:
