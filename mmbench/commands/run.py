@@ -83,11 +83,8 @@ def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
         from mmbench.config.model import QUEUES
 
         return options.scheduler in QUEUES
-    contents = (load_yaml(e) if isinstance(e, str | Path) else e for e in experiments)
-    stated = (
-        c.get("cluster") if isinstance(c, Mapping) else getattr(c, "cluster", None)
-        for c in contents
-    )
+    contents = (load_yaml(e) if isinstance(e, str | Path) else dict(e) for e in experiments)
+    stated = (isinstance(c, Mapping) and c.get("cluster") for c in contents)
     return any(option.startswith("cluster") for option in options.set) or any(stated)
 
 

@@ -8,7 +8,8 @@ YAML 1.2, would be an additional dependency, since Dask needs PyYAML.
 
 import math
 import re
-from functools import cache
+from copy import deepcopy
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,11 @@ def load_yaml(name: str | Path) -> Any:
 
 def parse_yaml(text: str, where: str) -> Any:
     """Return the content of a YAML text; error messages begin with `where` and name the line."""
+    return deepcopy(_parsed(text, where))
+
+
+@lru_cache(maxsize=16)  # `mmbench run` needs a file before and after it imports libraries
+def _parsed(text: str, where: str) -> Any:
     import yaml
 
     try:
