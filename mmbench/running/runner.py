@@ -262,7 +262,7 @@ class Run:
             found |= {k: r for k in keys if k not in found and (r := source.find(k)) is not None}
         unique = {job.key: job for job in jobs}
         done = [key for key in unique if key in found and is_done(found[key])]
-        changed = [k for k in done if has_other_sources(unique[k], found[k].get("code", {}))]
+        changed = {k for k in done if has_other_sources(unique[k], found[k].get("code", {}))}
         if rerun == "changed":
             for key in changed:
                 store.set_aside(key)
@@ -277,7 +277,7 @@ class Run:
         self.stored = {path for key in self.results for path in self._files(key)}
         settled = {k: r for k, r in found.items() if is_done(r) or limits.reached_before(r)}
         self.open = {key: job for key, job in unique.items() if key not in settled}
-        said += outdated(self.open.values(), store, planned)
+        said += outdated([j for k, j in self.open.items() if k not in changed], store, planned)
         self.time_left = time_left or TimeLeft(unique.values())
         for key in [key for key in unique if key in settled]:
             self.summary.add(settled[key], reused=True)

@@ -134,6 +134,17 @@ def test_other_sources_are_named_and_run_again_on_request(tmp_path, monkeypatch)
     }
 
 
+def test_a_job_of_other_sources_is_not_reported_as_one_with_other_defaults(tmp_path, monkeypatch):
+    store = RecordStore.create(tmp_path / "run", "name: small\n")
+    job = make_jobs(1)[0]
+    before, today = (replace(job, defaults=(("tol", tol),)) for tol in (1e-5, 1e-4))
+    lines_of([before], store)
+    lines_of([today], store)
+    monkeypatch.setattr("mmbench.running.runner.fingerprint", lambda machine: "other")
+    summary, said = lines_of([today], store, rerun="changed")
+    assert summary.done == 1 and not any("default tol" in line for line in said), said
+
+
 def test_a_plan_has_the_defaults_of_every_estimator(tmp_path):
     config = config_of(
         {
