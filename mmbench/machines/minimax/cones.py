@@ -309,7 +309,8 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
         nonlocal best
         program = budget_program(problem, 2.0 / budget)
         found = solve_program(program, "reference", tol)
-        a = problem.C * found.multipliers  # the penalties of "budget" are 1, not C
+        # in the program "budget", the penalty on a slack is its weight, without the factor C
+        a = problem.C * found.multipliers
         iterations = best.iterations + found.iterations
         best = best.better(problem.solution(found.x[: len(problem.delta)], a, iterations))
         return float(budget + problem.C * program.value(found.x))

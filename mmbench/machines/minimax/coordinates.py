@@ -23,8 +23,8 @@ from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.rows import MappedRows, Rows, blocks
 
 #: If the kernel is linear and there are at least LEAST_MAPPED_ROWS rows, transformed rows are not
-#: stored. In this case, products of transformed rows and vectors are computed from the features
-#: and a linear map.
+#: stored. If transformed rows are not stored, products of transformed rows and vectors are computed
+#: from the features and a linear map.
 LEAST_MAPPED_ROWS = 5000
 
 #: Without a ridge, variances below NO_VARIANCE times the largest variance are treated as zero.
@@ -260,7 +260,7 @@ class KernelCoordinates:
 
     The pivoted Cholesky factorization stops at the numerical rank of K. A direction w is converted
     to kernel coefficients ``a = K_pp^-1 (F w)_p`` of the pivot rows p; all other coefficients are
-    zero. The decision values ``K a`` equal ``F w`` at the pivots, and therefore at all rows.
+    zero. The kernel coefficients a and the direction w give equal decision values, ``K a = F w``.
     """
 
     def __init__(self, problem: BinaryProblem):

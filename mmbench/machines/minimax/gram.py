@@ -14,7 +14,7 @@ of the SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
 
 The step size s is the harmonic mean of ``2 sx`` and ``2 sy`` for the class spreads sx and sy. With
 the step size s, an iteration multiplies the error of w along any direction by a factor of at least
--1. Therefore an error whose sign changes in every iteration does not grow. Along w, the sum of
+-1. Therefore an error of w whose sign changes in every iteration does not grow. Along w, the sum of
 spreads sx + sy is linear, but its quadratic model is curved. Therefore each iteration ends with a
 line search over the multiples of the SVM solution v.
 
@@ -201,7 +201,7 @@ class _Iteration:
         factor, b = line.tuned(np.ones(1))
         value = line.value(factor, b)
         share, residual, values = 1.0, self.residual, self.values
-        # if w tends to zero, F'u is close to a multiple of the gradient with a factor below 1
+        # if w tends to zero, F'u is close to the gradient multiplied by a number below 1
         if not self.u.any() or value >= line.trivial[0]:
             share = max(0.0, float(self.u @ self.decision) / float(self.spreads.sum()))
             residual = self.u - share * gradient

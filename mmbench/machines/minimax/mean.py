@@ -81,9 +81,9 @@ class MeanSolution(Result):
     weight: float
     #: Multiplier gamma of the equation ``w'(xm - ym) = 1``, as returned by the solver.
     gamma: float
-    #: Amount by which ``rho * weight * ||p||`` and ``rho * weight * ||q||`` may exceed
-    #: ``rho * weight`` in the dual equation, and the resulting decrease of the lower bound.
+    #: Tolerance of the dual constraint ``rho * weight * max(||p||, ||q||) <= rho * weight``.
     residual: float
+    #: Decrease of the lower bound that makes up for the tolerance `residual`.
     uncertainty: float
 
 
@@ -97,8 +97,8 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     ends, C = [search.evaluate(0.0), search.evaluate(1.0)], search.problem.C
     while ends[-1].weight * C < 1.0 and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
-    # The search over rho ends at intervals with a relative width of 0.1 * tol. If the intervals
-    # were narrower, inaccurate multipliers would prevent an increase of the lower bound.
+    # The search over rho ends at intervals with a relative width of 0.1 * tol. On narrower
+    # intervals of rho, inaccurate multipliers prevent an increase of the lower bound.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
     # if C is close to `least_penalty`, no upper bound on rho is found
     if ends[-1].weight * C < 1.0:
@@ -123,10 +123,11 @@ def least_penalty(problem: MarginProblem) -> float:
 class _RhoSearch:
     """Solutions of the program "fixed rho", and lower bounds on the objective on intervals of rho.
 
-    The rows, C and rho are divided by kappa, so that the class spreads of the MPM sum to 1. Without
-    division by kappa, the solver's errors in the spreads would be multiplied by a large rho in the
-    slacks of all rows. For example, if the ridge is 1e-8, kappa exceeds 1000, and the duality gap
-    would stay above 1e-6 without division by kappa.
+    The rows, C and rho are divided by kappa, so that the class spreads of the MPM sum to 1. If the
+    rows were not divided by kappa, the optimal rho could be large. A large rho multiplies the
+    solver's errors in the class spreads, and thereby changes the slacks of all rows. For example,
+    kappa exceeds 1000 if the ridge is 1e-8. If the rows were then not divided by kappa, the duality
+    gap would stay above 1e-6.
     """
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
@@ -181,8 +182,8 @@ class _RhoSearch:
     def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
         """Return the optimal rho for fixed (w, b), and the sum of slacks at this rho.
 
-        The derivative of the objective ``C slack - rho`` is -1 plus C times the weighted sum of the
-        class spreads over all rows with positive slack.
+        The derivative of the objective ``C slack - rho`` with respect to rho is ``C s - 1``, where
+        s is the sum, over the rows with positive slack, of the row weight times the class spread.
         """
         problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
         spreads = problem.weights * np.where(problem.y > 0, spread_x, spread_y)
@@ -198,8 +199,8 @@ class _RhoSearch:
     def lower(self, left: MeanSolution, right: MeanSolution) -> float:
         """Return the larger of two lower bounds on the objective between two values of rho.
 
-        One bound is a linear interpolation; the other bound follows from the monotonicity of the
-        minimum slack g(rho).
+        The first lower bound interpolates the concave function ``C gamma(rho) - rho`` linearly. The
+        second lower bound holds, since the minimum slack g(rho) does not decrease with rho.
         """
         lines = [(self._bound(p, left.at), self._bound(p, right.at)) for p in (left, right)]
         lines = [line for line in lines if np.isfinite(line).all()]
@@ -211,7 +212,7 @@ class _RhoSearch:
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:
-            """Return ``rho * weight * max(||p||, ||q||)`` minus ``rho * weight + residual``.
+            """Return ``rho * weight * max(||p||, ||q||) - (rho * weight + residual)``.
 
             Here p and q solve the dual equation and minimise ``max(||p||, ||q||)``.
             """

@@ -51,11 +51,11 @@ MAX_RATIO_ROUNDS = 60
 #: Upper bound on kap(alpha) and kap(beta), which are infinite for a class with zero spread.
 MAX_KAPPA = 1e12
 
-#: `least_error` is used as a lower bound only if the larger kap value at the ends of the chord is
-#: at most MAX_CHORD_RATIO times the smaller kap value. If the smaller kap value is below 1, the
-#: larger kap value must be at most MAX_CHORD_RATIO. Up to MAX_CHORD_RATIO, `least_error` agrees
-#: with a fine grid to 1e-13 on random chords. At 100 times MAX_CHORD_RATIO, the polynomial roots in
-#: `least_error` are inaccurate, and its result exceeds the minimum by up to 1e-4.
+#: The lower bound `least_error` is used only if the kap values at the two ends of a chord differ by
+#: a factor of at most MAX_CHORD_RATIO. Kap values below 1 count as 1 in this comparison. On random
+#: chords with ratios up to MAX_CHORD_RATIO, `least_error` agrees with a fine grid to 1e-13. On
+#: chords with 100 times this ratio, the polynomial roots in `least_error` are inaccurate, and
+#: `least_error` exceeds the minimum by up to 1e-4.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -169,8 +169,8 @@ class _BetaSearch:
         """Return a lower bound on the worst-case error over all beta in an interval.
 
         On an interval of beta, the largest kap(alpha) lies below the chord between the ends of the
-        interval. The largest kap(alpha) is also at most its upper bound at the smallest beta of the
-        interval.
+        interval. Since the largest kap(alpha) does not increase with beta, its upper bound at the
+        smallest beta of an interval holds on the whole interval.
         """
         monotone = error(self.theta, left.most_x, right.kappa_y)
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)
@@ -234,7 +234,7 @@ def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) ->
     0.5
     """
     most_x, most_y = x[0], y[1]
-    u, v = (  # divided by their largest values, so that powers of u and v do not overflow
+    u, v = (  # u and v have the maximum 1, so that powers of u and v do not overflow
         Polynomial([a, b - a]) / most for (a, b), most in ((x, most_x), (y, most_y))
     )
     slope = theta / most_x**2 * u.deriv() * u * (most_y**-2 + v**2) ** 2

@@ -5,7 +5,7 @@
 
 This problem is the M4 in the normalization "margin". The constraints are (2), (3) of the M4 paper
 with a shifted intercept b. For ``rho = 2/(sx + sy)``, the margin ``rho sx`` in (2) equals
-``1 + (sx - sy)/(sx + sy)``, and the second term is the shift of b.
+``1 + (sx - sy)/(sx + sy)``. The intercept b is shifted by the term ``(sx - sy)/(sx + sy)``.
 
 With a reduction, the constraint ``w'(xm - ym) >= 2 - xi_m`` on the class means replaces the
 constraints of the removed points.

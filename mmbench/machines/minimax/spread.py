@@ -7,7 +7,7 @@ Cauchy's inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with
 ``theta = sx/(sx + sy)``. This upper bound on (sx + sy)^2 is the quadratic form w'S w with
 ``S = Sx/theta + Sy/(1 - theta)``. The minimiser of w'S w subject to ``t'w = 1`` is a multiple of
 ``S^-1 t``. The textbook algorithm alternates between updates of w for fixed theta and updates of
-theta for fixed w. Instead, the function `minimax` solves the fixed-point equation of theta by a
+theta for fixed w. The function `minimax` solves the equation ``theta = sx/(sx + sy)`` by a
 bracketed secant method in the log-odds ``log(theta/(1 - theta))``.
 
 The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
@@ -216,9 +216,9 @@ class GramSpread:
     def residual_length(self, residual: NDArray, values: NDArray) -> float:
         """Return a bound on ||p|| and ||q|| with ``F'residual = Sx^{1/2} p + Sy^{1/2} q``.
 
-        The vectors p and q are chosen such that ``Sx^{1/2} p = Sy^{1/2} q = F'residual / 2``. No
-        eigenvalue of the covariances Sx and Sy is below the ridge, which gives the bound on ||p||
-        and ||q||. `values` is ``K residual``.
+        The vectors p and q are chosen such that ``Sx^{1/2} p = Sy^{1/2} q = F'residual / 2``.
+        Since no eigenvalue of the covariances Sx and Sy is below the ridge, ||p|| and ||q|| are
+        bounded. `values` is ``K residual``.
         """
         return 0.5 * float(np.sqrt(max(0.0, residual @ values) / self.ridge))
 

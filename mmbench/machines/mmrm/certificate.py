@@ -23,8 +23,8 @@ CONSTANT_DECISION_RANGE = 1e-6
 #: A margin that is below 1 by at most this number counts as a margin of 1 with a rounding error.
 ROUNDED_MARGIN = 1e-6
 
-#: Maximum relative duality gap for the status "inaccurate". A solution with a larger relative
-#: duality gap has the status "failed".
+#: Maximum relative duality gap for the status "inaccurate". A solution whose relative duality gap
+#: exceeds INACCURATE_TOLERANCE has the status "failed".
 INACCURATE_TOLERANCE = 1e-3
 
 

@@ -77,9 +77,10 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
     if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
         return found
     # HiGHS satisfies the dual constraints A'lam = c only up to a tolerance. The residual of A'lam =
-    # c, multiplied by the coefficient limit, lowers the certified bound. The multipliers 1/n_class
-    # satisfy A'lam = c up to rounding errors, and give the bound 2. The optimal value is 2 if some
-    # w and b give every row the margin 1.
+    # c, multiplied by the coefficient limit, lowers the certified bound. The multipliers lam_i =
+    # 1/n_class satisfy A'lam = c up to rounding errors. The sum of the multipliers 1/n_class is 2,
+    # a lower bound on the optimal value. The optimal value is 2 if some w and b give every row the
+    # margin 1.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 

@@ -294,9 +294,10 @@ def slack_costs(
 ) -> NDArray:
     """Return the penalty on the slack of each row.
 
-    If C is None, C is `C_factor` times 1/n_class of the smaller class, which ensures a bounded
-    program. If C is None and `class_weight` is "balanced", the slack penalty of a row is `C_factor`
-    times 1/n_class of the row's class.
+    If C is None, C is `C_factor` divided by the number of rows of the smaller class. If C is None
+    and `class_weight` is "balanced", the slack penalty of a row is `C_factor` divided by the number
+    of rows of its class. If rows have weights, the sum of the row weights of a class replaces the
+    number of its rows.
     """
     if C is None:
         s = np.ones(len(problem.y)) if problem.weights is None else problem.weights
@@ -374,9 +375,9 @@ def _guess(
 ) -> Guess:
     """Return the solution of an MMRM with another C if given, else of the SVM with the same C.
 
-    The solution of the SVM is a good warm start, since it has nearly the same support vectors. The
-    C of the SVM is at least ``1 / program.scale``, since all rows are support vectors of an SVM
-    with a very small C.
+    The solution of the SVM is a good warm start, since the SVM and the MMRM have nearly the same
+    support vectors. The C of the SVM is at least ``1 / program.scale``, since all rows are support
+    vectors of an SVM with a very small C.
     """
     if neighbour is not None and neighbour.u.any():
         return Guess(neighbour.u, neighbour.margins)

@@ -6,8 +6,8 @@
 The kernel machine (30) has ``A = diag(y) K diag(y)`` with the Gram matrix K, and coefficients
 ``u = (alpha, beta) >= 0`` with ``sum(u) <= limit``. Let nu be the multiplier of
 ``sum(u) <= limit``. The dual of (30) is to maximise ``sum(lam) - limit nu`` subject to
-``A'lam - nu <= c``. If nu is large enough, every lam with ``0 <= lam <= cost`` and ``y'lam = 0``
-gives a lower bound on the optimum.
+``A'lam - nu <= c``. If the multiplier nu is large enough, every lam with ``0 <= lam <= cost`` and
+``y'lam = 0`` gives a lower bound on the optimum.
 
 The linear machine (28) has ``A = diag(y) Z`` with the standardised features Z. The coefficients u =
 w of the linear machine are free, so that the dual constraints are equations, ``A'lam = c``.
@@ -18,8 +18,9 @@ q, and n_q is the number of these rows. If every slack penalty cost_i is at leas
 multipliers ``lam_i = 1/n_class`` are dual feasible, and the program is bounded.
 
 If rows have sample weights, s_q and n_q are weighted sums. Within a class, slack penalties are
-proportional to sample weights. If rows have sample weights, ``lam_i = weight_i/n_class`` replaces
-``lam_i = 1/n_class``.
+proportional to sample weights. If rows have sample weights, the multipliers
+``lam_i = weight_i/n_class`` satisfy ``A'lam = c``, where n_class is the sum of the sample weights
+of the class.
 """
 
 from abc import ABC, abstractmethod
@@ -309,13 +310,13 @@ class Guess:
 
 
 #: The pivoted Cholesky factorization ends if each diagonal entry of the residual ``K - F F'`` is at
-#: most this fraction of the largest diagonal entry of K. Smaller diagonal entries of ``K - F F'``
-#: are rounding errors of the kernel values.
+#: most this fraction of the largest diagonal entry of K. Diagonal entries of ``K - F F'`` below
+#: this fraction are rounding errors of the kernel values.
 REMAINDER = 1e-14
 
 #: Maximum magnitude of ``K - F F'`` in a sample of rows and columns, relative to the largest
-#: diagonal entry of K. The entries of ``K - F F'`` are larger if a precomputed matrix K is
-#: indefinite.
+#: diagonal entry of K. If a precomputed matrix K is indefinite, some entries of ``K - F F'`` exceed
+#: this magnitude.
 MOST_DIFFERENCE = 1e-12
 
 

@@ -9,9 +9,9 @@ tested again.
 
 A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
 each restricted program has one additional row per class. The additional row is the mean of the
-omitted rows of the class, with the sum of their slack penalties. The constraint of the additional
-row is implied by the constraints of the omitted rows. If all slack penalties are at least
-1/n_class, every restricted program with one additional row per class is bounded.
+omitted rows of the class, with the sum of their slack penalties. The constraint of the mean of the
+omitted rows is implied by the constraints of these rows. A restricted program that contains the
+mean of the omitted rows of each class is bounded if every slack penalty is at least 1/n_class.
 
 `benchmarks/peers.py` ("programs" and "growth") measures the time of the pricing rounds.
 """
@@ -47,7 +47,8 @@ ADDED_COLUMN_SHARE = 0.03
 #: Maximum number of pricing rounds.
 MAX_ROUNDS = 24
 
-#: A row or column outside the restricted program is violated if its violation exceeds this number.
+#: The constraint of an omitted row or column counts as violated if its violation exceeds this
+#: number.
 PRICING_TOLERANCE = 1e-7
 
 
@@ -93,8 +94,7 @@ class RestrictedProgram:
         return self._certified(optimum or self._optimum(self._start()))
 
     def _start(self) -> LpInteriorPoint:
-        """Return an interior-point method that starts at the u of the warm start and lam =
-        1/n_class.
+        """Return an interior-point method that starts at the warm start and at lam_i = 1/n_class.
 
         The multipliers ``lam = 1/n_class`` satisfy ``A'lam = c``. If A is nearly singular, the dual
         feasible set has almost no interior, and a start far from this set takes twice as many
@@ -138,7 +138,7 @@ class RestrictedProgram:
     def _extended(self, iterate: LpInteriorPoint) -> RestrictedOptimum:
         """Extend the primal and dual vectors of an iterate to the whole program.
 
-        The multiplier of a class mean is distributed over the omitted rows of the class, in
+        The multiplier of the mean of the omitted rows of a class is distributed over these rows, in
         proportion to their slack penalties.
         """
         program, point = self.program, iterate.point

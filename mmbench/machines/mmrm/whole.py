@@ -14,10 +14,10 @@ The entries of the shifted matrix are of order one for any kernel.
 
 If the kernel is smooth, all dual feasible points have tiny reduced costs ``s = c - A'lam``.
 Therefore the first starting point has tiny reduced costs s and large coefficients u = mu/s. The
-number mu is the common value of the products ``u_k s_k``. If the initial reduced costs were the
-mean of ``|c_k|``, steps would become too short in 14 of 18 programs (Pima and Heart; 3 values of
-gamma, 3 of C). If the initial reduced costs were not tiny, the other 4 of the 18 programs would
-take 1.6 to 2.7 times as many iterations.
+number mu is the common value of the products ``u_k s_k``. On 18 programs (Pima and Heart, 3 values
+of gamma, 3 of C), tiny initial reduced costs were compared with the mean of ``|c_k|`` as initial
+reduced costs. If the initial reduced costs are the mean of ``|c_k|``, steps become too short in 14
+of the 18 programs, and the other 4 programs take 1.6 to 2.7 times as many iterations.
 
 If the classes overlap little or one class is rare, large coefficients do not cancel in the decision
 values, and all steps from the first starting point are short. If the first starting point does not
@@ -50,8 +50,8 @@ FINE_TOLERANCES, EXACT_GAP = (1e-7, 1e-9), 1e-3
 #: coefficients.
 SMALL_REDUCED_COST = 1e-5
 
-#: Maximum number of interior-point iterations for each of FINE_TOLERANCES. The usual number of
-#: iterations is 15 to 25.
+#: Maximum number of interior-point iterations for each of FINE_TOLERANCES. The interior-point
+#: method usually needs 15 to 25 iterations.
 MAX_ITER = 60
 
 
@@ -130,7 +130,7 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
 
 
 def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
-    """Return an interior-point method that starts at large u or at the u of the warm start.
+    """Return an interior-point method that starts at large coefficients or at the warm start.
 
     The initial multipliers are ``lam = 1/n_class``, which satisfy ``A'lam = c``. If slack penalties
     are smaller than 1/n_class, the initial lam is a multiple of 1/n_class below the penalties. If

@@ -40,10 +40,11 @@ FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 #: The margins of the listed rows are below LISTED_MARGIN.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
-#: Constants of R-SVM+ if its restricted problems omit rows. The tolerance of a restricted problem
-#: is ROUND_TOLERANCE_FACTOR times the gap of the last round. Inactive pairs and rows are removed if
-#: the gap is at most REMOVAL_FACTOR times the gap at the last removal. If inactive pairs were
-#: removed in each round, problems in which all distances of rows are equal would take many rounds.
+#: The two constants below apply if the restricted problems of R-SVM+ omit rows. The tolerance of a
+#: restricted problem is ROUND_TOLERANCE_FACTOR times the gap of the last round. Inactive pairs and
+#: rows are removed if the gap is at most REMOVAL_FACTOR times the gap at the last removal. If
+#: inactive pairs were removed in each round, problems in which all distances of rows are equal
+#: would take many rounds.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
 #: If the interior-point method ends with a relative gap above this number, Clarabel is used. Steps

@@ -175,14 +175,18 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         """Return half the weighted squared distances of the pairs, ``D s / 2``."""
 
     def _begin_pairs(self) -> float:
-        """Set the initial r and e; return the larger mean of the products theta e and mu g."""
+        """Set the initial r and e, and return a mean of complementarity products.
+
+        The returned number is the mean of the products ``theta e``, or the mean of the products
+        ``mu g`` if that is larger.
+        """
         self.at["r"] = np.array(1.5 * float(self._lengths().max(initial=0.0)) + 1e-6)
         self._follow()
         added = [self.at[x] * self.at[z] for x, z, _ in self.products[2:]]
         return max((float(part.mean()) for part in added if len(part)), default=0.0)
 
     def _rates(self) -> tuple[NDArray, NDArray]:
-        """Return ``theta / e`` and ``D' (theta / e)``, and store ``theta / e`` in `rates`."""
+        """Store the ratios ``theta / e`` of the pairs in `rates`; return them and ``D' rates``."""
         self.rates = self.at["theta"] / self.at["e"]
         return self.rates, self.D.T @ self.rates
 
@@ -192,7 +196,10 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         self.free_theta = self.rates * (lacks + bend)
 
     def _complete_theta(self, step: Values, r: NDArray, lengths: NDArray) -> None:
-        """Add r, e and theta to a Newton step; `lengths` is the change of ``D s / 2``."""
+        """Add the changes of r, e and theta to a Newton step.
+
+        `lengths` contains the changes of half the weighted squared distances of the pairs.
+        """
         step["r"], step["e"] = r, r - lengths
         step["theta"] = self.free_theta - self.rates * step["e"]
 
@@ -292,7 +299,11 @@ class PlusInteriorPoint(PairInteriorPoint):
 
 
 class MuPlusInteriorPoint(PairInteriorPoint):
-    """Interior-point method of R-SVM_mu+; mu, t, r are added unknowns of the Newton equations."""
+    """Interior-point method of R-SVM_mu+.
+
+    The Newton equations have the additional unknowns mu, t and r, where t/2 is the multiplier of
+    the constraint ``sum mu = 1``.
+    """
 
     positive = (*PairInteriorPoint.positive, "mu", "e")
     products = (*PairInteriorPoint.products, ("mu", "g", 0.5))

@@ -13,10 +13,10 @@ Let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik - z_jk)^2``. The dual problems a
     R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
     R-SVM_mu+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
-Any feasible u and theta give a lower bound on the optimum, even if theta is zero for most pairs.
-The objective value at any w and mu is an upper bound on the optimum. For the upper bound, b
-minimises the penalty on the slacks, and r is the maximum over all pairs of rows. A computed w is
-replaced by 0 if w = 0 has no larger objective value.
+Any dual feasible multipliers u and theta give a lower bound on the optimum, even if theta_p is zero
+for most pairs p. The objective value at any w and mu is an upper bound on the optimum. For the
+upper bound, b minimises the weighted sum of slacks, and r is half the largest weighted squared
+distance of two rows. A computed w is replaced by 0 if w = 0 has no larger objective value.
 """
 
 from dataclasses import dataclass, replace
@@ -105,7 +105,10 @@ class PairProblem:
 
     @property
     def smaller(self) -> float:
-        """Minimum over both classes of the sum of C; if w = 0, rows of that class have slack 2."""
+        """Sum of the penalties C over the rows of a class, for the class with the smaller sum.
+
+        If w = 0, each row of the class with the smaller sum of penalties has slack 2.
+        """
         return float(min(self.C[self.y > 0].sum(), self.C[self.y < 0].sum()))
 
     def squares(self, pairs: NDArray) -> NDArray:

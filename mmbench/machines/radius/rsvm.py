@@ -14,8 +14,8 @@ optimal mu_k of R-SVM_mu+ is ``|w_k| / ||w||_1``, and the first term of (7) beco
 
 With a kernel, feature k of x is the kernel value ``k(x_k, x)`` with the training row x_k. The paper
 calls the space of the kernel values proximity space. If rows have weights s_i, the penalty on xi_i
-is ``C s_i``. In R-SVM+ with a kernel and row weights, ``w_k^2 / s_k`` replaces ``w_k^2``. Therefore
-a row of weight 2 has the same effect as two equal rows of weight 1.
+is ``C s_i``. In R-SVM+ with a kernel and row weights s_k, ``w_k^2 / s_k`` replaces ``w_k^2`` in
+(9). Therefore a row of weight 2 has the same effect as two equal rows of weight 1.
 
 `Fit.route` is the name of a route in the following table. Few of the ``n (n - 1)/2`` constraints on
 pairs of rows are active. Therefore all routes except "reference" solve restricted problems, to
@@ -88,7 +88,8 @@ class ScaledFeatures:
         self.origin = rows.mean(axis=0)
         self.rows = rows - self.origin
         constant = np.ptp(rows, axis=0) <= ROUNDING * np.abs(rows).max(axis=0)
-        self.rows[:, constant] = 0.0  # the mean of equal values has a rounding error
+        # centred constant features would otherwise contain the rounding errors of their means
+        self.rows[:, constant] = 0.0
         largest = float(np.abs(self.rows).max(initial=0.0))
         self.unit = float(np.sqrt(np.mean(np.einsum("ij,ij->i", self.rows, self.rows))))
         if largest > 0 and not 0.0 < self.unit < np.inf:
