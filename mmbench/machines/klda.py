@@ -195,7 +195,11 @@ class _Rows:
         self.delta = self.sides[0] / self.totals[0] - self.sides[1] / self.totals[1]
 
     def centred(self, columns: NDArray) -> NDArray:
-        """Return ``root (v - m)`` for columns ``root v`` with the class means m of v."""
+        """Subtract the class means from the columns of an array.
+
+        Each column is ``root v``, and ``root (v - m)`` is returned, where m_i is the weighted mean
+        of v over the class of row i.
+        """
         out = columns.copy()
         for side, total in zip(self.sides, self.totals, strict=True):
             out -= np.outer(side, side @ columns / total)
@@ -207,8 +211,9 @@ def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArra
 
     The least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and c = 2
     n+ n- / n. By the Sherman-Morrison formula, the optimal w of `KLDA` is the w of the least
-    squares SVM divided by ``c - w'(m+ - m-) c/2``. For the least squares SVM, ``w'(m+ - m-)`` is
-    equal to ``2 - eta delta'a``.
+    squares SVM divided by ``c - w'(m+ - m-) c/2``. Without features, ``w'(m+ - m-)`` is computed as
+    ``2 - eta delta'a`` from the dual variables a of the least squares SVM, where ``m+ - m-`` has
+    the coefficients delta over the rows.
     """
     y, costs = rows.root * rows.y, (1 / etas).tolist()
     half = rows.totals[0] * rows.totals[1] / sum(rows.totals)
@@ -258,7 +263,12 @@ def _certified(
 
 
 def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) -> float:
-    """Return b; `scores` are multiplied by `root`, and `errors` are weights of training errors."""
+    """Return the intercept b of the decision function.
+
+    `scores` contains decision values without b, multiplied by the square roots of the row weights.
+    `errors` contains the weight of each row in the sum of training errors, or is None for equal
+    weights.
+    """
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))
         return -0.5 * float(sum(means))

@@ -208,8 +208,8 @@ def _certificates(
     `rows` and `y` are multiplied by the square roots of the row weights. `root` contains the square
     roots of the row weights, and replaces the vector of ones in (37). If `of_weights` is true,
     `coef` contains w. If `a` is None, the dual variables are computed as ``a = C (y - F w - b)``,
-    where F is `rows`. If `a` is None, the only equation of the dual system with a residual is
-    ``w = F'a``, which is (36).
+    where F is `rows`. If `a` is None, only the equation ``w = F'a`` of the dual system has a
+    residual, which is the residual of (36).
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)

@@ -128,7 +128,7 @@ class MAMC(WeightedClassifier):
 
 
 class ClassSums(NamedTuple):
-    """The sums over class 1 and over class 2 in (29), each divided by M."""
+    """The sums of ``k(x, x_i)`` over the rows of class 1 and of class 2 in (29), divided by M."""
 
     #: Class sums at the training rows, shape (n_samples, 2).
     own: NDArray
@@ -138,10 +138,11 @@ class ClassSums(NamedTuple):
 
 
 def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassSums:
-    """Return the sums over class 1 and class 2 in (29); `weights` are the row weights.
+    """Return the sums of ``k(x, x_i)`` over class 1 and over class 2 in (29), divided by M.
 
-    If a kernel matrix is stored or given, the class sums are a product with the kernel matrix. If
-    no kernel matrix exists, kernel values are computed in blocks and not stored.
+    `weights` are the row weights s_i. If a kernel matrix is stored or given, the class sums are a
+    product with the kernel matrix. If no kernel matrix exists, kernel values are computed in blocks
+    and not stored.
     """
     shares = _shares(problem.y, weights)
     if isinstance(problem, PartProblem):
@@ -158,7 +159,7 @@ def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassS
 
 
 def _shares(y: NDArray, weights: NDArray | None) -> NDArray:
-    """Return s_i/M, in column 0 for rows of class 1 and in column 1 for rows of class 2, else 0."""
+    """Return an array whose column k contains s_i/M for the rows i of class k + 1, else 0."""
     sides = np.column_stack([y > 0, y < 0])
     return sides / len(y) if weights is None else sides * (weights / weights.sum())[:, None]
 

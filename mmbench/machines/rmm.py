@@ -259,7 +259,7 @@ class RMM(WeightedClassifier):
     def _train_from(
         self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]
     ) -> BinaryModel:
-        """Train the RMM, given the SVM with the same C and warm starts `points` of the dual."""
+        """Train the RMM; `svm` has the same C, and `points` are dual solutions for a warm start."""
         theta, tol = float(np.abs(svm.state.f).max()), tolerance(self.tol, len(problem.y))
         B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)
         if self.form != "bound":
@@ -463,11 +463,10 @@ class DualPoint(NamedTuple):
     w: NDArray | None
 
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
-        """Return the convex combination of two feasible points that has the given `total`.
+        """Return the convex combination of two points whose lambda_i and lambda*_i sum to `total`.
 
-        The convex combination of the bounds `rounding` of both points, with the same coefficients,
-        is an upper bound on the rounding error at the returned point, since sqrt(rounding) is a
-        convex function of u.
+        Since the square root of `rounding` is a convex function of u, the rounding error at the
+        returned point is at most the convex combination of both points' bounds `rounding`.
         """
         share = (total - other.total) / (self.total - other.total)
         mix: list[Any] = [
@@ -547,7 +546,8 @@ class PenaltySearch:
             if low.total > D:
                 break
             t_high, high = t_low, low
-        if low.total <= D:  # t = 1 is optimal, since the derivative D - total is not negative
+        # t = 1 is optimal if the objective v(t) + D t has a derivative D - total >= 0 at t = 1
+        if low.total <= D:
             return [low]
         gain_low, gain_high, side = low.total - D, high.total - D, 0
         for _ in range(MAX_ROOT_STEPS):
@@ -577,8 +577,8 @@ class PenaltySearch:
         else:
             found = solve_smo(dual, self.last, tol, self.max_iter // 10)
         self.last, point = found, self.point(found)
-        # inaccurate points are stored, since a point with an inaccurate sum of all lambda_i and
-        # lambda*_i may replace the wrong end of the bracket
+        # `around` also returns inaccurate points, since an inaccurate sum of all lambda_i and
+        # lambda*_i may lead to a bracket that does not contain the optimal t
         if found.status is not Status.OPTIMAL:
             self.inaccurate.append(point)
         return point

@@ -325,7 +325,7 @@ def _solve(
     if features_first:
         u = start.u if isinstance(start, PiecewiseSolution) else start
         found = solve_in_features(dual, y, C, tol, gap_tolerance, B, u)
-        # if the gap is closed, remaining violations of KKT conditions are rounding errors
+        # if the duality gap is within its tolerance, KKT violations are due to rounding errors
         enough = n > FEW_GRAM_ROWS and found.gap <= gap_tolerance
     else:
         found = solve_to_gap(dual, tol, gap_tolerance, start)

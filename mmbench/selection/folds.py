@@ -47,7 +47,7 @@ class SearchRows:
     n_points : int
         Number of grid points.
     folds : int or None
-        Number of folds of the cross-validation; None for random splits.
+        Number of folds of the cross-validation, or None for random splits.
     split : float or None
         Fraction of rows held out in each random split. If `folds` and `split` are both None, the
         rows after the training rows are held out.

@@ -142,11 +142,11 @@ else:
                 return None
 
         def with_callbacks(method):
-            """Wrap a method, so that warnings name the same caller as with scikit-learn 1.9."""
+            """Add the stack frame of scikit-learn 1.9, which `stacklevel` of warnings counts."""
             return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
     class Estimator(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-        """Base class of scikit-learn's classifiers."""
+        """scikit-learn's base classes for classifiers and callbacks, combined."""
 
 
 class PairwiseClassifier(Declared, Estimator):
@@ -311,8 +311,8 @@ class PairwiseClassifier(Declared, Estimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         pair_params : sequence of dict
-            One dict per pair of classes, in the order of `class_pairs`. Each dict contains the
-            changed parameters of one pair.
+            One dict per pair of classes, in the order of `class_pairs`. Each dict in
+            `pair_params` contains the parameters that are changed for its pair of classes.
 
         Returns
         -------
@@ -397,7 +397,7 @@ class PairwiseClassifier(Declared, Estimator):
         """Coefficients of the support vectors, one row per pair of classes."""
         # rounding errors of sums over this array depend on the memory order
         dense = self._sparse_coef.toarray(order="F")
-        dense.flags.writeable = False  # writing to this copy would not change predictions
+        dense.flags.writeable = False  # predictions do not use this array
         return dense
 
     @property
@@ -747,9 +747,9 @@ def _hooks_called(
 ) -> Iterator[None]:
     """Call the hooks of scikit-learn's callbacks before and after a task.
 
-    If `task` is None, no hooks are called. The hooks after the task receive `fitted` as their
-    argument `reconstruction_attributes`, which is the function `dict` if the machine is fitted
-    after the task, else None.
+    If `task` is None, no hooks are called. `fitted` is the argument `reconstruction_attributes`
+    of the hooks after the task. If the machine is fitted after the task, `fitted` is the function
+    `dict`, else None.
     """
     if task is not None:
         task.call_on_fit_task_begin(estimator=machine, **data)

@@ -191,8 +191,8 @@ class ForeignClassifier:
     def _by_class(self, values: NDArray, first: Callable[[NDArray], NDArray]) -> NDArray | None:
         """Return decision values or probabilities with one column per class, as in `classes_`.
 
-        If `values` has a single column, it belongs to the second of two classes. If `values` has a
-        single column, the function `first` computes the column of the first class from it. Returns
+        If `values` has a single column, it belongs to the second of two classes. The function
+        `first` computes the column of the first class from the column of the second class. Returns
         None if `values` are not finite or a class has no column.
         """
         values = np.asarray(values)

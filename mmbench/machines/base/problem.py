@@ -202,12 +202,11 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     A solution is optimal if its relative gap and its largest violation are within the tolerances,
     whatever status the solver reports.
 
-    The lower bound of a feasible solution exceeds its objective only by rounding errors. If `bound`
-    exceeds `objective` by more than rounding errors, the status is ``failed`` and the bound is set
-    to minus infinity. If `bound` exceeds `objective` by at most the gap tolerance, or if the
-    solution is infeasible, the bound is set to the objective. If `bound` exceeds a feasible
-    `objective` by more than the gap tolerance, but only by rounding errors, the bound is set to
-    minus infinity.
+    In exact arithmetic, a lower bound is at most the objective of a feasible solution. If `bound`
+    exceeds a feasible `objective` by more than rounding errors, the status is ``failed`` and the
+    bound is set to minus infinity. If `bound` exceeds `objective` by at most the gap tolerance, or
+    if the solution is infeasible, the bound is set to the objective. If `bound` exceeds a feasible
+    `objective` by rounding errors above the gap tolerance, the bound is set to minus infinity.
 
     Examples
     --------
@@ -226,7 +225,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     solved = feasible and abs(fit.gap) <= gap_tolerance
     if fit.bound > fit.objective:
         fit = replace(fit, bound=fit.objective if solved or not feasible else -math.inf)
-    if math.isinf(gap_tolerance):  # the status is not changed if every gap is accepted
+    if math.isinf(gap_tolerance):  # an infinite gap tolerance changes no status
         return fit
     if solved:
         return replace(fit, status=Status.OPTIMAL)
@@ -291,7 +290,7 @@ class PartProblem(BinaryProblem):
         return submatrix(self.whole, self.rows, self.rows)
 
     def copied_gram(self) -> NDArray:
-        """Return the kernel matrix of the fold in float64, as an array that is not stored."""
+        """Return the fold's kernel matrix as a new float64 array that the caller may overwrite."""
         return submatrix(self.whole, self.rows, self.rows).astype(float, copy=False)
 
 
@@ -314,8 +313,8 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
     step = max(1, BLOCK_BYTES // (coef.dtype.itemsize * n_support))
     for start in range(0, n, step):
         block: Any = X[start : start + step]
-        # the block is made dense or sparse like `support`, since a centre is subtracted only from
-        # dense rows
+        # `block` is converted to the format of `support` (dense or sparse), since a centre is
+        # subtracted only from dense rows
         if issparse(block) != issparse(support):
             block = csr_array(block) if issparse(support) else block.toarray()
         rows = KernelRows(kernel, block, expansion.centre, coef.dtype)

@@ -17,9 +17,8 @@ from mmbench.machines.base.parameters import parameter, positive
 #: but in at most MOST_CACHE_BYTES bytes.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 
-#: The free memory is checked before a training that needs more than this number of bytes. The check
-#: of the free memory is omitted for smaller trainings, since reading the free memory takes two
-#: milliseconds.
+#: The free memory is checked only before trainings that need more than this number of bytes, since
+#: reading the free memory takes two milliseconds.
 LEAST_CHECKED_BYTES = 2**28
 
 #: Advice in the message about a training that does not fit into memory.
@@ -112,8 +111,8 @@ def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
                 lines = (folder / "memory.stat").read_text().splitlines()
                 stat = dict(line.split() for line in lines)
             except (OSError, ValueError):
-                # the control group has the other version and no such file, or its memory limit is
-                # "max" (no limit)
+                # the file `limit` is missing in control groups of the other version, and contains
+                # "max" if the control group has no memory limit
                 continue
             # the operating system frees the memory of cached files if a process needs it
             yield max(0, top - used + int(stat.get(cache, 0)))
@@ -147,7 +146,8 @@ ROW_VECTORS, ROW_COPIES = 70, 2
 
 #: The workspace for blocks of the Gram matrix is at most PART_GRAMS matrices of size n x n. For at
 #: most SMALL_PART_ROWS rows, the workspace for blocks of the Gram matrix is at most
-#: SMALL_PART_GRAMS matrices of size n x n, which include the factors of a matrix of order 2n.
+#: SMALL_PART_GRAMS matrices of size n x n. SMALL_PART_GRAMS includes the memory for the factors of
+#: a matrix of order 2n.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 

@@ -134,7 +134,7 @@ def optimal_bias(
     if not len(gaps):
         return one_class_bias(scores, y, weights)
     below, above = s[gaps], s[gaps + 1]
-    # misclassified rows are the rows of class 1 below, and of class 2 above a candidate threshold
+    # a candidate threshold misclassifies the rows of class 1 below it and of class 2 above it
     own = np.ones(len(y), dtype=int) if weights is None else weights[order]
     low, high = np.where(positive, own, 0), np.where(positive, 0, own)[::-1]
     n_low, sum_low = np.cumsum(low)[gaps], np.cumsum(low * s)[gaps]

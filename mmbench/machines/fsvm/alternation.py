@@ -45,8 +45,8 @@ def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEP
     step sizes, the gradient steps of the paper diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
-    # projections are unnecessary if subtracting S times the sum of all step sizes leaves the
-    # eigenvalues of M above FLOOR
+    # if M minus S times the sum of all step sizes has only eigenvalues above FLOOR, the gradient
+    # steps need no projection
     far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):

@@ -132,8 +132,8 @@ def solve_pair(
             break
     value, W, b = best
     if value - bound > gap_tolerance * value:
-        # if C is large, margins that are below 1 because of rounding errors have a large penalty,
-        # which a slightly longer w avoids
+        # if C is large, slacks caused by rounding errors have a large penalty; a slightly larger
+        # multiple of (w, b) has no slacks caused by rounding errors
         (index, y), costs = rows.pairs[0], C * rows.costs[0]
         margins = y * (rows.Z[index] @ W[:, 0] + b[0])
         length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))

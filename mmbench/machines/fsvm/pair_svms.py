@@ -284,8 +284,8 @@ def constant_if_unresolved(
     If the decision values of a pair are constant up to the tolerance, the terms of the sum over
     rows that defines w cancel, and the direction of w is arbitrary (see
     `PiecewiseQP.constant_if_unresolved`). Setting w = 0 may increase the objective by at most the
-    gap tolerance. `eps` is None for the variant "opt", in which `found.value` is the objective
-    after minimisation over M.
+    gap tolerance. For the variant "opt", `eps` is None and `found.value` is the objective after
+    minimisation over M.
     """
     W, b, slack = found.W.copy(), found.b.copy(), 0.0
     for p, ((index, y), weights) in enumerate(zip(rows.pairs, rows.weights, strict=True)):
