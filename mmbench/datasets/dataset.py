@@ -37,7 +37,7 @@ Scalar = str | float | int | None
 #: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
 #: Metadata of a dataclass field that older records do not contain. The key of a job omits a field
-#: with this metadata if the field has its default value, so that older records remain valid.
+#: with the metadata ADDED if the field has its default value, so that older records remain valid.
 ADDED = {"added": True}
 
 

@@ -24,7 +24,8 @@ WAVES = 21
 A = 2 / np.sqrt(DIMENSIONS)
 #: Mean and standard deviation of every coordinate, for each of the two normal classes. The Bayes
 #: error is 2.3 % for twonorm and 1.3 % for ringnorm. Some papers state the mean 1/sqrt(20) for
-#: ringnorm. The DELVE archive, the origin of Raetsch's benchmark data, uses the mean 2/sqrt(20).
+#: ringnorm. The DELVE archive, the origin of Raetsch's benchmark data, uses the mean 2/sqrt(20) for
+#: ringnorm.
 TWO_NORMALS = {"twonorm": ((A, 1), (-A, 1)), "ringnorm": ((0, 2), (A, 1))}
 
 

@@ -36,8 +36,8 @@ RuleSpec = str | Mapping[str, float]
 #: Maximum number of training rows: n for n rows in total, ``("per_class", n)`` for n rows per
 #: class, or ``("nested", n)`` for the first n rows of a fixed permutation.
 MaxTrain = int | tuple[str, int] | None
-#: Purpose number of `random_stream` for the random subset of the training rows. This purpose number
-#: makes the random numbers for the subset independent of the random numbers for the split.
+#: Purpose number of `random_stream` for the random subset of the training rows. With SUBSET_STREAM,
+#: the random numbers for the subset are independent of the random numbers for the split.
 SUBSET_STREAM = 1
 
 
@@ -336,9 +336,9 @@ def allocate(counts: IntArray, total: int) -> IntArray:
 def allocate_nested(counts: IntArray, total: int) -> IntArray:
     """Distribute `total` rows over classes; no class gets fewer rows if `total` increases.
 
-    The result is the number of rows of each class among the `total` rows with the smallest values
-    ``(r + 1/2) / n``, where r = 0, ..., n - 1 numbers the n rows of a class. In the largest
-    remainder method (`allocate`), a class may get fewer rows if `total` increases.
+    The `total` rows with the smallest values ``(r + 1/2) / n`` are selected, where r, from 0 to
+    ``n - 1``, is the number of a row in its class of n rows. In the largest remainder method
+    (`allocate`), a class may get fewer rows if `total` increases.
 
     Examples
     --------

@@ -24,17 +24,17 @@ SINGLE_PRECISION_MAX = 4.0
 #: all centred rows x.
 SINGLE_PRECISION_EXPONENT = 100.0
 
-#: Squared distances below NEAR_SHARE times ``x'x + z'z`` are computed from differences x - z. If
-#: differences are used, the exponent of ``rbf`` has a relative error of 1e-6, even if
+#: Squared distances below NEAR_SHARE times ``x'x + z'z`` are computed from differences x - z. With
+#: differences x - z for close rows, the exponent of ``rbf`` has a relative error of 1e-6, even if
 #: ``gamma (x'x + z'z) > 1e10``.
 NEAR_SHARE = 1e-10
 
 #: Number of matrix rows per chunk; temporary arrays have the size of one chunk.
 CHUNK_ROWS = 256
 
-#: Differences of rows are computed only if ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds
-#: NEAR_EXPONENT. Below NEAR_EXPONENT, the rounding error of ``rbf`` at close rows is negligible
-#: without differences of rows.
+#: Squared distances of close rows are computed from differences of rows only if
+#: ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds NEAR_EXPONENT. If ``gamma`` is very small, the
+#: rounding errors of squared distances are negligible in ``rbf``.
 NEAR_EXPONENT = 1e-3
 
 #: Size in bytes of a chunk of distances; a chunk fits in the cache.
@@ -99,9 +99,9 @@ class Kernel:
     def fits_single_precision(self, X: Any) -> bool:
         """Whether float32 is accurate enough for the kernel values between the rows of X.
 
-        For ``rbf``, the rounding error of ``gamma ||x - z||^2`` must be small. For a normalised
-        ``poly``, the largest ``k(x, x)`` must be at most SINGLE_PRECISION_MAX times the mean of
-        ``k(x, x)``.
+        For ``rbf``, float32 is accurate enough if the rounding error of ``gamma ||x - z||^2`` is
+        small. For a normalised ``poly``, float32 is accurate enough if the largest ``k(x, x)`` is
+        at most SINGLE_PRECISION_MAX times the mean of ``k(x, x)``.
         """
         if self.name == "linear" or (self.name == "poly" and self.divisor == 1):
             return False

@@ -440,9 +440,10 @@ def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
     ``t_i f_i`` over the class divided by its standard deviation. The numbers ``alpha_positive`` and
     ``alpha_negative`` are lower bounds on the probability of a correct decision, over all
     distributions with the mean and covariance of the class (Marshall and Olkin, theorem 1 of the
-    MEMPM paper). ``worst_case`` is the mean of both accuracies weighted by class size,
-    ``theta alpha + (1 - theta) beta`` in the MEMPM paper. The bounds hold for the true class means
-    and covariances, which are estimated here.
+    MEMPM paper). ``worst_case`` is the mean of ``alpha_positive`` and ``alpha_negative`` weighted
+    by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM paper. Since the class means and
+    covariances are estimated, ``alpha_positive`` and ``alpha_negative`` are only estimates of the
+    lower bounds.
     """
     bounds = {}
     for name, sign in (("alpha_positive", 1.0), ("alpha_negative", -1.0)):
@@ -513,10 +514,11 @@ def rademacher_bounds(
 ) -> dict[str, float]:
     r"""Return the bounds on the Rademacher complexities in appendix A of the RMM paper.
 
-    The paper has three classes of functions, F (SVM), G (Sigma-SVM) and H (RMM), each with a
-    parameter E. The parameter E is set to the smallest value for which the class contains w. For F,
-    the parameter E is ``w'w / 2``. For G, the parameter E is ``(w'w + D mean (w'u_i)^2) / 2``. For
-    H, the parameter E is ``(w'w + D max (w'u_i)^2) / 2``.
+    The RMM paper defines three classes of functions, F (SVM), G (Sigma-SVM) and H (RMM), each with
+    a parameter E. The parameter E of each class of functions is set to the smallest value for which
+    the class contains w. For the class F of the SVM, the parameter E is ``w'w / 2``. For the class
+    G of the Sigma-SVM, the parameter E is ``(w'w + D mean (w'u_i)^2) / 2``. For the class H of the
+    RMM, the parameter E is ``(w'w + D max (w'u_i)^2) / 2``.
 
     The multipliers lambda in the bound for H are written as ``s q``, where q is in the simplex and
     the optimal scalar s has a closed form. With ``q_i = 1/n_u`` for G and the optimal q for H, the
@@ -544,7 +546,8 @@ def rademacher_bounds(
 
     def remainder(q: NDArray) -> tuple[float, NDArray, NDArray]:
         inverse = np.linalg.inv(np.eye(m) + D * q[:, None] * among)
-        projected, own = cross @ inverse, among @ inverse  # x'A^-1 u and u'A^-1 u for T = x'A^-1 x
+        # x'A^-1 u and u'A^-1 u for all rows x and u, with A = I + D sum_j q_j u_j u_j'
+        projected, own = cross @ inverse, among @ inverse
         value = float(squares.sum() - D * np.einsum("ij,ij,j", projected, cross, q))
         products = projected.T @ projected
         return value, -D * products.diagonal(), 2.0 * D**2 * own * products

@@ -281,7 +281,8 @@ class LazyGram:
         if self.columns is None:
             self.add_columns(rows, u[rows], out)
             return out
-        slots = self._stored(rows)  # one BLAS product, since most stored rows have u != 0
+        # one BLAS product with all stored rows, since most stored rows have u != 0
+        slots = self._stored(rows)
         coefficients = np.zeros(self.slots[-1])
         coefficients[slots] = u[rows]
         return coefficients @ self.values[: len(coefficients)]
@@ -299,7 +300,7 @@ def read_row(values, columns, gamma, slots, i):
 
     ``exp(x)`` is computed as ``2**m exp(r)``, where m is the integer nearest to ``x / log(2)``. The
     Taylor polynomial of ``exp(r)`` is accurate to 1e-16. A loop that calls `np.exp` is not
-    vectorised and takes four times as long.
+    vectorised and takes four times as long as the loop with the polynomial.
     """
     if columns is None:
         return values[i]

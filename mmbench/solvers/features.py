@@ -19,8 +19,8 @@ interior point  the active set does not converge         as for the active set, 
                                                          problem in k unknowns for a feasible u
 ==============  =======================================  ==========================================
 
-If no route finds an optimal solution, `mmbench.machines.svm` continues with SMO. The script
-benchmarks/peers.py compares the routes of this module with liblinear.
+If no method of this module finds an optimal solution, `mmbench.machines.svm` continues with SMO.
+The script benchmarks/peers.py compares the methods of this module with liblinear.
 """
 
 from __future__ import annotations
@@ -94,11 +94,12 @@ def solve_in_features(
     """Solve the dual of the linear SVM, or of the linear RMM with decisions in [-B, B].
 
     The attribute ``gram`` of `dual` contains the data matrix Z, shape (n, k), in place of the Gram
-    matrix. The cost of row i in the dual of the SVM has the slope -y_i. If the slope of the cost of
-    row i is not -y_i, the constant ``slope + y_i`` is added to the decision of row i. `tol` is the
-    tolerance of the KKT conditions, in units of decision values. `start` contains the dual
-    variables u at a neighbouring grid point. If no candidate meets `tol` and `gap_tolerance`, the
-    candidate with the smallest gap is returned with the status ``inaccurate``.
+    matrix. The cost of row i in the dual of the SVM has the slope -y_i. If the cost of row i has a
+    slope s_i other than -y_i, the problem is the dual of an SVM with the constant ``s_i + y_i``
+    added to the decision of row i. `tol` is the tolerance of the KKT conditions, in units of
+    decision values. `start` contains the dual variables u at a neighbouring grid point. If no
+    candidate meets `tol` and `gap_tolerance`, the candidate with the smallest gap is returned with
+    the status ``inaccurate``.
     """
     best: PiecewiseSolution | None = None
     iterations = 0
@@ -145,8 +146,8 @@ def _candidates(
         if exact is not None:
             spent = point.iterations + 1
             yield exact, spent
-    # both interior points are candidates, since rounding errors may make the last interior point,
-    # which has the smaller gap, less accurate than the first
+    # the interior points of all gap tolerances are candidates, since rounding errors may make the
+    # interior point with the smallest gap less accurate than the others
     for end in reversed(ends):
         yield _feasible(dual, end, C), max(point.iterations, spent)
 
@@ -163,8 +164,8 @@ def _solved(
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
     while True:
         a = FIRST_BOX_SHARE * C * lighter / lighter.max()
-        # a cost with a slope other than -y_i, the slope in the dual of the SVM, adds a constant to
-        # the decision of row i
+        # if the cost of row i has a slope other than -y_i, the problem is the dual of an SVM with
+        # the constant slope + y_i added to the decision of row i
         offset = dual.slopes[:, 0] + y if B is None else 0.0
         point = HingeInteriorPoint(dual.gram, y, C, a, offset, B)
         point.run(GAP_TOLERANCES[0])
@@ -206,8 +207,9 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
 def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
     """Return dual variables u from an interior point; if row i is not free, u_i is a knot.
 
-    In each complementarity product, the smaller of the two factors is replaced by zero. Before a
-    slack is compared with a multiplier, the slack is multiplied by C or by the largest multiplier.
+    In each complementarity product, the smaller of the two factors is replaced by zero. To compare
+    a slack with its multiplier, the slack xi is multiplied by C, and every other slack by the
+    largest multiplier.
     """
     at, unit = point.at, float(point.at["a"].max())
     at_C = at["rest"] < at["slack"] * C

@@ -57,7 +57,8 @@ CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 #: ratio is slower, but fails less often.
 LARGEST_FIRST_RATIOS = (1e6, 1e3)
 
-#: `solve_growing` tries the next ratio if the iterations end with a relative gap above STALLED_GAP.
+#: `solve_growing` tries the next ratio of LARGEST_FIRST_RATIOS if the iterations end with a
+#: relative gap above STALLED_GAP.
 STALLED_GAP = 1e-3
 
 #: If all multipliers are below ``FREE_SHARE * C``, no upper bound C is active, and the solution is

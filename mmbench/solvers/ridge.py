@@ -23,8 +23,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq, qr
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 
-#: LAPACK's threshold of the reciprocal condition number. The threshold is so small that LAPACK
-#: treats every matrix as a matrix of full rank.
+#: LAPACK's threshold of the reciprocal condition number. The threshold FULL_RANK is so small that
+#: LAPACK treats every matrix as a matrix of full rank.
 FULL_RANK = 1e-300
 
 
@@ -177,8 +177,9 @@ def _by_primal(
 ) -> tuple[NDArray, NDArray, float]:
     """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from a system in w and b.
 
-    If the entries of G are large, the rounding errors of ``G a`` are far larger than the rounding
-    errors of ``rows w``. The second pass of the loop is one step of iterative refinement.
+    If the entries of G are large, decisions computed as ``G a`` have far larger rounding errors
+    than decisions computed as ``rows w``. The second pass of the loop is one step of iterative
+    refinement.
     """
     inverse, ahead = ridge_inverse(square, 1 / C), rows.T @ border
     from_border = inverse(ahead)

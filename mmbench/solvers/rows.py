@@ -73,7 +73,7 @@ class MappedRows:
     def product(self, weights: NDArray) -> NDArray:
         """Return ``rows' diag(weights) rows``.
 
-        To save time, the matrix `map` multiplies only the sum over all rows, not each row.
+        To save time, the product is computed without `map`, and `map` is applied to the result.
         """
         if isinstance(self.X, np.ndarray):
             out = np.zeros((self.X.shape[1],) * 2)

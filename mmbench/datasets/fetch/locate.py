@@ -260,7 +260,8 @@ class Search:
             for file, path, alternatives in zip(source.files, arrived, urls, strict=True):
                 most = file.size or self.card.max_bytes(source)
                 for url in alternatives:
-                    path.unlink(missing_ok=True)  # a failed download from another URL leaves a file
+                    # a failed download from the previous URL may have left a file
+                    path.unlink(missing_ok=True)
                     with self._noting_failure():
                         download(url, path, self.places.progress, most)
                         _check_hash(path, file, url)

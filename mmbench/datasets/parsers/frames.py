@@ -182,8 +182,8 @@ ARFF_NUMBERS = ("numeric", "real", "integer")
 TOKEN = re.compile(
     r"""\s*(?:(['"])((?:(?!\1)[^\\]|\\.)*)\1|([^\s,%'"{}][^\s,%{}]*)|(?=,))\s*(,|(?=%|\}|$)|)"""
 )
-#: Pattern of quotes, comments, braces, backslashes, and blanks inside values. ARFF data without
-#: these characters consist of plain values separated by commas.
+#: Pattern of quotes, comments, braces, backslashes, and blanks inside values. ARFF data without a
+#: match of NOT_PLAIN consist of plain values separated by commas.
 NOT_PLAIN = re.compile(r"""['"%\\{}]|[^\s,][ \t]+[^\s,]""")
 #: Pattern of the weight of a row, such as ``{0.5}``, at the end of a line of ARFF data.
 ROW_WEIGHT = re.compile(r"""(?<=.)\s*,?\s*\{\s*([0-9.eE+-]+)\s*\}\s*(%[^'"]*)?$""")
@@ -210,7 +210,7 @@ def read_arff(
     check_width(len(names), max_columns)
     if not names:
         raise ValueError("not an ARFF file: it has no @attribute or no @data line")
-    check_names([*names, "an attribute"])  # the added text permits names that are all numbers
+    check_names([*names, "an attribute"])  # with the added name, all other names may be numbers
     lines = [line for line in lines[end + 1 :] if line and not line.startswith("%")]
     for k, line in enumerate(lines):
         if "{" in line and (match := ROW_WEIGHT.search(line)):
@@ -274,7 +274,7 @@ def _arff_row(
 ) -> list[str | None]:
     """Return the values of one row of ARFF data; a missing value is None.
 
-    `omitted` contains, for each attribute, the value that a sparse row does not state.
+    `omitted` contains the default value of each attribute, which a sparse row need not state.
     """
     sparse = line.startswith("{")
     tokens, rest = _tokens(line, int(sparse))

@@ -38,22 +38,23 @@ if TYPE_CHECKING:
 KEEP_ZEROS = {"none", "unit_norm"}
 #: Maximum number of columns or rows named in a warning.
 SHOWN = 5
-#: Maximum number of categories of a text column that is not listed in the option `categorical`. A
-#: column of countries has fewer categories than this maximum.
+#: Maximum number of categories of a text column that is not listed in the option `categorical`.
+#: MOST_CATEGORIES exceeds the number of countries of the world.
 MOST_CATEGORIES = 250
-#: Minimum number of rows of a table for warnings about columns that may name the rows. In a table
-#: with few rows, the values of a column may be distinct by chance.
+#: A table with fewer rows than FEWEST_NAMED gives no warnings about columns that may contain row
+#: names. In a table with few rows, the values of a column may be distinct by chance.
 FEWEST_NAMED = 10
-#: If a column of numbers contains no more distinct words than this, the words are reported as
+#: If a column of numbers contains at most FEW_WORDS distinct words, the words are reported as
 #: possible codes of missing values.
 FEW_WORDS = 2
-#: A numeric target with fractions and with more distinct values than this is treated as continuous.
+#: A numeric target with fractions and with more than MOST_FRACTIONS distinct values is treated as
+#: continuous.
 MOST_FRACTIONS = 20
 MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 YEAR, NUMBER_OF_MONTH = "(1[5-9]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"
 #: Pattern of dates (2024-01-31, 31.1.2024, 1/31/24, 31-Jan-2024, January 31, 2024), of months
-#: (2024-01, 1/2024, January 2024, Jan-24) and of times (12:30, 1:30 pm). In a match, a date may be
-#: followed by a time.
+#: (2024-01, 1/2024, January 2024, Jan-24) and of times (12:30, 1:30 pm). In text that matches the
+#: pattern, a date may be followed by a time.
 DATE = re.compile(
     r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3([0-9]{4}|[0-9]{2})"
     rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[a-z]*[-/., ]*([0-9]{{4}}|[0-9]{{2}})|{MONTH}-[0-9]{{2}}"
@@ -269,7 +270,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     number, units = _number_pattern(options), re.compile("|".join(map(re.escape, options.units)))
 
     def parsed(cell: Any) -> float | None:
-        if not isinstance(cell, str):  # a truth value of a Parquet file, or an integer
+        if not isinstance(cell, str):  # the cell is a boolean of a Parquet file, or an integer
             return float(cell) if abs(cell) <= sys.float_info.max else math.inf
         text = "".join(units.sub("", cell).replace(MINUS, "-").split())
         text = text.replace(options.thousands or "", "").replace(options.decimal, ".")

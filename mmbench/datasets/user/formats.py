@@ -168,7 +168,7 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     csv.field_size_limit(options.max_megabytes * 2**20)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = "\n".join(text.split("\n")[options.skip_lines :]).lstrip("\n")
-    if stated := re.match(r'"?sep=(.)"?\n', text):  # written by Excel, such as sep=,
+    if stated := re.match(r'"?sep=(.)"?\n', text):  # Excel may write a first line such as sep=,
         separator, text = separator or stated[1], text[stated.end() :]
     first, body, found = _first_record(text, separator, decimal)
     if len(first) == 1 and options.header and decimal == "," and not separator:

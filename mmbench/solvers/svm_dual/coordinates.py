@@ -22,9 +22,9 @@ coordinate descent  linear kernel, more than 64 features; sparse  20 to 100 pass
                     matrix
 ==================  ============================================  ================================
 
-The number of passes over the rows grows with ``C k(x, x)``. If the maximum number of passes is
-reached, `mmbench.machines.svm` continues with SMO. The script benchmarks/peers.py compares
-coordinate descent with liblinear.
+Coordinate descent needs more passes over the rows if ``C k(x, x)`` is larger. If the maximum number
+of passes is reached, `mmbench.machines.svm` continues with SMO. The script benchmarks/peers.py
+compares coordinate descent with liblinear.
 
 References
 ----------
@@ -51,8 +51,8 @@ FIRST_PASSES, MOST_PASSES = 40, 400
 #: STEP_SHARE times the last change of b.
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
-#: Maximum change of the intercept b in one update. The maximum change is made if no row is free and
-#: no interval is known that contains the optimal b.
+#: Maximum change of the intercept b in one update. If no row is free and no interval is known that
+#: contains the optimal b, b is changed by MOST_STEP.
 MOST_STEP = 1.0
 
 #: Tolerance of coordinate descent for the last value of b, and maximum change of the decisions by
@@ -131,7 +131,8 @@ class CoordinateDescent:
             slope = free.sum() ** 2 / max(sums @ sums, np.finfo(float).tiny)
             if accuracy <= last and abs(total) <= SUM_SHARE * tol * slope:
                 return
-            # `total` lies between the exact sums of u for ``b - accuracy`` and ``b + accuracy``
+            # `total`, the sum of the computed u, lies between the sums of the optimal u for the
+            # intercepts ``b - accuracy`` and ``b + accuracy``
             low = max(low, self.b - accuracy) if total > 0 else min(low, self.b - accuracy)
             high = min(high, self.b + accuracy) if total < 0 else max(high, self.b + accuracy)
             moved, changed = self.b - before[0], total - before[1]

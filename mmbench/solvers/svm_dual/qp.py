@@ -86,7 +86,7 @@ class PiecewiseQP:
         """Return the s that minimises ``s^2/2 norm + sum_i loss_i(s f_i)``, with norm ``||w||^2``.
 
         Each linear piece of a cost contributes the hinge ``length * max(0, rate s - offset)`` to
-        the loss. The hinge ``max(0, rate s - offset)`` of a linear piece has its kink at ``s =
+        the loss. As a function of s, the hinge ``max(0, rate s - offset)`` has a kink at ``s =
         offset / rate``.
         """
         lengths, sides = self._pieces
@@ -103,7 +103,8 @@ class PiecewiseQP:
         # negative
         slopes[-1] = max(slopes[-1], 0.0)
         kinks = np.append(0.0, kinks[order])
-        # the minimum is on the first piece at whose end the objective increases
+        # the minimum is in the first interval between two kinks at whose end the objective
+        # increases
         piece = np.argmax(np.append(kinks[1:] * norm + slopes[:-1] >= 0, True))
         s = max(kinks[piece], -slopes[piece] / norm) if norm > 0 else kinks[piece]
         return float(min(s, self.largest_scale(f)))
@@ -135,7 +136,8 @@ class PiecewiseQP:
         f = decision + bias
         unit = ROUNDING_FACTOR * np.sqrt(len(u)) * np.finfo(float).eps
         size = float(np.abs(u) @ np.sqrt(self.diagonal()))
-        if weights is None:  # |u|'|K||u| is at most size^2, by the Cauchy-Schwarz inequality
+        # |u|'|K||u| is at most (sum_i |u_i| sqrt(K_ii))^2, by the Cauchy-Schwarz inequality
+        if weights is None:
             of_w = of_u = max(0.0, float(u @ decision))
             rounding = 0.5 * unit * size * size  # infinite if size^2 overflows
         else:
@@ -212,7 +214,7 @@ class PiecewiseQP:
         cancel, for example because C is small, the solution is returned unchanged.
         """
         root = np.sqrt(self.diagonal())
-        # size of the decisions if the terms of w did not cancel
+        # upper bound on the absolute values of ``Ku``, by the Cauchy-Schwarz inequality
         size = float(np.abs(solution.u) @ root * root.max())
         unresolved = np.ptp(solution.f) <= UNRESOLVED_TOLERANCES * tol * min(1.0, size)
         if not (unresolved or self.no_better_than_zero(solution)):
@@ -241,9 +243,9 @@ class PiecewiseQP:
     def inward(self, share: float) -> PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
 
-        A bound on the decisions is the slope of an unbounded piece of the cost. The magnitude of
-        the slope of an unbounded piece is reduced by the fraction `share`, but at most by half the
-        difference from the slope of the adjacent piece.
+        A bound on the decisions is the slope of an unbounded piece of the cost. The slope of an
+        unbounded piece moves towards the slope of the adjacent piece by the fraction `share` of its
+        magnitude, or by half the difference of the two slopes if that is less.
         """
         slopes = self.slopes.copy()
         for last, before, ends in ((0, 1, self.knots[:, 0]), (-1, -2, self.knots[:, -1])):
@@ -264,8 +266,8 @@ class PiecewiseQP:
         """Return u, clipped to its bounds and corrected so that ``sum_i u_i = 0``.
 
         The u_i that are furthest from a knot are corrected first, since moving a u_i away from a
-        knot would violate an optimality condition. A sum that is zero up to rounding errors is not
-        corrected.
+        knot would violate an optimality condition. If the sum of u is zero up to rounding errors, u
+        is not corrected.
         """
         low, high = self.knots[:, 0], self.knots[:, -1]
         u = np.clip(u, low, high)

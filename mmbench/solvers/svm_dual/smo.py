@@ -21,9 +21,9 @@ the Gram matrix has low rank or quickly decreasing eigenvalues, pairwise steps a
 slowly. For example, a linear SVM with a large C may need millions of tiny pairwise steps for a few
 dozen rows. As long as no dual variable reaches a knot, a Newton step solves a quadratic program
 with one equality constraint by one Cholesky factorisation ``K = L L'``. If a Newton step brings a
-dual variable to a knot, the variable is fixed in all further steps of the series. The Newton
-direction of the other variables is ``-L^-T p``, where p is the projection of ``L^-1 g`` (with the
-gradient g) onto the orthogonal complement of ``L^-1 1`` and of ``L^-1 e_i`` for all fixed rows i. A
+dual variable to a knot, the variable is fixed in all further steps of the series. With the Cholesky
+factor L and the gradient g, the Newton direction is ``-L^-T p`` for a projection p of ``L^-1 g``.
+The projection p is orthogonal to ``L^-1 1``, and to ``L^-1 e_i`` for each fixed variable u_i. A
 series of Newton steps uses the same factorisation and usually ends at a minimum between knots. For
 an RMM with the poly kernel on USPS, SMO with Newton steps takes 1/22 of the CPU time of SMO without
 Newton steps.
@@ -48,14 +48,14 @@ The rounding error of an update of ``Ku`` is proportional to the change of u. A 
 ``Ku``, the changes of u are small, and so are the rounding errors of the next updates. In a
 solution, the rounding error of ``Ku`` is at most a small fraction of the tolerance.
 
-`solve_to_gap` reduces the relative duality gap to a tolerance. Each row contributes its violation
-times the slope of its loss to the gap. If C is large, a small violation of the optimality
-conditions gives a large duality gap. Three methods to reduce the duality gap are tried in turn. The
-first method to reduce the duality gap is a smaller KKT tolerance. The second method to reduce the
-duality gap multiplies w and b by the factor that minimises the objective, since a slightly longer w
-may satisfy margin constraints that rounding errors violate. For machines with bounds on the
-decisions, the third method solves the problem with slightly tighter bounds, so that a slightly
-longer w satisfies the original bounds.
+`solve_to_gap` reduces the relative duality gap to a tolerance. Each row contributes to the duality
+gap its violation of the optimality conditions times the slope of its loss. If C is large, a small
+violation of the optimality conditions gives a large duality gap. Three methods to reduce the
+duality gap are tried in turn. The first method to reduce the duality gap is a smaller KKT
+tolerance. The second method to reduce the duality gap multiplies w and b by the factor that
+minimises the objective, since a slightly longer w may satisfy margin constraints that rounding
+errors violate. For machines with bounds on the decisions, the third method solves the problem with
+slightly tighter bounds, so that a slightly longer w satisfies the original bounds.
 
 References
 ----------
@@ -85,7 +85,8 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, o
 SERIES_OVERHEAD = 2e5
 
 #: A series of Newton steps starts if the budget is at least BUDGET_FACTOR times the cost of the
-#: series. The series ends if the budget is used up or if MOST_KNOTS_MET variables reach a knot.
+#: series. A series of Newton steps ends if the budget is used up or if MOST_KNOTS_MET variables
+#: reach a knot.
 BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
 
 #: The number of pairwise steps between two checks of the time limit is a quarter of the number of
@@ -103,19 +104,20 @@ MOST_REFUTATIONS = 20
 BLOCK_COLUMNS = 64
 
 #: RELAXATION is the length of a pairwise step relative to the step to the minimum along the pair. A
-#: pairwise step decreases the objective if its relative length is below 2. The relative length 1.5
-#: was compared with the length 1 on ten SVMs and their RMMs (kernels rbf, poly and linear, C from
-#: 0.1 to 1000). On most of the ten SVMs and their RMMs, the relative length 1.5 needs 0.5 to 0.7
-#: times as many pairwise steps as the length 1. The relative length 1.5 never needs more than 1.2
-#: times as many pairwise steps as the length 1. If the violation is below LAST_STEPS_TOLERANCES
-#: times `tol`, the relative length of a pairwise step is 1, so that SMO ends at the exact minimum
-#: of a problem with few variables.
+#: pairwise step decreases the objective if its relative length is below 2. Pairwise steps of the
+#: relative lengths 1.5 and 1 were compared on ten SVMs and their RMMs (kernels rbf, poly and
+#: linear, C from 0.1 to 1000). On most of the ten SVMs and their RMMs, SMO with the relative length
+#: 1.5 takes 0.5 to 0.7 times as many pairwise steps as with the length 1. On none of the ten SVMs
+#: and their RMMs does SMO with the relative length 1.5 take more than 1.2 times as many pairwise
+#: steps as with the length 1. If the violation is below LAST_STEPS_TOLERANCES times `tol`, the
+#: relative length of a pairwise step is 1, so that SMO ends at the exact minimum of a problem with
+#: few variables.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: The number of rows with ``u_i = 0`` in a working set is NEW_ROWS_SHARE of all rows, but at least
 #: LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, the number of rows with ``u_i = 0``
-#: in a working set is raised to half the number of support vectors, since an RMM may have five
-#: times as many support vectors as the SVM at whose solution SMO starts.
+#: in a working set is at least half the number of support vectors. SMO for an RMM may start at the
+#: solution of an SVM with a fifth as many support vectors.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: The restricted problem of a working set is solved to the tolerance SET_VIOLATION_SHARE times the
@@ -146,9 +148,9 @@ MOST_ROWS_PER_STEP = 3000
 TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
 
 #: `solve_to_gap` rescales w and b if the factor of the KKT tolerance is at most RESCALING_FACTOR.
-#: With factors above RESCALING_FACTOR, only more accurate dual variables reduce the gap. More
-#: accurate dual variables may also improve the predictions, whereas rescaling w and b changes no
-#: prediction.
+#: If the factor of the KKT tolerance is above RESCALING_FACTOR, only more accurate dual variables
+#: reduce the duality gap. More accurate dual variables may also improve the predictions, whereas
+#: rescaling w and b changes no prediction.
 RESCALING_FACTOR = 8.0**-3
 
 #: Relative reduction of the bounds on the decisions in the last attempt of `solve_to_gap`. The
@@ -342,7 +344,8 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
 def _move(decision, rise, row_i, row_j, t):
     """Add ``t (K_i - K_j)`` to ``Ku`` in place; return the row with the largest gain, and the gain.
 
-    The gain of a row is ``rise - decision``.
+    The gain of row i is ``rise[i] - decision[i]``, the decrease of the objective per increase of
+    u_i.
     """
     best, top = 0, -np.inf
     for start in range(0, decision.shape[0], BLOCK_COLUMNS):
@@ -486,7 +489,8 @@ class WorkingSets(Descent):
         # the rounding error of the update of ``Ku`` is proportional to the change of u
         unit = 0.5 * float(np.finfo(self.matrix.dtype).eps * self.diagonal.max())
         rounding = float(np.hypot(self.rounding, unit * np.linalg.norm(change)))
-        # if an update of ``Ku`` is too inaccurate for the end of SMO, ``Ku`` is recomputed instead
+        # if the rounding error of an update of ``Ku`` is too large for the final tolerance, ``Ku``
+        # is recomputed instead of updated
         if complete and not self._accurate(rounding):
             self.renew()
             return
@@ -494,7 +498,7 @@ class WorkingSets(Descent):
         self.rounding = rounding
         self.measure()
         self.idle = self.idle + 1 if self.violation >= self.best else 0
-        if not len(moved):  # the next working set would not change u either
+        if not len(moved):  # if a working set changes no u_i, the next one does not either
             self.idle = IDLE_ROUNDS + 1
         self.best = min(self.best, self.violation)
 
