@@ -270,7 +270,7 @@ def report(
     ),
     mix: bool = MIX,
 ) -> None:
-    """Write the results as a web site that can be read without a server.
+    """Write the results as a web site that needs no server.
 
     If several of the RESULTS are folders of one experiment, the report compares them.
     """

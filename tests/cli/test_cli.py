@@ -71,6 +71,7 @@ def test_descriptions_of_commands_are_whole_sentences(command: tuple[str, ...]):
     lines = text.partition("Commands:\n")[2].splitlines()
     assert lines
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+    assert max(map(len, lines)) <= 76  # a terminal of 80 columns shows no more; the runner does
 
 
 def test_version():
