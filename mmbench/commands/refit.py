@@ -36,7 +36,8 @@ def refit(
     results : path
         Folder of an experiment with records.
     machine : str, optional
-        Column of the table; by default the column with the best mean accuracy, with its kernel.
+        Column of the table; by default the column with the best mean accuracy (the first of
+        several), with its kernel.
     dataset, kernel : str, optional
         Data set, and kernel of `machine`. They are needed if the experiment has several data sets
         or kernels.
@@ -122,7 +123,8 @@ def _records(
     if len(found) != 1:
         names = listed([str(one.folder) for one in found])
         raise UserError(f"{folder}: contains several experiments; give one of {names}")
-    records = [record for record in found[0].records if record.done]
+    # in the order of the table: of columns with equal means, the first counts as the best
+    records = [record for cell in found[0].cells for record in cell.done]
     if not records:
         raise UserError(f"{folder}: no finished record of a machine")
     if machine is None:
@@ -131,14 +133,13 @@ def _records(
         machine, best_kernel = max(scores, key=lambda column: mean(scores[column]))
         kernel = kernel or best_kernel
     chosen = {"machine": machine, "dataset": dataset, "kernel": kernel}
-    for what, name in chosen.items():
-        known = list(dict.fromkeys(_value(record, what) for record in records))
+    for key, name in chosen.items():
+        known = list(dict.fromkeys(_value(record, key) for record in records))
         if name is None and len(known) > 1:
-            raise UserError(f"{folder}: several values of {what}; give one of {listed(known)}")
+            raise UserError(f"{folder}: several values of {key}; give one of {listed(known)}")
         if name is not None and name not in known:
-            text = f"{folder}: no record of the {what} {name!r}"
-            raise UserError(f"{text}{did_you_mean(name, known)}; there are {listed(known)}")
-        records = [r for r in records if name is None or _value(r, what) == name]
+            raise UserError(f"{folder}: no record of the {key} {name!r}{did_you_mean(name, known)}")
+        records = [r for r in records if name is None or _value(r, key) == name]
     if len({(r.job.split.size, dict(r.job.params).get("degree")) for r in records}) > 1:
         raise UserError(
             f"{folder}: several training sizes or degrees, which refit does not support"

@@ -1,5 +1,6 @@
 """Tables of experiments as Markdown, LaTeX and CSV."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,9 @@ from mmbench.tables.published import published_rows, table_of_experiment
 from mmbench.tables.render import to_csv, to_latex, to_markdown
 from mmbench.tables.results import Experiment, each
 from mmbench.tables.sheet import Sheet
+
+#: The bold beginning of a table cell in Markdown.
+BOLD_CELL = re.compile(r"(?<=\| )( *)\*\*([^*|]+)\*\*")
 
 
 def check_names(layout: str | None, metrics: Sequence[str] = ()) -> None:
@@ -38,7 +42,8 @@ def draw_tables(
     `metrics` replace the settings in the configurations. If the configured layout shows only
     accuracies, other `metrics` are shown in the generic layout. If `bold` is true, the best
     machines are printed in bold, see `embolden`. A reference table is returned as its stored
-    Markdown text, unless another format, layout or metric is requested.
+    Markdown text, without bold values if `bold` is false, unless another format, layout or metric
+    is requested.
 
     `say` is called with a message for each experiment that the layout cannot show. Raises UserError
     if the layout is unknown, or if the layout cannot show any of the experiments.
@@ -47,11 +52,12 @@ def draw_tables(
         return to_csv(each(lambda item: sheet_of(item, layout, metrics), experiments, say))
 
     def draw(experiment: Experiment) -> str:
-        ready = experiment.text
-        if ready is None or fmt != "markdown" or layout is not None or metrics:
+        text = experiment.text
+        if text is None or fmt != "markdown" or layout is not None or metrics:
             table = arrange(sheet_of(experiment, layout, metrics), bold)
-            ready = to_latex(table) if fmt == "latex" else to_markdown(table)
-        return ready
+            return to_latex(table) if fmt == "latex" else to_markdown(table)
+        # spaces in place of the asterisks keep the width of the column
+        return text if bold else re.sub("(?m)^- Bold: .*\n", "", BOLD_CELL.sub(r"    \1\2", text))
 
     return "\n".join(each(draw, experiments, say))
 

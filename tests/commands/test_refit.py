@@ -67,6 +67,13 @@ def test_without_a_name_the_best_column_is_taken(folder):
     assert means[mmbench.refit(folder).provenance_["machine"]] == means.max()
 
 
+@pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
+def test_of_equal_columns_the_first_of_the_table_is_taken(tmp_path, order):
+    columns = {name: {"machine": "lda", "params": {"ridge": 0.1}} for name in order}
+    (finished,) = mmbench.run({**EXPERIMENT, "machines": columns}, tmp_path, jobs=1)
+    assert mmbench.refit(finished.folder).provenance_["machine"] == order[0]
+
+
 def test_without_a_name_the_best_of_several_kernels_is_taken(tmp_path):
     config = {**EXPERIMENT, "kernel": ["linear", "rbf"]}
     config["machines"] = {"svm": {"params": {"C": 1.0}}, "weak": {"machine": "mamc"}}
