@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -150,6 +151,7 @@ def test_a_picture_is_put_beside_the_records(margin_ratios) -> None:
         ("fsvm_components", "fsvm_components", "ida_heart, F-SVM, d = 20: 82.80 (1.28) % correct"),
         ("time_and_accuracy", "fsvm_table2", "R-SVM+ -0.14 ± 0.21 in 5.9 times the time"),
         ("critical_difference", "mamc_table2", "Nemenyi: critical difference 2.09"),
+        ("machines", "usps_rbf", "RMM 95.6, SVM 95.5, MMRM 95.4"),
     ],
 )
 def test_a_reference_table_is_drawn_into_this_folder(
@@ -164,6 +166,14 @@ def test_a_reference_table_is_drawn_into_this_folder(
 def test_a_figure_of_records_says_so_of_a_reference_table() -> None:
     with pytest.raises(UserError, match="not only a table; run: mmbench run mmrm_fig2"):
         mmbench.figure("mmrm_fig2", [REFERENCE])
+
+
+def test_a_figure_of_splits_says_so_of_a_table_without_them(tmp_path) -> None:
+    folder = tmp_path / "usps_rbf"
+    folder.mkdir()
+    shutil.copy(REFERENCE / "usps_rbf" / "table.csv", folder)
+    with pytest.raises(UserError, match=r"no records or splits\.csv\.gz"):
+        mmbench.figure("machines", [folder], output=tmp_path / "figure.svg")
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
             kernel = kernel_caption(place.kernel, place.degree, place.size)
             found[f"{place.dataset} ({kernel})"] = own
     if not found:
-        raise UserError(f"{experiment.name}: no machine has a result")
+        raise UserError(f"{experiment.name}: no records or splits.csv.gz with results of machines")
 
     def panel(axes: Any, title: str, values: list[tuple[str, list[float]]]) -> str:
         for k, (_, splits) in enumerate(values):
