@@ -111,14 +111,15 @@ def certify(
     DataFrame
         One row per binary problem. The column ``objective`` is the primal objective of the model,
         and ``dual`` is the objective of its dual variables (missing if the model has none). The
-        column ``violation`` is the largest violation of a dual constraint. The columns ``optimum``
-        and ``bound`` are the objective and a lower bound of the solution of mmbench, and ``status``
-        is the status of this solution. The column ``gap`` is the relative difference between
-        ``objective`` and the larger of the two lower bounds. The column ``decision_change`` is the
-        largest absolute difference between the decision values of the model and of the solution of
-        mmbench at the training rows. The column ``labels_changed`` is the number of training rows
-        at which the decision values of the model and of the solution of mmbench differ in sign. The
-        column ``n_support`` is the number of support vectors of the model.
+        column ``violation`` is the largest violation of a dual constraint. The column ``optimum``
+        is the objective of the solution of mmbench, ``bound`` is the lower bound of the optimal
+        objective from this solution, and ``status`` is the status of this solution. The column
+        ``gap`` is the relative difference between ``objective`` and the larger of the two lower
+        bounds. The column ``decision_change`` is the largest absolute difference between the
+        decision values of the model and of the solution of mmbench at the training rows. The column
+        ``labels_changed`` is the number of training rows at which the decision values of the model
+        and of the solution of mmbench differ in sign. The column ``n_support`` is the number of
+        support vectors of the model.
 
     Raises
     ------
@@ -306,7 +307,7 @@ def _optimum(problem: Binary) -> Optimum:
 
     X, y, C = problem.X, problem.y, problem.C
     if not problem.free_intercept:
-        # each row is added again with opposite sign and label, so that b = 0 is optimal
+        # each row is added again with opposite sign and label; then the intercept b = 0 is optimal
         X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
         y, C = np.append(y, -y), np.append(C, C) / 2
     kernel = "linear" if problem.u is None else "precomputed"
@@ -465,7 +466,8 @@ def _linear_problems(
     pairs = [("rest", c) for c in classes] if one_vs_rest else list(combinations(classes, 2))
     class_weight: Any = getattr(model, "class_weight", None)
     if not ours:
-        # for class_weight="balanced", LinearSVC adds row weights, and SGDClassifier counts rows
+        # for class_weight="balanced", the size of a class is its sum of row weights in LinearSVC,
+        # and its number of rows in SGDClassifier
         balanced = {} if hasattr(model, "alpha") else {"sample_weight": weights}
         factors = compute_class_weight(class_weight, classes=classes, y=labels, **balanced)
         class_weight = dict(zip(classes.tolist(), factors, strict=True))

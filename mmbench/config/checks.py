@@ -113,7 +113,7 @@ class MachineColumn:
         own = set(self.cls.parameters) - set(EXPERIMENT_KEYS)
         check_known(parameter, own, f"{self.machine} has no parameter")
         means = in_other_words(self.cls).get(parameter, parameter)
-        if means in self.alias.params:  # these values define the alias
+        if means in self.alias.params:  # the alias fixes this parameter
             given = f"{means} is {self.alias.params[means]!r} in {self.machine} by definition"
             raise ValueError(f"{given}; {self.alias.machine} takes other values")
         if not self.foreign:
@@ -249,7 +249,7 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
             continue
         with at(key):
             check_relevant(key, kernels)
-            for column in columns:  # the key has no effect if the machine lacks the parameter
+            for column in columns:  # `key` has no effect on machines without this parameter
                 if key != "degree" and not column.foreign and key not in column.cls.parameters:
                     raise ValueError(f"{column.machine} has no parameter {key!r}")
         for name, entry in config.machines.items():

@@ -91,7 +91,7 @@ def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return parameters that ``auto`` replaces, such as B, and replacements, such as B_fraction."""
+    """Return a dict from each parameter replaced by ``auto`` (B) to its substitute (B_fraction)."""
     grids = cls.search_space.auto_grids
     return {name: other for name, (other, _) in grids.items() if other != name}
 

@@ -39,7 +39,7 @@ def _known_kernel(name: str) -> str:
 
 
 def _resolved(path: str, info: ValidationInfo) -> str:
-    """Return the absolute path of a file; `path` is relative to the configuration's folder."""
+    """Return the absolute path of a file whose `path` is relative to the configuration's folder."""
     full = Path((info.context or {}).get("folder", "."), path).resolve()
     if not full.is_file():
         raise ValueError(f"{path}: no such file")

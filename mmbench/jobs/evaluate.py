@@ -88,8 +88,8 @@ def count_errors(
     """Return the metrics and predictions of one-vs-one decision values, shape (n_test, n_pairs).
 
     `ties` is the rule for tied votes by which errors and accuracy are computed. If `ties` is
-    "expected", the predictions are made by the rule "lowest". Test rows of a class without training
-    rows always count as errors.
+    "expected", ties in the predictions are resolved by the rule "lowest". Test rows of a class
+    without training rows always count as errors.
     """
     counts = votes(decisions, len(classes))
     lowest = classes[resolve_votes(counts)]

@@ -176,8 +176,8 @@ class Job:
     def cell_digest(self) -> str:
         """Hash of all fields except the parent and the split's repeat and fold.
 
-        Results of jobs with equal hashes may be averaged. The parent's key is omitted, since the
-        key depends on the split. The settings of the parent are in the parent's record.
+        Results of jobs with equal hashes may be averaged. The key of the parent job is not hashed,
+        since it differs between splits. The parent job's settings are in its record.
         """
         one = replace(self, parent=None, split=replace(self.split, repeat=0, fold=0))
         return _digest(one._content())

@@ -144,7 +144,7 @@ def middle(choices: Sequence[Choice]) -> Choice:
     Raises
     ------
     ValueError
-        If the choices have different numbers of pairs.
+        If the splits have parameters for different numbers of pairs of classes.
     """
     whole = [choice for choice in choices if isinstance(choice, dict)]
     if whole:

@@ -61,7 +61,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     temporary = path.with_name(path.name + TEMPORARY)
     temporary.unlink(missing_ok=True)
     try:
-        with temporary.open("xb") as file:  # mode x fails if a link was made after `unlink`
+        with temporary.open("xb") as file:  # mode x fails if the path exists, even as a link
             write(file)
             file.flush()
             os.fsync(file.fileno())

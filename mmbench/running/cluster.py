@@ -358,7 +358,7 @@ def differences(theirs: dict[str, str] | Exception) -> list[str]:
 
 # -- inside a Dask worker -------------------------------------------------------------------------
 
-#: For each local executor in this Dask worker, the identifier of the run of its last task.
+#: Local executors in this Dask worker, each with the identifier of the run of its last task.
 executors: dict[LocalExecutor, str] = {}
 idle_executors: list[LocalExecutor] = []
 _stopped: set[str] = set()
@@ -392,7 +392,7 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
 def stop_here(batch: str) -> None:
     """End all tasks with the identifier `batch` on this Dask worker.
 
-    Tasks with the identifier `batch` that begin later are ended soon after the beginning.
+    A task with the identifier `batch` that begins after this call is ended soon after its start.
     """
     with _lock:
         _stopped.add(batch)

@@ -136,9 +136,9 @@ def readable(n_bytes: float) -> str:
     return f"{gib:.1f} GiB" if gib >= 1 else f"{n_bytes / 2**20:.0f} MiB"
 
 
-#: CPU time of a machine on a split, divided by the CPU time of the SVM on the split. CPU times
-#: were measured in `mmbench easy` with 270 and with 1000 training rows; `COSTS` contains the larger
-#: ratio of CPU times. Machines with about the same CPU time as the SVM are omitted.
+#: CPU time of a machine on a split, divided by the CPU time of the SVM on the split. The
+#: ratio was measured in `mmbench easy` with 270 and with 1000 training rows, and `COSTS` contains
+#: the larger of these two ratios. Machines with about the same CPU time as the SVM are omitted.
 COSTS = {
     "logistic_regression": 0.1,
     "lssvm": 7.0,

@@ -418,7 +418,7 @@ def _place(job: Job) -> Hashable:
 def _difference(then: Job, now: Job) -> str:
     """Return how two jobs differ in machine version or default values, as text.
 
-    If the two jobs also differ in another field, the function returns an empty text.
+    The text is empty if the two jobs differ in any field except machine version and defaults.
     """
     if replace(then, defaults=now.defaults, machine_version=now.machine_version).key != now.key:
         return ""

@@ -132,8 +132,8 @@ def stacked(
 ) -> Grid:
     """Return a block with several rows per data set, one per entry of `texts`.
 
-    The block has one column per machine. `texts` contains functions by name, and the second column
-    contains these names. Each function returns the text of a table cell, given the row of its
+    The block has one column per machine. The keys of `texts` are shown in the second column. Each
+    value of `texts` is a function that returns the text of a table cell, given the row of its
     accuracy in the long table. If `caption` is empty, the first column also names the kernel.
     """
     rows = []
@@ -176,9 +176,9 @@ def paired(
     for example by its error rate. Values are formatted by `measured_text` with the arguments
     `decimals` and `sd`.
 
-    The function `count` summarizes the measured or the published results by one text per machine,
-    for each of its headings. Each heading adds two rows at the end of a block: the texts on the
-    measured results, and the texts on the published results.
+    The function `count` summarizes the measured or the published results by a dict with headings
+    as keys, and with one text per machine as values. For each heading of `count`, a block ends with
+    two rows: the texts on the measured results, and the texts on the published results.
     """
 
     def measured(row: Row) -> str:
@@ -369,8 +369,8 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     difference.
 
     Each machine is compared with the best machine by a paired test over splits or test rows.
-    Without values of single splits, there is no test and no bold text. The result is a note with
-    the names of the tests.
+    If values of single splits are lacking, machines are not tested, and no text is bold. The result
+    is a note with the names of the tests.
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     known = [(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None]
@@ -380,8 +380,8 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests = set(), set()
     for (_, metric), keys in places.items():
-        # scores from the long table, since printed values may be transformed, for example to error
-        # rates
+        # scores are read from the long table, since printed values may be transformed, for example
+        # to error rates
         scores = {key: sign_of(metric) * (sheet.value(key, metric) or 0.0) for key in keys}
         best = max(scores, key=scores.__getitem__)
         found = {key: _paired_test(sheet, key, best, metric) for key in keys if key != best}
@@ -402,7 +402,7 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
 
 
 def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:
-    """Return p-value and name of a paired test of two machines. Without a test, p is NaN."""
+    """Return the p-value (NaN if no test is possible) and the name of a paired test."""
     if not sheet.has_official_test(key):
         gaps = split_gaps(sheet, key, key.machine, best.machine, metric)
         return paired_p(gaps, size_ratio(sheet, key)), RESAMPLED

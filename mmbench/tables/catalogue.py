@@ -19,7 +19,7 @@ from mmbench.plugins import with_plugins
 
 Made = TypeVar("Made")
 
-#: Type of an entry in a YAML file, or the name of a plug-in's module.
+#: Type of a catalogue entry: fields from a YAML file, or the name of a plug-in's module.
 Entry = Mapping[str, Any] | str
 
 

@@ -82,8 +82,8 @@ def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
     """Return texts that explain the marks and uncertainties in the results of a metric.
 
     If `sd` is true, means are shown with standard deviations instead of standard errors. `runs` is
-    a word for the runs of a table cell. If `runs` is empty, the word is taken from `RUNS` by the
-    rule of the train/test splits.
+    the word for runs in these texts, such as "folds". If `runs` is empty, the word is the entry of
+    `RUNS` for the rule of the train/test splits.
     """
     frame = sheet.frame[sheet.frame.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")

@@ -431,8 +431,9 @@ def long_table(
     between the measured and the published value. ``z`` is the published minus the measured value,
     divided by the standard error of the difference. ``half_width_published_se`` and
     ``in_band_published_se`` describe another comparison band, in which the published value after
-    ± is used as the standard error of the published mean. These two columns are empty if the
-    published value after ± is probably a standard deviation.
+    ± is used as the standard error of the published mean. The columns ``half_width_published_se``
+    and ``in_band_published_se`` are empty if the published value after ± is probably a standard
+    deviation.
 
     `published` contains the rows of a published table. If `compare` is false, published values are
     shown without a comparison. `metrics` are additional metrics, which are computed from stored
@@ -455,7 +456,7 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     The mark is `ALL_IN_BAND` if the band contains the published values of all machines for the same
     data set, kernel and metric. The mark `ALL_IN_BAND` means that the comparison does not
     distinguish the machines. The mark is `IN_BAND` if the band contains the published value of its
-    row, but not the published values of all machines. Without a comparison, the mark is empty.
+    row, but not the published values of all machines. The mark is empty if a row is not compared.
     """
     import pandas as pd
 
@@ -523,8 +524,8 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
             lacking = Counter(array for _, array in cell.values(name) if isinstance(array, str))
             n = len(cell.counted)
             notes = [f"{name}: {k} of {n} records lack {array}" for array, k in lacking.items()]
-            # the note `NO_CERTIFICATES`, which the accuracy's row has too, is left out if arrays
-            # are lacking
+            # if arrays are lacking, this row omits the note `NO_CERTIFICATES`, which the row of the
+            # accuracy has
             own = [] if notes and cell.note == NO_CERTIFICATES else [cell.note]
             note = "; ".join(filter(None, own + notes))
             rows.append(cell.row(name, **_mean(cell, name), note=note))

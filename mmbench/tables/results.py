@@ -193,7 +193,7 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
 
 
 def _latest(records: list[Record]) -> list[Record]:
-    """Return the latest record of each table cell and split, by machine version and settings."""
+    """Return the latest records with the latest machine version and settings of a table cell."""
     newest: dict[Key, str] = {}
     chosen: dict[tuple[Key, tuple[int, int, int]], Record] = {}
     for record in sorted(records, key=lambda r: (r.job.machine_version, r.finished)):

@@ -167,8 +167,8 @@ class Sheet:
             if record.done:
                 parts = ("n_train", "n_test", "n_features")
                 sizes |= {part: record.split[part] for part in parts if part in record.split}
-                # largest number over all records, since a record of a classifier from another
-                # package names only two classes
+                # largest number of classes over all records, since a record of a classifier from
+                # another package names only two classes
                 classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
                 sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
         for key, rows in self.experiment.stored_splits.items():
@@ -303,11 +303,11 @@ class Sheet:
     def cite(self, row: Row, kernel: bool = True) -> str:
         """Return the footnote marks of a table cell.
 
-        One footnote states the note of the table cell, except the note "not run". This footnote
-        also names the machine, the data set and, if `kernel` is true, the kernel of the table cell.
-        Another footnote states why the published value is not compared. The footnote with this
-        reason names no table cell, since the reason is often the same for a whole column of the
-        table.
+        One footnote states the note of the table cell, except the note "not run". The footnote of a
+        note also names the machine, the data set and, if `kernel` is true, the kernel of the table
+        cell. If the published value is not compared, another footnote states the reason. The
+        footnote with the reason for a missing comparison names no table cell, since the reason is
+        often the same for a whole column of the table.
         """
         if not row.metric:
             return ""

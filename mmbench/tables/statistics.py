@@ -64,10 +64,10 @@ def difference_se(
     the variance for the sampling error of the test set.
 
     On an official test set, the measured and the published machine are tested on the same rows.
-    Their sampling errors have a correlation r, and the difference of the sampling errors has the
-    variance ``2 counting^2 (1 - r)``. Similar machines misclassify mostly the same rows, so that
-    the correlation r of their sampling errors is above one half, and this variance is below
-    ``counting^2``.
+    The sampling errors of the two machines have a correlation r. The difference of the two sampling
+    errors has the variance ``2 counting^2 (1 - r)``. Similar machines misclassify mostly the same
+    rows, so that the correlation r of their sampling errors is above one half. If r is above one
+    half, the variance ``2 counting^2 (1 - r)`` is below ``counting^2``.
 
     Examples
     --------
@@ -440,8 +440,8 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     drawn from a Dirichlet distribution. The parameter of the Dirichlet distribution is 1 for each
     data set, and 1/2 for an additional data set with difference 0 (the prior). A pair of data sets
     is in the class worse, equivalent or better, according to the mean of its two differences. The
-    weight of a pair is the product of the weights of its data sets. The outcome of a draw is the
-    class whose pairs have the largest total weight.
+    weight of a pair is the product of the weights of its data sets. The outcome of a draw is worse,
+    equivalent or better: the class with the largest sum of weights of pairs.
 
     `differences` contains one difference between the means of two machines per data set.
     Differences between -`rope` and `rope` are practically equivalent. If there are fewer than two

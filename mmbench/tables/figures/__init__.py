@@ -36,7 +36,7 @@ class Figure:
     #: function.
     draw: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    #: Machine whose results the figure needs, or None if any machine is sufficient.
+    #: Machine whose results are needed to draw the figure; None if no particular machine is needed.
     machine: str | None = None
     #: Experiments with the figure in their reports. The figure is also in the report if the layout
     #: of the experiment has the name of the figure.

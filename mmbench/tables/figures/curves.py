@@ -45,9 +45,9 @@ def draw(
 ) -> str:
     """Write the figure of an experiment and return the numbers in the figure as text.
 
-    `rival` is the name of the machine that does not have the varied parameter. `values` contains
-    the value of the varied parameter for each column whose label does not end with this value.
-    Raises UserError if there are no results, or if there are results of several kernels.
+    `rival` is the name of the machine that does not have the varied parameter. If the label of a
+    column does not end with the value of the varied parameter, `values` contains this value. Raises
+    UserError if there are no results, or if there are results of several kernels.
     """
     import pandas as pd
 

@@ -1,5 +1,5 @@
 """Figures 5 and 6 of the M4 paper: toy sets in the plane, with the decision boundaries of machines.
-Each panel shows a draw of a toy set: the first draw with the largest number of finished machines.
+Each panel shows the first of the draws of a toy set on which the most machines have finished.
 Records do not contain decision boundaries. Therefore, each machine is trained again with the
 parameters of its record, and its decision values on the test rows are compared with the record. The
 boundary of the Bayes classifier for the true distributions is also drawn.

@@ -149,9 +149,9 @@ def draw_times(experiment: Experiment, output: Path) -> str:
 def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
     """Return accuracy gains and CPU time ratios as a data frame, with the fastest machine first.
 
-    The data frame has one row per machine. The columns are ``machine``, the mean ``gain`` in
-    accuracy (%), twice its standard ``error``, the quartiles ``low``, ``time`` and ``high`` of the
-    CPU time ratios, and the number ``n`` of data sets.
+    The data frame has one row per machine. The columns are ``machine``, ``gain`` (mean gain in
+    accuracy, in %), ``error`` (twice the standard error of the mean gain), ``low``, ``time`` and
+    ``high`` (quartiles of the CPU time ratios), and ``n`` (number of data sets).
     """
     rows = []
     for machine in sheet.machines[1:]:

@@ -1,10 +1,10 @@
 """Two layouts for any experiment, with one column per machine or with one row per machine.
 
 The layout `generic` has one row per data set, kernel and training size, and one column per machine.
-The values are the requested metrics. Without a request, accuracies are shown, with published values
-if there are any. The layout `machines` has one block per data set, kernel and training size, with
-one row per machine. The layout `machines` is meant for experiments with many machines on few data
-sets.
+The layout `generic` shows the requested metrics. If no metric is requested, accuracies are shown,
+with published values if there are any. The layout `machines` has one block per data set, kernel and
+training size, with one row per machine. The layout `machines` is meant for experiments with many
+machines on few data sets.
 """
 
 from mmbench.jobs.store import Key

@@ -172,8 +172,8 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
     """Return a block with the mean difference in accuracy between the M4 and each other machine
     over splits, and with the p-values of two paired t-tests.
 
-    The first test is the uncorrected t-test, which the paper seems to use. The second test is
-    corrected for training rows that splits share (Nadeau and Bengio 2003).
+    The first t-test is uncorrected, and seems to be the t-test of the M4 paper. The second t-test
+    is corrected for training rows that several splits share (Nadeau and Bengio 2003).
     """
     others = [machine for machine in sheet.machines if machine != "m4"]
     m4 = sheet.label("m4")
@@ -270,7 +270,8 @@ def mamc_times(sheet: Sheet) -> list[Grid]:
         return Grid(sheet.columns("data", group=caption), rows, caption)
 
     grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
-    # Published counts are not computed from published times, since some of these times are lost.
+    # The paper's counts of best and worst CPU times are not computed from the published times,
+    # since some published times are lost.
     values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
     counts, texts = best_and_worst(-seconds[0][sheet.machines], decimals=None), []
     for m in sheet.machines:
@@ -294,11 +295,11 @@ def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
 
 
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """Return the number of data sets on which the F-SVM has a larger mean than each other machine.
+    """Return on how many data sets the F-SVM has a larger mean accuracy than each other machine.
 
-    Means are rounded as printed before they are compared. Each text also states the number of data
-    sets on which both the F-SVM and the other machine have results. If the experiment has no F-SVM,
-    the result is empty.
+    Accuracies are rounded as printed before they are compared. Each text also states the number of
+    data sets on which both the F-SVM and the other machine have results. If the experiment has no
+    F-SVM, the result is empty.
     """
     means = side["mean"].map(lambda mean: round(mean, 2))
     if "fsvm" not in means:

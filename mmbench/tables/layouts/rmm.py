@@ -112,7 +112,7 @@ def _mcnemar(sheet: Sheet) -> Grid:
 
 
 def _grid(sheet: Sheet, show: Callable[[Key], str], caption: str) -> Grid:
-    """Return a block with one row per data set and machine, and the texts `show(key)`."""
+    """Return a block with a row per data set and machine; `show(key)` is a table cell's text."""
     rows = []
     for dataset, machine in product(sheet.datasets, sheet.machines):
         texts = [show(key) for key in _keys(sheet, dataset, machine)]
@@ -138,12 +138,12 @@ COLD = ", cold"
 
 
 def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
-    """Return CPU seconds without the Gram matrix, and CPU seconds of whole trainings.
+    """Return two data frames: CPU seconds without the Gram matrix, and of whole trainings.
 
-    The results are two data frames with one row per training size and one column per machine. The
-    data frame of whole trainings has the additional first column `GRAM`. The times of the Gram
-    matrix and of the SVM are means over all RMMs of the experiment, since each RMM repeats both
-    computations on the same rows. The time of an RMM includes the time of its SVM only for whole
+    Both data frames have one row per training size and one column per machine. The data frame of
+    whole trainings has the additional first column `GRAM`. The times of the Gram matrix and of the
+    SVM are means over all RMMs of the experiment, since each RMM repeats both computations on the
+    same rows. The time of an RMM includes the time of its SVM only in the data frame of whole
     trainings.
     """
     import pandas as pd

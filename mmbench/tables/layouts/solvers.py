@@ -21,7 +21,7 @@ from mmbench.tables.sheet import KernelKey, Sheet
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Names of numbers in the certificate of a training.
+#: Names of numeric entries in the certificate of a training.
 NUMBERS = ["objective", "gap", "max_violation", "n_support"]
 
 

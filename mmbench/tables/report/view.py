@@ -113,8 +113,8 @@ class View:
         #: Metric of the comparison with published values.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
-        #: Rows of the compared metric in the long table, one per planned table cell, and their
-        #: keys.
+        #: Rows of the long table for the metric that is compared with published values, one per
+        #: planned table cell, and the keys of these table cells.
         self.rows = [row for row in rows if row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
@@ -352,7 +352,7 @@ def limits_text(record: Record) -> str:
 
 
 def run_facts(records: Iterable[Record]) -> Facts:
-    """Return versions, computers, threads, seeds and limits; different values are counted."""
+    """Return versions, computers, threads, seeds and limits, with counts if values differ."""
     facts: list[tuple[str, str]] = []
     for record in records:
         if not (run := record.environment):
