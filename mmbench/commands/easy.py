@@ -111,8 +111,8 @@ def config_for(
     from mmbench.config.read import config_of
 
     content, name = experiment_of(path, target, every), Path(f"easy {path.name}")
-    config = config_of(content, name, overrides)
-    return config_of(content, name, [*overrides, *_for_classes(config, say)])
+    more = _for_classes(config_of(content, name, overrides), say)
+    return config_of(content, name, [*overrides, *more])
 
 
 def _for_classes(config: Config, say: Say) -> Iterator[str]:
@@ -134,7 +134,8 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
     if len(kept) < 2:
         _, n = [*counts.most_common(2), ("", 0)][1]
         if n < 3:
-            raise UserError(f"{entry.path}: the second largest class has {n} rows, 3 are needed")
+            few = f"the second largest of {len(counts)} classes has {n} rows, 3 are needed"
+            raise UserError(f"{entry.path}: {few}; choose another column by --target")
         fewer = f"--set 'protocol.test={{kfold: {min(n, folds)}}}' --set select.folds=2"
         raise UserError(
             f"{entry.path}: only {len(kept)} classes have enough rows for {folds} folds; {fewer}"

@@ -175,7 +175,11 @@ REFUSED = {
         list("xyz") * 3,
         "--set 'protocol.test={kfold: 3}' --set select.folds=2",
     ),
-    "two rows a class": (list("xyz") * 2, "3 are needed"),
+    "two rows a class": (list("xyz") * 2, "3 are needed; choose another column by --target"),
+    "a number for each row": (
+        [str(7 * k) for k in range(50)],
+        "the second largest of 50 classes has 1 rows, 3 are needed; choose another column",
+    ),
     "many classes": ([f"c{k % 120}" for k in range(720)], "--set 'datasets[0].classes=[c0, c1, "),
     "continuous": ([f"{k / 7:.4f}" for k in range(50)], "pandas.qcut"),
 }
