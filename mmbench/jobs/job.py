@@ -26,7 +26,7 @@ DEFAULT_DEGREE = 3
 CALIBRATION_FOLDS = 5
 
 Pairs = tuple[tuple[str, Any], ...]
-#: First element of `SplitRef.max_train` if an experiment has several training sizes.
+#: Mark of experiments with several training sizes: the first element of `SplitRef.max_train`.
 NESTED = "nested"
 
 

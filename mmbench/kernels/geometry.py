@@ -139,7 +139,7 @@ def geometry(
     The scale of (w, b) does not change ``margin``, ``average_margin``, ``margin_variance``,
     ``spread``, ``relative_margin``, ``rho``, ``rho_m4``, ``kappa``, the worst-case accuracies, the
     radii, and the quotients ``d_w_v / d_b_c``, ``d_w_s / d_b_c``, ``d_w_n / d_b_m`` and
-    ``d_w_m / d_b_m``. All quantities that are not in this list depend on the scale of (w, b).
+    ``d_w_m / d_b_m``. All other returned quantities depend on the scale of (w, b).
 
     Examples
     --------

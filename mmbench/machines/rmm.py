@@ -388,10 +388,11 @@ def rmm_dual(
 ) -> PiecewiseQP:
     """Return (8) as a minimisation over u alone, with a piecewise linear cost of each u_i.
 
-    If u_i lies between 0 and ``y_i C``, then u_i is ``y_i alpha_i`` and the slope of the cost is
-    -y_i. If u_i is below both 0 and ``y_i C``, lambda_i is positive and the slope of the cost is
-    -B. If u_i is above both 0 and ``y_i C``, lambda*_i is positive and the slope of the cost is B.
-    `cap` is the upper bound of each lambda_i and lambda*_i in (14).
+    If u_i lies between 0 and ``y_i C``, then u_i is ``y_i alpha_i`` and the cost of u_i has the
+    slope -y_i. If u_i is below both 0 and ``y_i C``, the variable lambda_i of (8) is positive and
+    the cost of u_i has the slope -B. If u_i is above both 0 and ``y_i C``, the variable lambda*_i
+    of (8) is positive and the cost of u_i has the slope B. `cap` is the upper bound of
+    each lambda_i and lambda*_i in (14).
 
     If B < 1, ``alpha_i = C`` is optimal for all u_i between 0 and ``y_i C``, and the slope of the
     cost is ``-y_i B``.

@@ -747,8 +747,8 @@ def _hooks_called(
 ) -> Iterator[None]:
     """Call the hooks of scikit-learn's callbacks before and after a task.
 
-    If `task` is None, no hooks are called. `fitted` is the argument `reconstruction_attributes`
-    of the hooks after the task. If the machine is fitted after the task, `fitted` is the function
+    If `task` is None, no hooks are called. The hooks after the task get `fitted` as their argument
+    `reconstruction_attributes`. If the machine is fitted after the task, `fitted` is the function
     `dict`, else None.
     """
     if task is not None:
