@@ -312,7 +312,7 @@ def test_the_limit_for_a_table_of_openml_is_the_users(server: DataServer, store:
 
 
 @pytest.mark.parametrize(
-    "path", ["../rows.data", "rows/../../x", "/tmp/x", "rows//x", "", ".", "C:/x", "a\\b", "a/./b"]
+    "path", ["../rows.data", "rows/../../x", "/rows", "rows//x", "", ".", "C:/x", "a\\b", "a/./b"]
 )
 def test_a_path_that_leads_out_of_the_store_is_refused_with_the_card(path: str):
     source = file_source("http://127.0.0.1/x")
