@@ -15,13 +15,7 @@ from mmbench.config.grids import expand_auto, for_kernel, replaced_by
 from mmbench.config.model import Config, DatasetEntry
 from mmbench.config.read import load_config
 from mmbench.config.smoke import SUFFIX
-from mmbench.datasets import (
-    Dataset,
-    DatasetRef,
-    dataset_hash,
-    load_dataset,
-    split_slots,
-)
+from mmbench.datasets import Dataset, DatasetRef, dataset_hash, load_dataset, split_slots
 from mmbench.errors import UserError
 from mmbench.jobs.identity import parameters_of
 from mmbench.jobs.job import DEFAULT_DEGREE, Job, SplitRef

@@ -185,11 +185,7 @@ class KernelRows:
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        X: Any,
-        centre: NDArray | None = None,
-        dtype: DTypeLike = np.float64,
+        self, kernel: Kernel, X: Any, centre: NDArray | None = None, dtype: DTypeLike = np.float64
     ):
         self.kernel, self.centre = kernel, centre
         if kernel.name == "rbf" and not issparse(X):

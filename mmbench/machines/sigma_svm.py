@@ -68,14 +68,7 @@ from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.kernel_pca import Spectrum, spectrum, spectrum_of_many
-from mmbench.machines.svm import (
-    NATIVE,
-    ROWS_PER_FEATURE,
-    SVM,
-    in_features,
-    tolerance,
-    train_svm,
-)
+from mmbench.machines.svm import NATIVE, ROWS_PER_FEATURE, SVM, in_features, tolerance, train_svm
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 
@@ -137,10 +130,7 @@ class SigmaSVM(WeightedClassifier):
     # `gram_copies` counts the Gram matrix, the centred Gram matrix, its eigenvectors, two scaled
     # copies of the eigenvectors, the matrix of (4), and the linear system of Newton steps.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=8,
-        linear_gram_copies=3,
-        linear_row_copies=2,
-        rows_per_feature=ROWS_PER_FEATURE,
+        gram_copies=8, linear_gram_copies=3, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE
     )
     translation_invariant = True
     #: Version 3: folds are trained one by one, and a grid search uses float64. Version 4: the lower

@@ -34,13 +34,7 @@ from numpy.typing import NDArray
 from mmbench.errors import Status
 from mmbench.solvers.interior_point import HingeInteriorPoint
 from mmbench.solvers.rows import weighted_product
-from mmbench.solvers.svm_dual.qp import (
-    PiecewiseQP,
-    PiecewiseSolution,
-    free_part,
-    gains,
-    optimality,
-)
+from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, free_part, gains, optimality
 
 #: Relative duality gaps of the interior point at which the active set method is tried.
 GAP_TOLERANCES = (1e-7, 1e-10)

@@ -9,13 +9,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from mmbench.tables.blocks import fits_grid, parameters, search_space
-from mmbench.tables.frame import (
-    ALL_IN_BAND,
-    IN_BAND,
-    OUT_OF_BAND,
-    PUBLISHED_ONLY,
-    differences,
-)
+from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, PUBLISHED_ONLY, differences
 from mmbench.tables.model import NOTHING, Grid, Table
 from mmbench.tables.protocol import protocol
 from mmbench.tables.sheet import Sheet

@@ -27,13 +27,7 @@ from mmbench.jobs.record import Record
 from mmbench.jobs.store import Arrays, Key, PlannedCell
 from mmbench.machines import alias_of
 from mmbench.tables.published import STANDARD_ERROR
-from mmbench.tables.statistics import (
-    counting_sd,
-    difference_se,
-    fit_line,
-    pair_points,
-    z_value,
-)
+from mmbench.tables.statistics import counting_sd, difference_se, fit_line, pair_points, z_value
 
 if TYPE_CHECKING:
     import pandas as pd

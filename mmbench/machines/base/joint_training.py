@@ -8,11 +8,7 @@ from numpy.typing import NDArray
 
 from mmbench.allowance import allowed, within
 from mmbench.kernels.matrix import given_gram
-from mmbench.machines.base.estimator import (
-    PairwiseClassifier,
-    row_weights,
-    without_false_bounds,
-)
+from mmbench.machines.base.estimator import PairwiseClassifier, row_weights, without_false_bounds
 from mmbench.machines.base.problem import BinaryModel, BinaryProblem, out_of_time
 from mmbench.machines.base.voting import class_pairs, pair_rows
 

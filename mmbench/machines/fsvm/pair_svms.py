@@ -32,11 +32,7 @@ from mmbench.kernels import row_squares
 from mmbench.machines.svm import GAP_TOLERANCE_FACTOR, svm_dual
 from mmbench.solvers.features import solve_in_features, solve_near
 from mmbench.solvers.result import Result
-from mmbench.solvers.svm_dual.qp import (
-    UNRESOLVED_TOLERANCES,
-    PiecewiseQP,
-    PiecewiseSolution,
-)
+from mmbench.solvers.svm_dual.qp import UNRESOLVED_TOLERANCES, PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
 #: If the tolerance of a training is at least SEARCH_TOL, for example in a grid search, only few

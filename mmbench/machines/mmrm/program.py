@@ -70,12 +70,7 @@ class Program(ABC):
     nonnegative: ClassVar[bool]
 
     def __init__(
-        self,
-        y: NDArray,
-        cost: NDArray,
-        class_sums: NDArray,
-        limit: float,
-        weights: NDArray,
+        self, y: NDArray, cost: NDArray, class_sums: NDArray, limit: float, weights: NDArray
     ) -> None:
         self.limit = limit
         self.row_weights = weights

@@ -155,11 +155,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
     products = (*HingeInteriorPoint.products, ("e", "theta", 1.0))
 
     def __init__(
-        self,
-        problem: PairProblem,
-        squares: NDArray,
-        C: float | NDArray,
-        a: NDArray | None = None,
+        self, problem: PairProblem, squares: NDArray, C: float | NDArray, a: NDArray | None = None
     ):
         self.D = squares
         theta = np.full(len(squares), problem.lam / max(len(squares), 1))

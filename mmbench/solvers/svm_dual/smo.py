@@ -541,10 +541,7 @@ class WorkingSets(Descent):
 
 
 def solve_smo(
-    problem: PiecewiseQP,
-    start: Start = None,
-    tol: float = 1e-5,
-    max_iter: int | None = None,
+    problem: PiecewiseQP, start: Start = None, tol: float = 1e-5, max_iter: int | None = None
 ) -> PiecewiseSolution:
     """Solve by pairwise steps until no pair of rows violates the KKT conditions by more than `tol`.
 
