@@ -107,7 +107,8 @@ def _power(experiment: PlannedExperiment) -> list[str]:
                 continue
             gaps = values.drop(columns=first).sub(values[first], axis=0)
             sds = gaps.groupby(SPLIT[:3]).std().to_numpy(float, na_value=np.nan)
-            ratio = float(own.n_test.mean() / own.n_train.mean())
+            sizes = own[["n_test", "n_train"]].mean()
+            ratio = experiment.plan.test_to_train or float(sizes.n_test / sizes.n_train)
             if (known := sds[sds > 0]).size:
                 found = (detectable_difference(sd, n, ratio) for sd in (known.min(), known.max()))
                 ends = dict.fromkeys(f"{value:.2g}" for value in found)

@@ -125,6 +125,13 @@ class Protocol(Strict):
     max_train: MaxTrainKey = None
 
     @property
+    def test_to_train(self) -> float:
+        """Test rows per row of the other rows if ``max_train`` may thin these out, otherwise 0."""
+        shares = {"holdout": self.test.arg, "kfold": 1 / (self.test.arg or 1)}
+        share = shares.get(self.test.rule, 0.0) if self.max_train else 0.0
+        return share / (1 - share)
+
+    @property
     def subsets(self) -> list[int | tuple[str, int] | None]:
         """The training sizes in ``max_train``, each as a value of `SplitRef.max_train`."""
         given = self.max_train

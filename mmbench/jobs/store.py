@@ -207,6 +207,9 @@ class Plan:
     metrics: tuple[str, ...] = ()
     #: For each table column with inherited parameters, the column from which they are inherited.
     uses: Mapping[str, str] = field(default_factory=dict)
+    #: Number of test rows divided by the number of other rows, if `max_train` may leave out some of
+    #: the other rows; 0 if the sizes in the records give this ratio.
+    test_to_train: float = 0.0
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
     config: str = ""

@@ -423,9 +423,13 @@ def dataset_gaps(
 
 
 def size_ratio(sheet: Sheet, place: Key) -> float:
-    """Return the number of test rows divided by the number of training rows, or 0 if unknown."""
+    """Return the number of test rows divided by the number of training rows, or 0 if unknown.
+
+    Rows that ``max_train`` leaves out count as training rows.
+    """
     sizes = sheet.sizes.get(place.dataset, {})
-    return sizes["n_test"] / sizes["n_train"] if {"n_test", "n_train"} <= sizes.keys() else 0.0
+    known = {"n_test", "n_train"} <= sizes.keys()
+    return sheet.plan.test_to_train or (sizes["n_test"] / sizes["n_train"] if known else 0.0)
 
 
 def signed(difference: float, decimals: int = 2) -> str:

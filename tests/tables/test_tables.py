@@ -16,6 +16,8 @@ from helpers.drawn import table
 from mmbench import resources
 from mmbench.commands import outputs as tables
 from mmbench.commands.listing import layout_rows
+from mmbench.config.model import Config
+from mmbench.config.plan import plan_of
 from mmbench.errors import Status, UserError
 from mmbench.jobs.job import SelectRef, SplitRef
 from mmbench.results import load
@@ -100,6 +102,25 @@ def test_of_equal_machines_the_first_is_the_best(results, order, bold):
     *equal, mmrm = cells_of(lines_of(table(experiment.folder), "heart")[0])[2:]
     assert all(cell.startswith("**90.0") for cell in equal)
     assert mmrm.startswith("**") == bold
+
+
+@pytest.mark.parametrize(("max_train", "bold"), [(None, True), (20, False)])
+def test_rows_left_out_by_max_train_count_as_training_rows(results, max_train, bold):
+    """Records name 100 test and 200 training rows; 1/9 by the split of the data into ten parts."""
+    protocol = {"test": {"kfold": 10}, "max_train": max_train}
+    config = Config.model_validate(
+        {"name": "own", "datasets": ["heart"], "kernel": "rbf", "protocol": protocol}
+        | {"machines": {"svm": {"params": {"C": 1}}}}
+    )
+    plan = plan_of(config)
+    assert plan.test_to_train == pytest.approx(1 / 9 if max_train else 0)
+    experiment = results.experiment("own", test_to_train=plan.test_to_train)
+    for machine, errors in {"svm": (10, 12, 11, 14), "rmm": (13, 14, 12, 17)}.items():
+        for repeat, count in enumerate(errors):
+            job = experiment.job("heart", machine, repeat=repeat, rule="holdout")
+            experiment.add(job, count)
+    svm, rmm = cells_of(lines_of(table(experiment.folder), "heart")[0])[2:]
+    assert svm.startswith("**88.2") and rmm.startswith("**") == bold
 
 
 def test_a_table_without_values_of_single_splits_has_no_bold_type(usps):
