@@ -208,8 +208,7 @@ def easy(
     if show:
         from mmbench.config.read import to_yaml
 
-        config = command.config_for(path, target, set or (), all_machines, say)
-        echo(to_yaml(config), nl=False)
+        echo(to_yaml(command.config_for(path, target, set or (), all_machines, say)), nl=False)
         return
     found = command.easy(
         path, target, results, all_machines=all_machines, say=say, jobs=jobs, set=set or ()

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
     from mmbench.datasets import Dataset
 
+__all__ = ["certify"]
+
 #: Maximum number of training rows for which the kernel matrix of a model is stored.
 MAX_KERNEL_ROWS = 20_000
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mmbench.commands.outputs import TableText
     from mmbench.config.model import Config
 
+__all__ = ["Comparison", "easy"]
+
 #: YAML file of the experiment, without a data set. The key ``more`` contains machines that run only
 #: if `all_machines` is true.
 EXPERIMENT = Path(__file__).with_name("easy.yaml")

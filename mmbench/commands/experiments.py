@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
     from mmbench.running.runner import Executor
 
+__all__ = ["Finished"]
+
 
 @dataclass(frozen=True)
 class PlannedExperiment:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     #: A YAML file, the name of an experiment, the content of a YAML file, or a checked experiment.
     Experiment = str | Path | Mapping[str, Any] | Config
 
+__all__ = ["Options"]
+
 Say = Callable[[str], object]
 
 

@@ -30,6 +30,8 @@ from mmbench.tables.results import (
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["TableText", "export", "figure", "report", "table"]
+
 #: Paths of results folders, or of folders of single experiments in results folders.
 Folders = str | Path | Iterable[str | Path]
 

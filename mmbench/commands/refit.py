@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from mmbench.jobs.record import Record
 
+__all__ = ["refit"]
+
 
 def refit(
     results: str | Path,
@@ -78,8 +80,7 @@ def refit(
     from mmbench.machines.base.foreign import ForeignClassifier
 
     records = _records(Path(results), machine, dataset, kernel)
-    record = records[0]
-    job = record.job
+    job = records[0].job
     data = load_dataset(job.dataset, store=Path(store), mirror=mirror)
     if data.content_hash != job.dataset_hash:
         name = job.dataset.path or job.dataset.name

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from mmbench.commands.options import Options, Say, as_list, to_stderr
 from mmbench.config.files import load_yaml
-from mmbench.errors import UserError
+from mmbench.errors import UserError, did_you_mean
 from mmbench.running.local import LocalExecutor
 
 if TYPE_CHECKING:
     from mmbench.commands.experiments import Finished, PlannedExperiment
     from mmbench.commands.options import Experiment
     from mmbench.running.runner import Executor
+
+__all__ = ["run"]
 
 #: Modules that worker processes import when they start.
 WORKER_IMPORTS = ("mmbench.running.worker", "mmbench.selection")
@@ -103,7 +105,7 @@ def executor_for(options: Options, cluster: Mapping[str, Any], say: Say) -> Exec
     """Return an executor on this computer, on a Dask cluster or on a batch system.
 
     The option ``--scheduler`` takes precedence over the argument `cluster`, which contains the
-    settings of the configurations.
+    settings of the configurations. Raises UserError if the option is neither an address nor known.
     """
     name = options.scheduler or next(iter(cluster), None)
     if name is None:
@@ -112,6 +114,9 @@ def executor_for(options: Options, cluster: Mapping[str, Any], say: Say) -> Exec
     from mmbench.running.cluster import DaskExecutor
 
     if name not in QUEUES:
+        if name != "local" and ":" not in name:
+            hint = did_you_mean(name, ("local", *QUEUES))
+            raise UserError(f"--scheduler {name}: an address needs a port{hint}")
         return DaskExecutor(name, options.slots, WORKER_IMPORTS, say)
     settings = cluster.get(name)
     jobs = options.jobs or (settings.jobs if settings else 1)

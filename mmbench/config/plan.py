@@ -164,8 +164,7 @@ def settings(
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
     override: Mapping[str, Any] = {} if dataset is None else dataset.grid
-    stated = {name: override.get(name, axis) for name, axis in entry.grid.items()}
-    grid = expand_auto(cls, stated)
+    grid = expand_auto(cls, {name: override.get(name, axis) for name, axis in entry.grid.items()})
     params = {**entry.params, **dict.fromkeys(replaced_by(cls, (*grid, *entry.params)))}
     if entry.use:
         parent, _ = settings(config, entry.use, kernel, degree, dataset)

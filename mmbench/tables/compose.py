@@ -17,6 +17,8 @@ from mmbench.tables.sheet import Sheet
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["Layout", "compose"]
+
 #: Word for the runs of a table cell in the legend, for each rule of the train/test splits.
 RUNS = {
     "official": "seeds of the selection",

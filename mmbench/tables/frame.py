@@ -481,8 +481,7 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
 @cache
 def absent_row() -> Row:
     """Return a row of the long table without values, used for table cells that are not planned."""
-    row = {"key": None, "metric": "", "status": PUBLISHED_ONLY}
-    return rows_of(as_long_table([row]))[0]
+    return rows_of(as_long_table([{"key": None, "metric": "", "status": PUBLISHED_ONLY}]))[0]
 
 
 def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[dict]:

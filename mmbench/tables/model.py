@@ -10,6 +10,8 @@ from itertools import groupby
 
 from mmbench.tables.frame import MISSING, PUBLISHED_ONLY, Row
 
+__all__ = ["Column", "Grid", "Table"]
+
 #: Text in table cells without a value.
 NOTHING = "–"
 

@@ -28,6 +28,8 @@ from mmbench.tables.frame import (
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["Experiment"]
+
 CSV = "table.csv"
 MARKDOWN = "table.md"
 SPLITS = "splits.csv.gz"

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from mmbench.jobs.job import Job
 
+__all__ = ["Sheet"]
+
 SMOKE = "Smoke version: fewer splits, rows and grid points; not compared with the paper."
 LEAK = "LEAK: parameters were selected by the accuracy on the test part, which is too high."
 
@@ -119,8 +121,7 @@ class Sheet:
         """Whether all runs of a table cell are tested on the same rows."""
         if key in self.cells:
             return self.cells[key].records[0].job.split.rule == "official"
-        hashes = {row.split_hash for row in self.experiment.stored_splits.get(key, [])}
-        return len(hashes) == 1
+        return len({row.split_hash for row in self.experiment.stored_splits.get(key, [])}) == 1
 
     def per_pair(self, key: Key) -> dict[Split, list[Mapping[str, Any]]]:
         """Return the certificates of all pairs of classes in a table cell, by finished split."""

@@ -22,6 +22,8 @@ from helpers.small_run import NO_DATA, make_jobs
 from helpers.tasks import hang, nap, segfault
 from running.test_runner import results
 
+from mmbench.commands.options import Options
+from mmbench.commands.run import executor_for
 from mmbench.datasets import DatasetRef, dataset_hash
 from mmbench.errors import Status, UserError
 from mmbench.jobs.limits import NO_LIMITS, Limits
@@ -200,6 +202,14 @@ def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UserError, match=r"install 'mmbench\[dask\]'"):
         DaskExecutor("local", 1, (), print)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("slurmm", "; did you mean 'slurm'?"), ("host", "; valid: .*local.*slurm")]
+)
+def test_a_scheduler_that_is_no_address_gets_a_hint(name, hint):
+    with pytest.raises(UserError, match=f"--scheduler {name}: an address needs a port{hint}"):
+        executor_for(Options(scheduler=name), {}, print)
 
 
 def test_no_scheduler_at_the_address_is_one_line(monkeypatch):
