@@ -32,14 +32,13 @@ class Prepared:
     #: Rows for model selection: the training rows, followed by rows used for validation only.
     X_pool: NDArray = field(repr=False)
     y_pool: NDArray = field(repr=False)
-    #: Indices of the test rows in the full data set, before a subset of its classes is selected.
-    #: Shape (n_test,).
+    #: Indices of the test rows in the full data set with all classes. Shape (n_test,).
     test_index: NDArray = field(repr=False)
     #: Sizes and hash of the split, as stored in the record.
     split: dict[str, Any]
     #: Number of columns before preprocessing.
     n_raw: int
-    #: Differences from the full data set, such as a subset of the classes.
+    #: Differences of the job's data from the full data set, such as a subset of the classes.
     deviations: tuple[str, ...]
     #: Warnings about possible faults in a user's data file.
     warnings: tuple[str, ...]
@@ -95,21 +94,21 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     )
 
 
-# Jobs are ordered by data set. Only the last data set is cached, since two large data sets may
-# exceed the memory.
+# Only one data set is cached, since two large data sets may exceed the memory. Jobs are ordered by
+# data set.
 @lru_cache(maxsize=1)
 def _cached(ref: DatasetRef, store: Path, mirror: str | None) -> Dataset:
     return load_dataset(ref, store=store, mirror=mirror)
 
 
-@lru_cache(maxsize=16)  # cached, since the jobs of all machines use the same splits
+@lru_cache(maxsize=16)  # the jobs of all machines use the same splits
 def _fitted(
     ref: DatasetRef, content_hash: str, split: SplitRef, store: Path, mirror: str | None
 ) -> tuple[Split, Any]:
     """Return a split, and the preprocessing steps fitted on its training rows.
 
-    If a data file changes while the process runs, the cache distinguishes the two contents by
-    `content_hash`.
+    The argument `content_hash` only distinguishes cache entries, in case a data file changes during
+    a run.
     """
     dataset, values = _cached(ref, store, mirror), asdict(split)
     found = split_at(spec=values.pop("rule"), **values, dataset=dataset)
@@ -118,7 +117,7 @@ def _fitted(
 
 
 def check_rows(job: Job, y_train: NDArray, n_rest: int) -> None:
-    """Raise UserError if the training part has too few rows; the message names the YAML key."""
+    """Raise UserError if the training rows have only one class, or are too few for the folds."""
     where = f"data set {job.dataset.name!r}"
     labels = np.unique(y_train)
     if len(labels) < 2:

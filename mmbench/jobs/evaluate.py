@@ -1,10 +1,9 @@
 """Evaluation of a fitted machine: test errors, certificates and calibrated probabilities.
 
 Probabilities are computed by scikit-learn's `CalibratedClassifierCV` with the selected parameters.
-For calibration, the machine is trained again on folds of the training rows. The map from decision
-values to probabilities is fitted on the held-out rows of the folds, for each class against the
-rest. Calibration does not change the predictions, which are computed by the machine that was fitted
-on all training rows.
+For calibration, copies of the machine are trained by cross-validation on the training rows. For
+each class against the rest, a map from decision values to probabilities is fitted on the held-out
+rows of the folds. Calibration does not change the predictions of the machine.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ def evaluate(
 ) -> tuple[dict[str, Any], dict[str, NDArray]]:
     """Return the metrics of a fitted machine on the test rows, and the arrays to store.
 
-    The arrays are ``test_index``, ``predicted``, ``decisions`` (float32 if possible) and
-    ``y_test``. If a classifier of another package computes scores or probabilities, the arrays
-    ``classes`` and ``scores`` or ``probabilities`` are added. Raises ValueError if a decision value
-    is NaN.
+    The stored arrays are ``test_index``, ``predicted``, ``decisions`` (float32 if possible) and
+    ``y_test``. For a classifier of another package, the arrays ``classes``, ``scores`` and
+    ``probabilities`` are added if the classifier computes them. Raises ValueError if a decision
+    value is NaN.
     """
     decisions = machine.pairwise_decision_function(data.X_test)
     if np.isnan(decisions).any():
@@ -66,7 +65,7 @@ def evaluate(
 
 
 def rounded(decisions: NDArray) -> NDArray:
-    """Return decision values as float32, if rounding keeps all signs and makes no values equal.
+    """Return decision values as float32 if rounding changes no sign and makes no two values equal.
 
     Examples
     --------
@@ -85,11 +84,11 @@ def rounded(decisions: NDArray) -> NDArray:
 def count_errors(
     decisions: NDArray, classes: NDArray, y_test: NDArray, ties: str, seed: int
 ) -> tuple[dict[str, Any], NDArray]:
-    """Return the metrics and predictions of one-vs-one decision values, shape (n_test, n_pairs).
+    """Return metrics and predicted labels from pairwise decision values, shape (n_test, n_pairs).
 
-    `ties` is the rule for tied votes by which errors and accuracy are computed. If `ties` is
-    "expected", ties in the predictions are resolved by the rule "lowest". Test rows of a class
-    without training rows always count as errors.
+    The errors and the accuracy are computed with the rule `ties` for tied votes. For the rule
+    "expected", tied votes in the predicted labels are resolved by the rule "lowest". Test rows of a
+    class without training rows always count as errors.
     """
     counts = votes(decisions, len(classes))
     lowest = classes[resolve_votes(counts)]
@@ -112,10 +111,10 @@ def count_errors(
 
 
 def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
-    """Return the certificates of all binary problems, and a summary.
+    """Return the optimality certificates of all pairs of classes, and their summary.
 
-    `gap_tolerance` is the largest relative gap of a fit with the status ``optimal``, or infinity if
-    gaps of any size are accepted.
+    `gap_tolerance` is the largest relative duality gap that the status ``optimal`` allows; infinity
+    allows any gap.
     """
     summary = {
         "n": len(fits),
@@ -131,7 +130,7 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 
 
 def doubts(fits: Sequence[Fit]) -> str:
-    """Return a text with the number and the first pair of the fits of each non-optimal status.
+    """Return, as text, the number of fits and the first pair of classes per non-optimal status.
 
     Examples
     --------
@@ -164,8 +163,8 @@ def calibrated_probabilities(
 ) -> tuple[NDArray | None, list[str]]:
     """Return the class probabilities of the test rows, and warnings.
 
-    `machine` is fitted with the selected parameters. If the machine cannot be calibrated on the
-    folds, the probabilities are None, and a warning gives the reason.
+    The argument `machine` is a machine that was fitted with the selected parameters. If the machine
+    cannot be calibrated on the folds, the probabilities are None, and a warning gives the reason.
     """
     try:
         labels = np.searchsorted(machine.classes_, data.y_train)

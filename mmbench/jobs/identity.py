@@ -1,9 +1,9 @@
 """The identity of the code that made a record: version, commit, fingerprint and parameters.
 
-The fingerprint of a machine is a hash of the code of the machine's module and of all modules that
-this module imports, directly or indirectly. The fingerprint covers only modules of mmbench and of
-the package of the machine. The hash is computed from syntax trees without docstrings, so comments,
-docstrings and formatting do not change the fingerprint.
+The fingerprint of a machine is a hash of the code of the machine's module and of its direct and
+indirect imports. Imported modules of packages other than mmbench and the machine's package are not
+hashed. The hash is computed from syntax trees without docstrings, so comments, docstrings and
+formatting do not change the fingerprint.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from typing import Any
 import mmbench
 from mmbench import machines
 
-#: Parameters of an estimator that the runner sets, or that are computed from the seed of the job.
+#: Estimator parameters of the execution, such as `n_jobs`, which are left out of records. The
+#: parameter `random_state` follows from the job's seed.
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
-#: Parameters that change `predict` and `decision_function`, but not the decision values of pairs of
-#: classes in a record.
+#: Estimator parameters that change `predict` and `decision_function`, but not the pairwise decision
+#: values in a record.
 PREDICTION = {"break_ties", "decision_function_shape"}
 
-#: Parameters that were added after the first records were made, each with its neutral value, which
-#: does not change a fit. `parameters_of` omits a parameter with its neutral value, so that records
-#: made before the parameter was added are reused.
+#: Neutral values, which do not change a fit, of parameters that are newer than the first records.
+#: `parameters_of` omits parameters with neutral values, so that records without these parameters
+#: are reused.
 ADDED = {"max_iter": -1}
 
 
@@ -44,8 +45,8 @@ def identity(machine: str, version: int) -> dict[str, Any]:
 def fingerprint(machine: str) -> str:
     """Return the fingerprint of a machine's code.
 
-    The fingerprint is empty for a class of another installed package, since records contain the
-    versions of installed packages.
+    The fingerprint of a classifier from another installed package is empty, since records contain
+    the versions of installed packages.
     """
     cls = machines.machine_class(machine)
     module = getattr(cls, "make", cls).__module__
@@ -59,7 +60,7 @@ def fingerprint(machine: str) -> str:
 
 
 def modules_behind(module: str) -> set[str]:
-    """Return a module and, recursively, its imports from mmbench and from its own package."""
+    """Return a module and its direct and indirect imports from mmbench and the module's package."""
     packages = {mmbench.__name__, module.partition(".")[0]}
     seen: set[str] = set()
     todo = [module]
@@ -93,7 +94,7 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
 def without_docstrings(tree: ast.Module) -> str:
     """Return a syntax tree as text that does not depend on comments, formatting and docstrings.
 
-    All versions of Python give the same text as Python 3.11.
+    The text is the same in all versions of Python from 3.11.
     """
     for node in _statements(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -110,7 +111,7 @@ def without_docstrings(tree: ast.Module) -> str:
 
 
 def _statements(node: Any) -> Iterator[Any]:
-    """Yield a syntax tree and its statements, a small part of the nodes that `ast.walk` yields."""
+    """Yield a syntax tree and its statements, but not the expressions in the statements."""
     yield node
     for block in ("body", "orelse", "finalbody", "handlers", "cases"):
         for statement in getattr(node, block, ()):
@@ -126,9 +127,9 @@ def _is_module(name: str) -> bool:
 
 @cache
 def commit() -> str | None:
-    """Return the Git commit of the checkout that mmbench runs from, or None without a checkout."""
+    """Return the commit of the Git checkout that contains mmbench, or None outside a checkout."""
     root = Path(mmbench.__file__).resolve().parents[1]
-    if not (root / ".git").exists():  # an installed package may be in the repository of other code
+    if not (root / ".git").exists():  # mmbench may be installed inside another repository
         return None
     try:
         call = ["git", "-c", "safe.directory=*", "-C", str(root), "rev-parse", "HEAD"]

@@ -1,8 +1,7 @@
 """A job trains and tests one machine on one split of one data set.
 
-The file name of a job's record is the key of the job. Jobs are created by planning, executed by
-running, and read from records by tables. This module imports no other module about experiments, and
-all values of a job can be written as JSON.
+The file name of a job's record is the key of the job. A plan lists jobs, a run executes jobs, and
+tables are computed from the records of jobs. All values of a job can be written as JSON.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import Any
 
 from mmbench.datasets.dataset import ADDED, DatasetRef
 
-#: Version of the job's fields. The version is increased if the meaning of a field changes, so that
-#: old records are not used as results of new jobs.
+#: Version of the fields of `Job`; part of every job's key. The version is increased if the meaning
+#: of a field changes, so that old records are not used as results of new jobs.
 JOB_SCHEMA = 1
 KEY_LENGTH = 20
 #: Degree of a polynomial kernel if the configuration gives no degree.
@@ -26,7 +25,7 @@ DEFAULT_DEGREE = 3
 CALIBRATION_FOLDS = 5
 
 Pairs = tuple[tuple[str, Any], ...]
-#: Mark of experiments with several training sizes: the first element of `SplitRef.max_train`.
+#: First element of `SplitRef.max_train` in experiments with several training sizes.
 NESTED = "nested"
 
 
@@ -36,9 +35,8 @@ class SplitRef:
 
     #: One of "official", "predefined", "kfold", "holdout", "leave_one_out" and "time_series".
     rule: str
-    #: Argument of the rule; ``(10,)`` means 10 folds for the rules kfold and time_series, and
-    #: ``(0.1,)`` means the test fraction 0.1 for the rule holdout. `args` is empty for all rules
-    #: except kfold, time_series and holdout.
+    #: Number of folds for the rules kfold and time_series, such as ``(10,)``, or test fraction for
+    #: the rule holdout, such as ``(0.1,)``; empty for the other split rules.
     args: tuple[float, ...] = ()
     #: Index of the repetition, from 0. For the rule "predefined", `repeat` is the index of the
     #: split in the data set's list of splits.
@@ -47,15 +45,15 @@ class SplitRef:
     fold: int = 0
     #: Master seed of the experiment.
     seed: int = 0
-    #: Maximum size of the training subset, or None for all training rows. The value n means a
-    #: random stratified subset of n rows, ("per_class", n) means n rows per class, and ("nested",
-    #: n) means the first n rows of a random order. Larger nested subsets contain all smaller nested
-    #: subsets.
+    #: Maximum size of the training subset, or None for all training rows. An integer n means a
+    #: random stratified subset of n rows. The value ("per_class", n) means n rows per class, and
+    #: ("nested", n) means the first n rows of a random order. Larger nested subsets contain all
+    #: smaller nested subsets.
     max_train: int | tuple[str, int] | None = None
 
     @property
     def at(self) -> tuple[int, int, int]:
-        """Repeat, fold and seed, which identify the split among the splits of a training size."""
+        """The tuple (repeat, fold, seed), which identifies a split for a given training size."""
         return self.repeat, self.fold, self.seed
 
     @property
@@ -72,17 +70,17 @@ class SelectRef:
     #: Number of cross-validation folds.
     folds: int | None = 5
     #: Fraction of the rows that repeated random splits hold out for validation. If `folds` and
-    #: `split` are None, parameters are validated on the training rows that ``max_train`` leaves
-    #: out.
+    #: `split` are None, parameters are validated on the rows that ``max_train`` excludes from
+    #: training.
     split: float | None = None
     #: Number of repeats of the folds or of the random split.
     repeats: int = 1
-    #: With "global", one parameter set is selected for all pairs of classes; with "pair", one set
-    #: for each pair. With "test", one set for all pairs is selected on the test rows (leaks test
-    #: data).
+    #: With "global", one parameter set is selected for all pairs of classes. With "pair", one
+    #: parameter set is selected for each pair of classes. With "test", one parameter set is
+    #: selected for all pairs on the test rows, which leaks test data.
     scope: str = "global"
-    #: Tie rules for equally good grid points, each as a parameter and "small" or "large".
-    #: Parameters without a tie rule in `prefer` have the tie rule of the machine.
+    #: Tuples (parameter, "small" or "large") with the preferred values among grid points with equal
+    #: scores. A parameter that is not in `prefer` has the preference of the machine.
     prefer: tuple[tuple[str, str], ...] = ()
     #: Metric that selection maximizes; see `mmbench.selection.metrics`.
     metric: str = field(default="accuracy", metadata=ADDED)
@@ -111,10 +109,10 @@ class Job:
     #: the configuration gives ``auto`` for a parameter, `grid` contains the list of values that
     #: replaces ``auto``.
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    #: Column of the machine whose selected parameters this job inherits.
+    #: Table column of the machine whose selected parameters this job inherits.
     use: str | None = None
-    #: Key of the job whose selected parameters this job inherits. If this job uses the medians of
-    #: parameters selected on several splits, a tuple with the key of one job per split.
+    #: Key of the job whose selected parameters this job inherits. If this job inherits the medians
+    #: of parameters over several splits, `parent` contains the key of one job per split.
     parent: str | tuple[str, ...] | None = None
     select: SelectRef = SelectRef()
     #: Rule for tied votes, one of "lowest", "random" and "expected".
@@ -163,13 +161,13 @@ class Job:
 
     @property
     def validates_on_rest(self) -> bool:
-        """Whether selection validates on the training rows that `max_train` leaves out."""
+        """Whether selection validates on the rows that `max_train` excludes from training."""
         nothing = self.select.folds is None and self.select.split is None
         return bool(self.grid) and nothing and not self.validates_on_test
 
     @property
     def validates_on_test(self) -> bool:
-        """Whether parameters are selected on the test rows, to measure the bias of this leak."""
+        """Whether parameters are selected on the test rows, which leaks test data."""
         return bool(self.grid) and self.select.scope == "test"
 
     @property
@@ -177,7 +175,7 @@ class Job:
         """Hash of all fields except the parent and the split's repeat and fold.
 
         Results of jobs with equal hashes may be averaged. The key of the parent job is not hashed,
-        since it differs between splits. The parent job's settings are in its record.
+        since each split has another parent job.
         """
         one = replace(self, parent=None, split=replace(self.split, repeat=0, fold=0))
         return _digest(one._content())
@@ -193,7 +191,7 @@ class Job:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Job:
-        """Return the job from the result of `to_dict`.
+        """Create a job from the dict that `to_dict` returns.
 
         Raises
         ------
@@ -212,10 +210,9 @@ class Job:
 
 
 def _filled(part: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass, without fields added later that have their default values.
+    """Return the fields by name, except fields marked `ADDED` that have their default values.
 
-    If a field with a default value is added to the dataclass, the keys of older jobs stay
-    unchanged.
+    A new field that is marked `ADDED` does not change the keys of older jobs.
     """
     return {
         f.name: getattr(part, f.name)
@@ -227,7 +224,7 @@ def _filled(part: Any) -> dict[str, Any]:
 def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
     """Return a dataclass from JSON types; raise KeyError if a field is missing.
 
-    Only fields that were added after the first version may be missing.
+    Only fields that are marked `ADDED` may be missing.
     """
     missing = {f.name for f in fields(cls) if not f.metadata.get("added")} - set(values)
     if missing:
@@ -246,7 +243,7 @@ def _digest(content: Any) -> str:
 
 def _canonical(value: Any) -> Any:
     """Return a value in JSON types; integers become floats, so 10 and 10.0 have the same hash."""
-    # the most frequent types are tested first, since their test is the fastest
+    # the most frequent types are tested first, for speed
     if value is None or type(value) in (str, float, bool):
         return value
     if isinstance(value, int):

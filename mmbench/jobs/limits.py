@@ -23,14 +23,14 @@ class Limits:
     memory: float | None = None
 
     def over(self, other: Limits) -> Limits:
-        """Return these limits; a limit that is None is replaced by the limit of `other`."""
+        """Return a copy in which a limit that is None is replaced by the limit of `other`."""
         return Limits(self.time or other.time, self.memory or other.memory)
 
     def reached_before(self, record: Mapping[str, Any]) -> bool:
-        """Whether a job that reached a limit in an earlier run would also reach these limits.
+        """Whether the recorded job reached a limit at least as high as the limit in this object.
 
-        Returns False if the job ended because too little memory was free, since more memory may be
-        free in the next run.
+        The value is False for a job that ended because too little memory was free, since more
+        memory may be free in the next run.
         """
         limits = record.get("limits") or {}
         if not record.get("reached"):
@@ -44,12 +44,12 @@ NO_LIMITS = Limits()
 
 
 def parse_limits(time: object = None, memory: object = None) -> Limits:
-    """Return the limits that a configuration or a command-line option states.
+    """Return the time and memory limits in a configuration or in command-line options.
 
     Raises
     ------
     UserError
-        If a limit is not a positive amount with a unit.
+        If a limit is not a positive number with a unit; a time without a unit is in seconds.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The record of a job, as a JSON file with a hash of its content, and as a `Record` in memory.
+"""The record of a job, as a sealed JSON file, and as a `Record` in memory.
 
-The seal is a hash of the content and detects damaged or edited files. The types of the content are
-also checked against a schema, since a seal can be recomputed after an edit. This module also
-contains the clock that measures the stages of a job, and functions that combine the selected
-parameters of several jobs.
+The seal of a file is a hash of its content; damaged and edited files do not match their seals. The
+types of the content are also checked against a schema, since a seal can be recomputed after an
+edit. This module also contains the clock that measures the stages of a job, and functions that
+combine the selected parameters of several jobs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def unseal(text: bytes, schema: int) -> dict[str, Any]:
     Raises
     ------
     BadRecord
-        If the text is damaged, was edited, or has another schema.
+        If the text is damaged, was edited, or has another value of the ``schema`` entry.
     """
     try:
         content = json.loads(text)
@@ -123,7 +123,7 @@ Choice = dict[str, Any] | list[dict[str, Any]]
 
 
 def merged(old: Choice, new: Choice) -> Choice:
-    """Return the union of two choices of parameters; values of `new` replace values of `old`."""
+    """Return the parameters of both arguments; values in `new` replace values in `old`."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {**old, **new}
     n_pairs = len(old if isinstance(old, list) else new)
@@ -178,8 +178,8 @@ NEEDED = {
     "environment": {"mmbench", "python", "cpu", "threads"},
 }
 
-#: A record in JSON types: the attributes of `Record` (the job as a mapping), and the version of the
-#: record format as the entry ``schema``.
+#: A record in JSON types: the attributes of `Record`, and the entry ``schema`` with the version of
+#: the record format.
 Content = dict[str, Any]
 
 
@@ -217,7 +217,7 @@ class Record:
     fits: Mapping[str, Any] = field(default_factory=dict)
     #: The certificate of each pair of classes.
     per_pair: list[Mapping[str, Any]] = field(default_factory=list)
-    #: Differences of the data from the full data set, such as a subset of the classes.
+    #: Differences of the job's data from the full data set, such as a subset of the classes.
     deviations: list[str] = field(default_factory=list)
     #: Warnings about a user's data file and about calibration.
     warnings: list[str] = field(default_factory=list)
@@ -229,12 +229,12 @@ class Record:
     environment: Mapping[str, Any] = field(default_factory=dict)
     #: The limits of the job, with the entries "time" in seconds and "memory" in bytes.
     limits: dict[str, Number] = field(default_factory=dict)
-    #: For a job that reached a limit, its "stage", the "seconds" since its start, and the "bytes"
-    #: of its memory. If the time limit was reached in the stage selection, the entry "trainings" is
-    #: the number of completed trainings, and "planned" is the number of planned trainings. If the
-    #: time limit was reached in the stage training, "pairs", "pairs_begun" and "pairs_solved" are
-    #: numbers of pairs of classes. The entry "pair" is the pair with the largest gap, and
-    #: "iterations", "objective", "bound", "gap" and "violation" describe the solution of this pair.
+    #: For a job that reached a limit, the "stage" in which the job ended, the "seconds" since its
+    #: start, and the "bytes" of its memory. If the stage is the selection, "trainings" and
+    #: "planned" are the numbers of completed and of planned trainings. If the stage is the
+    #: training, "pairs", "pairs_begun" and "pairs_solved" are numbers of pairs of classes. The
+    #: entry "pair" is the pair of classes with the largest duality gap. The entries "iterations",
+    #: "objective", "bound", "gap" and "violation" describe the solution for the entry "pair".
     reached: Mapping[str, Any] = field(default_factory=dict)
     #: Start and end of the job, as ISO 8601 times in UTC.
     started: str = ""
@@ -244,7 +244,7 @@ class Record:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Record:
-        """Return the record that is given as a mapping in JSON types.
+        """Create a record from its content in JSON types.
 
         Raises
         ------

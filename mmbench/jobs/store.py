@@ -1,13 +1,13 @@
 """The results folder of an experiment: its configuration, its plan, and one record per job.
 
-``plan.json`` contains the table cells in order, each with the keys of its jobs, and the text of the
-configuration. Tables are made from ``plan.json`` and the records alone. A table cell is the result
-of one machine with one data set, kernel, degree and training size, averaged over splits. A record
-whose key is not in the plan belongs to other settings or to an earlier version of a machine.
+``plan.json`` contains the text of the configuration, and the table cells with the keys of their
+jobs. Tables are made from ``plan.json`` and the records alone. A table cell is the result of one
+machine with one data set, kernel, degree and training size, averaged over splits. A record whose
+key is not in the plan belongs to other settings or to an earlier version of a machine.
 
 A record consists of two files named by the job's key, ``.npz`` (arrays) and ``.json``. The JSON
 file is written last and contains the hash of the arrays, so that a record with a JSON file is
-complete. Files are written under a temporary name and renamed; the record of a finished job is
+complete. Files are written under a temporary name and renamed. The record of a finished job is
 never overwritten.
 
 Since a results folder may come from an untrusted source, links are not followed, and only regular
@@ -48,15 +48,15 @@ TEMPORARY = ".tmp"
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 #: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
 TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
-#: Flags of `os.open`; 0 on Windows, which does not have the flags.
+#: Flags of `os.open`; 0 on Windows, where these flags do not exist.
 NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file so that no reader sees an incomplete file, even after a crash.
 
-    `write` is called with the open temporary file. A link at the path of the temporary file is
-    removed.
+    `write` is called with the open temporary file. A file or link at the temporary path is removed
+    first.
     """
     temporary = path.with_name(path.name + TEMPORARY)
     temporary.unlink(missing_ok=True)
@@ -207,8 +207,9 @@ class Plan:
     metrics: tuple[str, ...] = ()
     #: For each table column with inherited parameters, the column from which they are inherited.
     uses: Mapping[str, str] = field(default_factory=dict)
-    #: Number of test rows divided by the number of other rows, if `max_train` may leave out some of
-    #: the other rows; 0 if the sizes in the records give this ratio.
+    #: Number of test rows divided by the number of all other rows, including rows that `max_train`
+    #: excludes from training. The value is 0 if `max_train` excludes no rows, since the ratio then
+    #: follows from the records.
     test_to_train: float = 0.0
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
@@ -227,7 +228,7 @@ class Plan:
         """Return a plan with the given jobs in place of the planned jobs.
 
         Table cells are added for jobs that belong to no planned cell. The number of splits of an
-        added cell is the number of different splits in the jobs with its data set.
+        added cell is the number of different splits of its data set in `jobs`.
         """
         jobs = sorted(jobs, key=lambda job: job.split.at)
         groups = group_by_cell(jobs)
@@ -461,7 +462,7 @@ class RecordStore:
         Returns
         -------
         list of Path or None
-            None if there is no intact plan, without which the planned records are unknown.
+            None if the plan is missing or damaged, so that unplanned records cannot be recognised.
         """
         plan = None
         with suppress(BadRecord):
@@ -528,7 +529,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _free(path: Path) -> Path:
-    """Return `path`, or `path` with the first numeric suffix that is not in use."""
+    """Return `path` if it is free, else `path` with the first free suffix ``.1``, ``.2``, ..."""
     names = (path.with_name(f"{path.name}.{k}") for k in itertools.count(1))
     return next(free for free in itertools.chain([path], names) if not os.path.lexists(free))
 

@@ -22,8 +22,8 @@ from mmbench.selection import select
 def job_seeds(job: Job) -> dict[str, int]:
     """Return independent seeds for the random choices of a job.
 
-    The seeds depend only on the experiment's seed and the split, so that all machines have the same
-    inner folds on one split.
+    The seeds depend only on the experiment's seed and the split. All machines have the same inner
+    folds on a split.
     """
     sequence = np.random.SeedSequence([job.split.seed, job.split.repeat, job.split.fold])
     names = ("selection", "ties", "machine")
@@ -117,8 +117,8 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     """Train the machine on 24 rows, so that its code is imported and compiled."""
     from mmbench.solvers.svm_dual.smo import compile_steps
 
-    # the loops are compiled for float32 and float64, since the data determine the type of the
-    # kernel values
+    # the solver's loops are compiled for kernel values of type float32 and float64, since the type
+    # depends on the data
     compile_steps()
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)

@@ -3,7 +3,7 @@
 Each thread of a Dask worker runs one job at a time, in a child process (`mmbench.running.local`).
 The time and memory limits of a job apply to the child process that runs the job. If a solver
 crashes or hangs, only one job fails; the Dask worker goes on sending heartbeats to the scheduler.
-Several runs may share a cluster, since a run ends only the child processes of its tasks.
+Several runs may share a cluster, since a run never ends child processes of other runs.
 
 The process of a large job trains one pair of classes at a time, and sends the rows of the other
 pairs to Dask workers. If a Dask worker takes too long for a pair of classes, the job's process
@@ -81,7 +81,7 @@ class DaskExecutor:
     remote = True
     task_threads = 1
 
-    #: Numbers of threads of one batch job, and of all batch jobs that may be submitted.
+    #: Number of threads per batch job, and total number of threads of all permitted batch jobs.
     capacity = (1, 0)
 
     def __init__(
@@ -131,11 +131,11 @@ class DaskExecutor:
 
     @property
     def slots(self) -> int:
-        """Number of threads of all workers that run or that the batch system may start.
+        """Number of worker threads, or, if larger, number of threads of all permitted batch jobs.
 
-        The scheduler is asked for its workers at most once per `POLL_SECONDS`, since workers may
-        start and stop at any time. If a new worker has other versions of the code or the libraries
-        than this process, `say` is called with a message.
+        Workers may start and stop at any time, so the list of workers is updated after
+        `POLL_SECONDS`. If a new worker has other versions of the code or the libraries than this
+        process, `say` is called with a message.
         """
         if time.monotonic() - self._looked >= POLL_SECONDS and self.client.status == "running":
             with self._reached():
@@ -245,17 +245,18 @@ class DaskExecutor:
 
 
 def _silence() -> None:
-    """Turn off the loggers of Dask, tornado and asyncio; each logger has its own level."""
+    """Turn off each logger of Dask, tornado and asyncio, since each logger has its own level."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _check_greeting(address: str) -> None:
-    """Raise UserError if the server at a TCP address does not send a message like a scheduler.
+    """Raise UserError if the server at a TCP address does not answer like a Dask scheduler.
 
-    A Dask scheduler sends the first message of a connection. This function waits for the message at
-    most `ANSWER_SECONDS`, whereas Dask would wait for an incomplete message without a limit.
+    A Dask scheduler sends a message to each new client. This function waits at most
+    `ANSWER_SECONDS` for the message. Dask itself would wait for the rest of an incomplete message
+    without a time limit.
     """
     place = urlsplit(address if "://" in address else f"tcp://{address}")
     try:
@@ -276,7 +277,7 @@ def _check_greeting(address: str) -> None:
 
 
 def _local_cluster(slots: int) -> Any:
-    """Start a scheduler and workers on this computer; the workers do not receive Ctrl-C."""
+    """Start a Dask scheduler and Dask workers on this computer; the workers ignore Ctrl-C."""
     check_platform()
     from multiprocessing import resource_tracker
 
@@ -286,7 +287,7 @@ def _local_cluster(slots: int) -> Any:
     # by default, Dask does not restart a worker that is lost twice within 15 s
     dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
 
-    # the resource tracker is started before SIGINT is blocked, since its start unblocks SIGINT
+    # the resource tracker is started before SIGINT is blocked, since starting it unblocks SIGINT
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -333,7 +334,7 @@ async def _submit(cluster: Any) -> None:
 
 @cache
 def facts() -> dict[str, str]:
-    """Return the versions on which results depend: a hash of the code, Python and libraries."""
+    """Return a hash of mmbench's code, and the versions of Python and libraries, by name."""
     root = Path(mmbench.__file__).parent
     code = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -346,7 +347,7 @@ def differences(theirs: dict[str, str] | Exception) -> list[str]:
     """Return a list of messages about versions that differ between a worker and this process.
 
     The argument `theirs` is the result of the function `facts` on the worker, or the exception that
-    the function raised there.
+    `facts` raised on the worker.
     """
     if isinstance(theirs, Exception):
         return [f"a worker cannot run mmbench: {type(theirs).__name__}: {theirs}"]
@@ -412,11 +413,11 @@ PATIENCE_FACTOR, LEAST_PATIENCE = 2.0, 1.0
 
 
 class PairBackend(ThreadingBackend):
-    """A joblib backend that trains one pair of classes in this process and others on Dask workers.
+    """A joblib backend that trains pairs of classes in this process and on Dask workers.
 
-    Each thread of the backend waits for the training of one pair. The time and memory limits of the
-    job, `limits`, apply to each training on a worker. The list `cpu_seconds` contains the CPU time
-    of each training on a Dask worker.
+    This process trains one pair of classes at a time. Each thread of the backend waits for the
+    training of one pair. The time and memory limits of the job, `limits`, apply to each training on
+    a worker. The list `cpu_seconds` contains the CPU time of each training on a Dask worker.
     """
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):
@@ -426,11 +427,11 @@ class PairBackend(ThreadingBackend):
         self.cpu_seconds: list[float] = []
 
     def effective_n_jobs(self, n_jobs: int) -> int:
-        """Return the number of simultaneous trainings, one per worker thread of the cluster."""
+        """Return the number of worker threads of the cluster; each thread runs one training."""
         return sum(self.client.nthreads().values())
 
     def submit(self, func: Callable[[], Any], callback: Any = None) -> Any:
-        """Start a training in this process if it is idle, otherwise on a Dask worker."""
+        """Start a training in this process if this process is idle, otherwise on a Dask worker."""
         return super().submit(partial(self.train, func), callback)
 
     def train_here(self, func: Callable[[], Any]) -> Any:
@@ -443,7 +444,7 @@ class PairBackend(ThreadingBackend):
             self.busy.release()
 
     def train(self, func: Any) -> Any:
-        """Train in this process if it is idle, otherwise on a Dask worker.
+        """Train in this process if this process is idle, otherwise on a Dask worker.
 
         If the Dask worker takes too long, train in this process as soon as this process is idle.
         """
@@ -454,7 +455,8 @@ class PairBackend(ThreadingBackend):
         payload = pickle.dumps((train_items, (func.items,), self._limits, ()))
         # trainings of pairs of classes start before whole jobs, whose priority is 0
         future = self.client.submit(run_here, payload, None, self.batch, pure=False, priority=10)
-        # a call of `result` that reaches its timeout may raise an UnboundLocalError in Dask
+        # `Future.result` with a timeout is not used, since it may raise an UnboundLocalError in
+        # Dask
         ended = Event()
         future.add_done_callback(lambda _: ended.set())
         while True:
@@ -481,7 +483,8 @@ class Spread(ExitStack):
 
     The context manager has no effect without a cluster, for a single pair of classes, or if the
     largest pair has fewer than `LEAST_PAIR_ROWS` rows. The attribute `at_a_time` is the number of
-    simultaneous trainings. If the context manager has no effect, the attribute `backend` is None.
+    pairs of classes that are trained at the same time. If the context manager has no effect, the
+    attribute `backend` is None.
     """
 
     backend: PairBackend | None = None

@@ -1,8 +1,7 @@
 """Worker processes on this computer, with limits on time, memory and output.
 
 A task is a picklable function with picklable arguments. The result of a task is returned as a
-`Future`. A worker process shares no memory with this process; therefore the class
-`mmbench.running.cluster.DaskExecutor` can have the same interface as `LocalExecutor`. A worker
+`Future`. `LocalExecutor` has the same interface as `mmbench.running.cluster.DaskExecutor`. A worker
 process runs the function `serve`, which receives messages (function, arguments) and sends messages
 (kind, value). Each worker process is the leader of a process group, so that processes that a job
 has started are killed with the worker process.
@@ -47,8 +46,8 @@ class LimitReached(WorkerDied):
     status : {Status.TIME_LIMIT, Status.MEMORY_LIMIT}
         The limit that was exceeded.
     reached : dict
-        Seconds of the task ("seconds"), last stage that the task reported ("stage"), and memory of
-        the task ("bytes"), if it was measured.
+        The entries are "seconds" since the start of the task, the last "stage" that the task
+        reported and, if measured, the "bytes" of memory of the task.
     """
 
     def __init__(self, status: Status, reached: dict[str, Any]):
@@ -105,7 +104,7 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
 def _die_with_parent(descriptor: int) -> None:
     """End this process when its parent process has died, even by the signal SIGKILL."""
     poll = select.poll()
-    poll.register(descriptor, 0)  # `poll` waits only for hang-up and error events
+    poll.register(descriptor, 0)  # with the mask 0, `poll` waits only for hang-up and error events
     poll.poll()
     os._exit(1)
 
@@ -142,18 +141,17 @@ def check_platform() -> None:
 class LocalExecutor:
     """An executor with one worker process per slot; each worker imports `modules` when it starts.
 
-    The first worker process is started at once, so that it imports modules while this process goes
-    on. The other worker processes are started when their slots are first used. A worker process
-    runs one task after the other, and is replaced if it dies. If a worker dies, only the running
-    task of this worker ends. A worker is killed by `cancel` or if its task exceeds a limit. If this
-    process dies, all workers end. Raises UserError on operating systems that lack a function in
-    `POSIX`.
+    The first worker process is started at once, and imports modules while this process continues.
+    The other worker processes are started when their slots are first used. A worker process runs
+    one task after the other, and is replaced if it dies. If a worker dies, only the running task of
+    this worker ends. A worker is killed by `cancel` or if its task exceeds a limit. If this process
+    dies, all workers end. Raises UserError on operating systems that lack a function in `POSIX`.
 
     The attribute `slots` is the maximum number of simultaneous tasks with one thread each. The
     attribute `task_threads` is the maximum number of threads of one task. The attribute
     `computer_slots` is the maximum number of slots that share the memory of one computer. The
-    attribute `remote` is false, since all tasks run on a computer with the same file system. The
-    attribute `scheduler` is None, since there is no Dask scheduler.
+    attribute `remote` is false, since all tasks run on this computer. The attribute `scheduler` is
+    None, since there is no Dask scheduler.
     """
 
     remote = False
@@ -311,7 +309,7 @@ class _Worker:
         return future
 
     def _check_limits(self) -> Future | None:
-        """Kill the process and return the future of its task if the task exceeds a limit."""
+        """If the task exceeds a limit, kill the process and return the future of the task."""
         limits, now, status = self.limits, time.monotonic(), None
         reached: dict[str, Any] = {"stage": self.note, "seconds": now - self.since}
         if limits.memory is not None and now >= self.next_look:

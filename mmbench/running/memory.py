@@ -3,9 +3,9 @@
 If memory runs out, the operating system kills a process without a message. The killed process is
 not always the process that needs the memory. The estimates of peak memory are upper bounds, so that
 running jobs do not exceed the free memory. If the estimate of a job exceeds the free memory, the
-job is not run, and its record states the reason.
-Each machine class declares the memory of a training. The memory of a grid search is computed from
-the sizes of the kernel matrices that `mmbench.selection.views` stores.
+job is not run, and its record states the reason. Each machine class declares the memory that one
+training needs. The memory of a grid search is computed from the sizes of the kernel matrices that
+`mmbench.selection.views` stores.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from mmbench.machines.base.search_space import available_bytes, cache_bytes, pri
 from mmbench.selection.grid import KERNEL_AXES
 from mmbench.selection.views import can_share, precision, stores_pairs
 
-#: Memory of a worker that has imported NumPy, scikit-learn, Numba and a solver, in bytes.
+#: Memory of a worker process that has imported NumPy, scikit-learn, Numba and a solver, in bytes.
 PROCESS_BYTES = 300 * 2**20
 #: Number of copies of the data in memory: loaded, preprocessed, and converted by a machine.
 DATA_COPIES = 3
@@ -42,7 +42,8 @@ class Sizes:
     n_raw: int
     #: Number of rows that are used only for validation in the grid search.
     n_rest: int = 0
-    #: Mean memory of a sparse row, with column indices, in 8-byte numbers; None for dense rows.
+    #: Mean memory of a sparse row with its column indices, in units of 8 bytes; None for dense
+    #: rows.
     n_stored: int | None = None
 
     @property
@@ -62,7 +63,7 @@ class Sizes:
 
 
 def stored_numbers(X: Any) -> int | None:
-    """Return the mean memory of a sparse row, in 8-byte numbers; None for dense rows.
+    """Return the mean memory of a sparse row, in units of 8 bytes; None for dense rows.
 
     Each stored value of a sparse row takes 8 bytes, and the column index of the value 4 bytes.
     """
@@ -97,10 +98,11 @@ def _training_bytes(
 
 
 def _search_bytes(job: Job, machine: type[PairwiseClassifier], sizes: Sizes, threads: int) -> int:
-    """Return the memory of the kernel matrices that a grid search stores.
+    """Return the memory of a grid search: stored kernel matrices, and one training per thread.
 
-    A grid search stores a kernel matrix of all rows, or of the rows of each pair of classes.
-    During the search, each thread also stores a kernel matrix of the training rows of one fold.
+    A grid search stores one kernel matrix of all training rows, or per thread one kernel matrix of
+    the rows of a pair of classes. Each thread also needs the memory of a training on the training
+    part of a fold.
     """
     single = machine.search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
@@ -123,7 +125,8 @@ def _search_bytes(job: Job, machine: type[PairwiseClassifier], sizes: Sizes, thr
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:
     """Return the largest number of threads with which a job needs at most `budget` bytes.
 
-    The result is at most `threads`, and is 0 if the job exceeds `budget` even with one thread.
+    The returned number is at most `threads`. It is 0 if the job needs more than `budget` bytes with
+    one thread.
     """
     fits = (n for n in range(threads, 0, -1) if estimate_bytes(job, sizes, n) <= budget)
     return next(fits, 0)
@@ -132,7 +135,7 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
 def budget_bytes(share: float = 1.0) -> float:
     """Return the memory that this process may use, in bytes.
 
-    The result is the sum of the memory in use by this process and ``USABLE_SHARE * share`` times
-    the free memory.
+    The budget is the memory in use by this process plus ``USABLE_SHARE * share`` times the free
+    memory.
     """
     return private_bytes() + USABLE_SHARE * share * available_bytes()

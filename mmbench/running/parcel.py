@@ -15,7 +15,7 @@ from mmbench.datasets.fetch import Places, Search, find
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import Job
 
-#: Data files as (name in the store, SHA-256, content).
+#: Data files, each as (name in the local store, SHA-256, content).
 Parcel = list[tuple[str, str, bytes]]
 
 
@@ -91,9 +91,10 @@ def _store(data: Path) -> Path:
 
 
 def _user_files(job: Job) -> dict[str, tuple[str, str]]:
-    """Return the path and the name in the store of each user's file, by field of `job.dataset`.
+    """Return the path and the store name of each user's file, by field of `job.dataset`.
 
-    In the local store, the file of a table keeps its suffix, which determines the file format.
+    The store name of a file is its path in the local store. The store name of a data file keeps the
+    suffix, which determines the file format.
     """
     ref, files = job.dataset, dict[str, tuple[str, str]]()
     if ref.path is not None and not ref.path.startswith(("openml:", "sklearn:")):

@@ -104,7 +104,7 @@ def outcome(record: Content) -> str:
 
 
 def seconds_of(stages: Mapping[str, float]) -> float:
-    """Return the total time of a job in seconds, without the stage ``warm_up`` of a new process."""
+    """Return the total time of a job in seconds, without the stage ``warm_up``."""
     return sum(stages.values()) - stages.get("warm_up", 0.0)
 
 
@@ -136,9 +136,9 @@ def readable(n_bytes: float) -> str:
     return f"{gib:.1f} GiB" if gib >= 1 else f"{n_bytes / 2**20:.0f} MiB"
 
 
-#: CPU time of a machine on a split, divided by the CPU time of the SVM on the split. The
-#: ratio was measured in `mmbench easy` with 270 and with 1000 training rows, and `COSTS` contains
-#: the larger of these two ratios. Machines with about the same CPU time as the SVM are omitted.
+#: Ratio of a machine's CPU time to the CPU time of the SVM on the same split, by machine. The ratio
+#: was measured in `mmbench easy`, once with 270 training rows and once with 1000; the larger ratio
+#: is given. Machines with about the same CPU time as the SVM are omitted.
 COSTS = {
     "logistic_regression": 0.1,
     "lssvm": 7.0,

@@ -6,9 +6,10 @@ records. If the process of a run is killed, only the results of running jobs are
 
 The parents of a job are the jobs whose selected parameters the job inherits. A job is ready if all
 its parents have a record. Among the ready jobs, the job with the longest expected time starts
-first. The expected time of a job includes the times of jobs that depend on it. A job of unknown
-time starts before all jobs of known time. The free slots are distributed evenly among the ready
-jobs. Many ready jobs run with one thread each, and a single ready job runs with a thread per slot.
+first. The expected time of a job includes the longest chain of jobs that depend on the job. A job
+of unknown time starts before all jobs of known time. The free slots are distributed evenly among
+the ready jobs. Many ready jobs run with one thread each, and a single ready job runs with a thread
+per slot.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class Schedule:
 
     The dict `records` contains the records of jobs that are not run again, by job key. The function
     `expected` returns the expected seconds of a job, or None if they are unknown. The argument
-    `most_threads` is the maximum number of threads of one job. The dict `absent` contains the
-    reason why a data set cannot be downloaded, by name of the data set.
+    `most_threads` is the maximum number of threads of one job. The dict `absent` maps the name of a
+    data set that cannot be downloaded to the reason.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class Schedule:
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
-        """Return the expected time of a job together with its longest chain of dependent jobs."""
+        """Return the expected time of a job plus the longest chain of jobs that depend on it."""
         seconds = self._expected(job)
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
         return float("inf") if seconds is None else seconds + after
@@ -179,8 +180,9 @@ class Summary:
     reused: int = 0
     #: Records of jobs without a result.
     failed: list[Content] = field(default_factory=list)
-    #: Number of jobs with a result and a fit that is not optimal, by the worst status of a job's
-    #: fits. Trivial solutions and problems with a single class count as optimal.
+    #: Number of finished jobs with a non-optimal fit, by the worst status of the job's fits.
+    #: Trivial solutions, fits without a certificate and problems with a single class are not
+    #: counted.
     doubtful: Counter[Status] = field(default_factory=Counter)
     #: Number of jobs without a record because the run was interrupted.
     left: int = 0
@@ -189,7 +191,7 @@ class Summary:
     interrupted: bool = False
 
     def add(self, record: Content, reused: bool = False) -> None:
-        """Count the outcome of a job, which its record states."""
+        """Count the job of a record as done, reused, failed or doubtful."""
         if not is_done(record):
             self.failed.append(record)
             return
@@ -230,8 +232,8 @@ class Run:
     `limits` has a higher limit. With ``rerun="changed"``, a finished job is run again if the source
     code of its machine has changed. The outcomes of the jobs are counted in `summary`. The set
     `planned` contains the keys of all jobs of the experiment. The estimate `time_left` may include
-    jobs of later runs. The dict `absent` contains the reason why a data set cannot be downloaded,
-    by name of the data set; the jobs of this data set fail.
+    jobs of later runs. The dict `absent` maps the name of a data set that cannot be downloaded to
+    the reason; the jobs with this data set fail.
     """
 
     def __init__(
@@ -416,7 +418,7 @@ def _place(job: Job) -> Hashable:
 
 
 def _difference(then: Job, now: Job) -> str:
-    """Return how two jobs differ in machine version or default values, as text.
+    """Return a text that states how two jobs differ in machine version or default values.
 
     The text is empty if the two jobs differ in any field except machine version and defaults.
     """

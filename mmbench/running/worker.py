@@ -1,9 +1,9 @@
-"""Execute one job in any process, with all input in the arguments and all output in the record.
+"""Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
 CPU seconds are summed over all threads of the process. Before its first job with a machine, a
 process trains the machine on a tiny problem, so that Numba code is compiled and solvers are
-imported. In the stage ``warm_up`` of a job, the machine is trained on a tiny problem; tables of CPU
-times do not include this stage.
+imported. This training is the stage ``warm_up`` of the job, which tables of CPU times do not
+include.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
 
 
 def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, Any], str]:
-    """Return the certificate of the training with the largest gap, as a dict and as text.
+    """Return the certificate, as dict and text, of the unfinished training with the largest gap.
 
     The list `fits` contains a fit per pair of classes; at least one fit has the status TIME_LIMIT.
     """
@@ -88,7 +88,8 @@ class Context:
     mirror: str | None = None
     #: Number of pairs of classes that are trained at the same time.
     threads: int = 1
-    #: Fraction of the free memory that this job may use; other jobs that run may use the rest.
+    #: Fraction of the free memory that this job may use; the rest is for jobs that run at the same
+    #: time.
     memory_share: float = 1.0
     #: Selected parameters of each parent job, as one dict or as one dict per pair of classes.
     inherited: tuple[Choice, ...] = ()
@@ -188,7 +189,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
 
 def _threads(job: Job, data: Prepared, context: Context) -> int:
-    """Return a number of threads with which the free memory suffices for a job.
+    """Return the largest number of threads for which the free memory suffices for a job.
 
     Raises NotEnoughMemory if the job needs more than the free memory even with one thread.
     """
@@ -202,6 +203,6 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     if (need := memory.estimate_bytes(job, sizes)) > free:
         amounts = f"{readable(need)} of memory, {readable(free)} may be used"
         raise NotEnoughMemory(f"needs about {amounts}; {ADVICE}")
-    # a job whose estimated memory exceeds its memory limit runs with one thread, since the estimate
-    # is an upper bound
+    # if the estimate exceeds only the memory limit of the job, the job runs with one thread, since
+    # the estimate is an upper bound
     return memory.threads_that_fit(job, sizes, context.threads, min(free, limit or free)) or 1
