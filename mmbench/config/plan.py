@@ -209,8 +209,8 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     }
     uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
     smoke, metrics = config.name.endswith(SUFFIX), tuple(config.metrics)
-    own = (labels, published, smoke, metrics, uses, config.protocol.test_to_train)
-    return Plan(config.name, config.layout, tuple(cells), *own)
+    settings = (labels, published, smoke, metrics, uses, config.protocol.test_to_train)
+    return Plan(config.name, config.layout, tuple(cells), *settings)
 
 
 def replan(folder: Path) -> Plan | None:
