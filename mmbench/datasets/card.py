@@ -21,8 +21,8 @@ from pydantic import (
 from mmbench.datasets.card_files import read_card
 from mmbench.errors import UserError
 
-#: If a card states no size, a download has at most MOST_UNKNOWN bytes, or BYTES_PER_VALUE bytes per
-#: feature value or label if that is more.
+#: Maximum size of a download if the card states no maximum: MOST_UNKNOWN bytes or, if this is more,
+#: BYTES_PER_VALUE bytes per feature value and label.
 MOST_UNKNOWN, BYTES_PER_VALUE = 2**28, 32
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -94,7 +94,7 @@ class PredefinedSplits(_Strict):
 
 
 class KnownRows(_Strict):
-    """Content hash of the rows ``first`` to ``last - 1``, if the hash of all rows is unknown."""
+    """Content hash of the rows ``first`` to ``last - 1``, for a card without a hash of all rows."""
 
     first: int
     last: int
@@ -158,7 +158,7 @@ class Source(_Strict):
 
     @property
     def label(self) -> str:
-        """Short name of the source, for messages and for its file of arrays in the local store."""
+        """Short name of the source in messages and in the name of the source's file of arrays."""
         if self.kind in ("files", "url"):
             return self.kind
         detail = str(self.id if self.kind == "openml" else self.loader)

@@ -19,7 +19,7 @@ from mmbench.errors import UserError, listed
 
 
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
-    """Return the random number generator of a seed, a repeat (or sample) and a purpose number.
+    """Return the random number generator of a seed, a repeat and, optionally, a purpose number.
 
     NumPy guarantees that the random numbers of `RandomState` never change (NEP 19). With every
     version of NumPy, a seed gives the same splits.
@@ -136,13 +136,13 @@ class Dataset:
     card : Card or None
         Card of the data set, or None for a user's data.
     rows : ndarray of shape (n_samples,) or None
-        Row numbers in the full data set, if some classes are left out; otherwise None.
+        Row number of each row in the full data set, or None if the data set has all classes.
     n_categorical : int
         Number of categorical columns. The categorical columns are the last columns of `X` and
         contain category codes.
     columns : dict
-        Feature columns of a user's table by name, in the order of the table. The value is the tuple
-        of categories in the order of their codes, or None for a numeric column.
+        Feature columns of a user's table by name, in the order of the table. The dict value is the
+        tuple of categories in the order of their codes, or None for a numeric column.
     groups : ndarray of shape (n_samples,) or None
         Group of each row; rows of one group are never split between training and test rows.
     time : ndarray of shape (n_samples,) or None

@@ -121,7 +121,7 @@ def check_steps(
     if categorical and first not in ENCODERS:
         needed = "the first preprocessing step, except for imputation, must be one_hot or ordinal"
         return f"column {categorical[0]!r} contains categories; {needed}"
-    if categorical and "one_hot" in names:  # one_hot: unknown number of columns
+    if categorical and "one_hot" in names:  # the number of columns after one_hot is unknown
         return None
     argument: Any
     for name, argument in steps:

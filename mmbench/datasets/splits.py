@@ -141,7 +141,7 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
     if problem := too_few_rows(data.y, folds):
         raise ValueError(problem)
     # The rows are ordered by class, shuffled within each class, and assigned to the folds in turn.
-    # Any two folds differ by at most one row in total, and by at most one row in each class.
+    # The numbers of rows of any two folds differ by at most 1, in total and in each class.
     rows = [random.permutation(np.flatnonzero(data.y == label)) for label in np.unique(data.y)]
     dealt = np.concatenate(rows)
     test = np.sort(dealt[fold::folds])
@@ -336,8 +336,8 @@ def allocate(counts: IntArray, total: int) -> IntArray:
 def allocate_nested(counts: IntArray, total: int) -> IntArray:
     """Distribute `total` rows over classes; no class gets fewer rows if `total` increases.
 
-    The `total` rows with the smallest values ``(r + 1/2) / n`` are selected, where r, from 0 to
-    ``n - 1``, is the number of a row in its class of n rows. In the largest remainder method
+    Row number r = 0, ..., n - 1 of a class with n rows has the value ``(r + 1/2) / n``. The `total`
+    rows with the smallest values are counted per class. In the largest remainder method
     (`allocate`), a class may get fewer rows if `total` increases.
 
     Examples
@@ -385,7 +385,7 @@ def with_folds(data: Dataset, path: str) -> Dataset:
 
 
 def hash_with_folds(content_hash: str, path: str) -> str:
-    """Return the hash of the data's content hash together with the content of a file of folds."""
+    """Return one hash of the data's content hash and the content of a file of folds."""
     with converted(path, OSError):
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return hashlib.sha256(f"{content_hash}\nfolds {folds}".encode()).hexdigest()

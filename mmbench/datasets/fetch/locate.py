@@ -115,7 +115,7 @@ class SourceFiles:
 
 
 def recipe_hash(card: Card, source: Source) -> str:
-    """Return the hash of the description of a source, for data that are generated or missing."""
+    """Return the hash of a source's description, which identifies generated or missing data."""
     recipe: list[Any] = [card.name, source.label, sorted(source.options.items()), VERSION]
     return hashlib.sha256(repr(recipe).encode()).hexdigest()
 
@@ -192,7 +192,7 @@ class Search:
         self.tried: dict[str, type[ValueError]] = {}
 
     def local(self) -> SourceFiles | None:
-        """Return the first source whose files are all in the store or the mirror, undamaged."""
+        """Return the first source with all files in the store or mirror, with correct hashes."""
         sources, folder = self.card.sources, self.places.mirror_folder
         stored = (self._in_store(source) for source in sources)
         mirrored = (self._intact(source, folder) for source in sources if folder)
@@ -244,7 +244,7 @@ class Search:
             return SourceFiles(self.card, source, (path,))
 
     def _intact(self, source: Source, folder: Path) -> SourceFiles | None:
-        """Return the files of a source if a folder contains all files with correct hashes."""
+        """Return the files of a source if a folder contains all of them, with correct hashes."""
         paths = tuple(folder / file.path for file in source.files)
         if not paths or not all(path.is_file() for path in paths):
             return None
@@ -283,7 +283,7 @@ class Search:
 
     @contextmanager
     def _noting_failure(self, prefix: str = "") -> Iterator[None]:
-        """Suppress a ValueError in the block, and store its message and its type in `tried`."""
+        """Suppress a ValueError in a ``with`` block; store its message and type in `tried`."""
         try:
             yield
         except ValueError as error:

@@ -266,7 +266,7 @@ def _people(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     from sklearn.datasets import fetch_lfw_people
 
     bunch = fetch_lfw_people(**options)
-    names = np.char.replace(bunch.target_names, " ", "_")  # people's names as in the LFW archive
+    names = np.char.replace(bunch.target_names, " ", "_")  # as in the LFW archive
     return Parsed(describe(_to_bytes(bunch.images), descriptor), names[bunch.target])
 
 
@@ -286,7 +286,7 @@ def _to_bytes(images: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def bounded_urlopen(most: int, stop: threading.Event) -> Iterator[None]:
-    """Limit the response time, total time and size of scikit-learn's downloads in the block."""
+    """Limit response time, total time and size of scikit-learn's downloads in a ``with`` block."""
 
     class Bounded(urllib.request.BaseHandler):
         def http_response(self, request: Any, response: Any) -> Any:

@@ -82,7 +82,7 @@ def idx(paths: Sequence[Path]) -> Parsed:
 
 
 def _read_idx(path: Path) -> NDArray[np.uint8]:
-    """Return the array of an IDX file: zero, zero, type, number of dimensions, sizes, values."""
+    """Return the array in an IDX file of 0, 0, type, number of dimensions, sizes and values."""
     data = read_bytes(path)
     if len(data) < 4 or not data.startswith(b"\0\0\x08"):  # 8 denotes uint8
         raise ValueError(f"{path.name}: not an IDX file of bytes")
@@ -117,7 +117,7 @@ DECIMALS = 8
 
 
 def ida(paths: Sequence[Path]) -> Parsed:
-    """Parse an ``.npz`` file with features ``x``, labels ``t`` and optional ``train``, ``test``."""
+    """Parse an ``.npz`` file with features ``x``, labels ``t`` and, optionally, splits."""
     arrays = read_npz(paths[0])
     splits = _splits(arrays["train"], arrays["test"], first=0) if "train" in arrays else ()
     return Parsed(arrays["x"].astype(np.float64), arrays["t"].astype(np.int64), None, splits)

@@ -10,11 +10,12 @@ data, so that training uses no information about test rows.
   for v/255.
 
 - ``lbp``: local binary patterns of 8 neighbours at distance 1 (Ojala et al. 2002, Ahonen et al.
-  2006). In each cell of 10 x 10 pixels, 58 uniform patterns and all other patterns are counted.
+  2006). In each cell of 10 x 10 pixels, 58 bins count the uniform patterns, and one bin counts all
+  other patterns.
 
-scikit-image computes ``hog`` and ``lbp``. Descriptors are stored as 8-bit integers, as in SIFT.
-Descriptors of 8-bit integers need little memory. Descriptors are equal on all platforms, except if
-a value before rounding is halfway between two integers.
+scikit-image computes ``hog`` and ``lbp``. Descriptors are stored as 8-bit integers, as in SIFT,
+which need little memory. Rounding to integers makes descriptors equal on all platforms, except for
+values halfway between two integers.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,7 +94,7 @@ def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
 
 
 def in_pairs(values: NDArray, target: NDArray, fold: NDArray) -> Parsed:
-    """Return rows of two consecutive descriptors; each fold is the test set of one split."""
+    """Return rows with two consecutive descriptors each; each fold is the test set of one split."""
     numbers = range(int(fold.max()) + 1)
     splits = tuple((np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in numbers)
     return Parsed(values.reshape(len(target), -1), target.astype(np.int64), None, splits)

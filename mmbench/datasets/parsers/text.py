@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _uncompress(path: Path) -> Iterator[IO[bytes]]:
-    """Open a ``.Z`` file of the Unix program compress, which the program gzip decompresses."""
+    """Open a ``.Z`` file of the program ``compress``; the program ``gzip`` decompresses it."""
     if shutil.which("gzip") is None:
         raise UserError(f"{path}: decompression of .Z files needs the program gzip")
     with (
@@ -225,10 +225,10 @@ def in_columns(
     return Parsed(X, y, consecutive(sizes))
 
 
-#: Bases of DNA that each letter of a sequence stands for.
+#: DNA bases that each letter of a sequence denotes.
 BASES = {"A": "A", "C": "C", "G": "G", "T": "T", "D": "AGT", "N": "ACGT", "R": "AG", "S": "CG"}
 #: Weights of the bases A, C, G and T for each letter of a DNA sequence. The bases that a letter
-#: stands for have equal weights with sum 1.
+#: denotes have equal weights with sum 1.
 CODES = {
     letter: [(base in bases) / len(bases) for base in "ACGT"] for letter, bases in BASES.items()
 }
@@ -236,7 +236,7 @@ SEQUENCE = re.compile(rf"[{''.join(CODES)}]{{60}}")
 
 
 def splice(paths: Sequence[Path]) -> Parsed:
-    """Parse lines ``class,name,sequence``; the columns are four weights of bases per position."""
+    """Parse lines ``class,name,sequence``; the features are four base weights per position."""
     rows = [[cell.strip() for cell in line.split(",")] for line in read_lines(paths[0])]
     for number, row in enumerate(rows, 1):
         if len(row) != 3 or not SEQUENCE.fullmatch(row[2]):
