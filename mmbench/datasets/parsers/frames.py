@@ -64,7 +64,7 @@ def cell_name(row: int, column: object) -> str:
 
 
 def existing(columns: Sequence[Column], names: Sequence[str]) -> set[str]:
-    """Return the names of those `columns`, given by name or number, that exist in `names`."""
+    """Return the names of all `columns`, given by name or number, that exist in `names`."""
     n = len(names)
     found = (names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= n else c for c in columns)
     return {str(column) for column in found} & set(names)
