@@ -1,1 +1,1 @@
-"""Tables and figures of results, with each measured value beside the published value."""
+"""Tables and figures of results, in which each measured value has the published value beside it."""

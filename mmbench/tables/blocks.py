@@ -1,7 +1,8 @@
-"""Blocks of tables that several layouts share: accuracies, CPU times, tests, certificates.
+"""Table blocks that several layouts share: accuracies, CPU times, significance tests, certificates.
 
-Most blocks have one column per machine. Each row belongs to a `place`, which is a data set with
-kernel, degree and training size (see `mmbench.tables.sheet`).
+Most blocks have one column per machine. In this module, a `place` is a combination of data set,
+kernel, degree and training size. Each row of a block shows one `place` (see
+`mmbench.tables.sheet`).
 """
 
 from __future__ import annotations
@@ -55,13 +56,15 @@ from mmbench.tables.statistics import (
     wins_and_losses,
 )
 
-#: Type of functions that return the text of a table cell, given its row of the long table.
+#: Type of a function that returns the text of a table cell. Its argument is a row of the long
+#: table.
 Write = Callable[[Row], str]
-#: Type of the first columns of a block. The function of a column returns the column's text in a
-#: row, given a `Key` without a machine.
+#: Type of the first columns of a table block. Each column has a function that returns the text in a
+#: row of the block. The argument of the function is a `Key` (data set, kernel, degree, training
+#: size) without a machine.
 Heads = Mapping[Column, Callable[[Key], object]]
 
-# -- grids with one column per machine -------------------------------------------------------------
+# -- blocks with one column per machine ------------------------------------------------------------
 
 
 def by_machine(
@@ -74,10 +77,10 @@ def by_machine(
     machines: Sequence[str] | None = None,
     group: str = "",
 ) -> Grid:
-    """Return a block with one row per data set, kernel and training size, and a column per machine.
+    """Return a table block with one row per data set, kernel and training size.
 
-    `heads` are the first columns, by default data set, kernel and, if there are several training
-    sizes, the training size.
+    The block has one column per machine. Its first columns are `heads`: by default data set and
+    kernel, and the training size if there are several sizes.
     """
     machines = sheet.machines if machines is None else machines
     heads = heads or place_heads(sheet, lambda place: place.dataset)
@@ -92,8 +95,8 @@ def by_machine(
 
 
 def place_heads(sheet: Sheet, name: Callable[[Key], str]) -> Heads:
-    """Return the first columns of a block: data set, kernel and, if there are several, training
-    size.
+    """Return the first columns of a table block: data set and kernel, and the training size if
+    there are several sizes.
     """
     sized = any(place.size is not None for place in sheet.places)
     columns = (*words("data set", "kernel"), *numbers("rows"))
@@ -102,7 +105,7 @@ def place_heads(sheet: Sheet, name: Callable[[Key], str]) -> Heads:
 
 
 def data_heads(name: Callable[[Key], str], head: str = "data") -> Heads:
-    """Return the first column of a block in which the name of the data set identifies a row."""
+    """Return the first column of a table block with one row per data set: the data set's name."""
     return {Column(head, "left"): name}
 
 
@@ -114,9 +117,10 @@ def results(
     heads: Heads | None = None,
     group: str = "",
 ) -> Grid:
-    """Return a block with the values of a metric for each data set and machine.
+    """Return a table block with the values of a metric, for each data set and machine.
 
-    The values have comparison marks and footnote marks; see `by_machine` for the other arguments.
+    Marks beside a value state whether it agrees with the published value, and cite footnotes.
+    `by_machine` describes the other arguments.
     """
 
     def cell(key: Key) -> str:
@@ -130,11 +134,12 @@ def results(
 def stacked(
     sheet: Sheet, places: Sequence[Key], texts: Mapping[str, Write], caption: str = ""
 ) -> Grid:
-    """Return a block with several rows per data set, one per entry of `texts`.
+    """Return a table block with one column per machine and several rows per data set.
 
-    The block has one column per machine. The keys of `texts` are shown in the second column. Each
-    value of `texts` is a function that returns the text of a table cell, given the row of its
-    accuracy in the long table. If `caption` is empty, the first column also names the kernel.
+    Each data set has one row per entry of `texts`. The key of the entry is shown in the second
+    column. The value of the entry is a function that returns the text of a table cell. Its argument
+    is the row of the cell's accuracy in the long table. If `caption` is empty, the first column
+    contains the kernel as well as the data set.
     """
     rows = []
     for place in places:
@@ -145,13 +150,14 @@ def stacked(
     return Grid(sheet.columns("data", ""), rows, caption)
 
 
-#: Measured or published results as data frames: means (``mean``), standard deviations (``sd``) and
-#: numbers of splits (``n``). Each data frame has one row per data set and one column per machine.
+#: Measured results or published results, as three data frames: means (key ``mean``), standard
+#: deviations (``sd``) and numbers of splits (``n``). Each data frame has one row per data set and
+#: one column per machine.
 Side = Mapping[str, Any]
 
 
 def both(sheet: Sheet, places: Sequence[Key]) -> list[Side]:
-    """Return the measured results and the published results, with one row per data set."""
+    """Return two dicts of data frames, for the measured and the published results."""
     splits = {row["dataset"]: row["n_splits"] for row in sheet.published if row["metric"] == METRIC}
     n_splits = np.array([splits.get(place.dataset) for place in places], dtype=float)
     names = ("measured", "sd", "n", "published", "published_spread")
@@ -169,16 +175,18 @@ def paired(
     change: Callable[[Row], Row] = lambda row: row,
     count: Callable[[Sheet, Side], dict[str, list[str]]] | None = None,
 ) -> list[Grid]:
-    """Return blocks with two rows per data set: measured accuracies, and published accuracies.
+    """Return table blocks with two rows per data set: measured accuracies, and published
+    accuracies.
 
     If `caption` is given, each kernel has its own block, and the kernel's name replaces ``{}`` in
-    the caption. The function `change` replaces each row of the long table by the row to be shown,
-    for example by its error rate. Values are formatted by `measured_text` with the arguments
-    `decimals` and `sd`.
+    the caption. The function `change` is applied to each row of the long table before the row is
+    shown, for example to convert an accuracy to an error rate. The function `measured_text` formats
+    the values, with the arguments `decimals` and `sd`.
 
-    The function `count` summarizes the measured or the published results by a dict with headings
-    as keys, and with one text per machine as values. For each heading of `count`, a block ends with
-    two rows: the texts on the measured results, and the texts on the published results.
+    The function `count` summarizes the measured results or the published results. It returns a
+    dict: the keys are headings, and each value is a list with one text per machine. For each
+    heading that `count` returns, the block ends with two more rows: the texts on the measured
+    results, and the texts on the published results.
     """
 
     def measured(row: Row) -> str:
@@ -206,15 +214,17 @@ def paired(
 
 
 def by_name(sheet: Sheet, key: Key) -> dict[str, Any]:
-    """Return the mean CPU seconds per split, by stage; calibration is left out if not measured."""
+    """Return the mean CPU seconds per split of each stage: selection, training, test. The stage of
+    probability calibration is included if its time was measured.
+    """
     found = {name: sheet.value(key, f"seconds_{name}") for name in (*STAGES, CALIBRATION)}
     return {n: value for n, value in found.items() if n != CALIBRATION or value is not None}
 
 
 def total(sheet: Sheet, key: Key, stages: Sequence[str] = ()) -> float | None:
-    """Return the CPU seconds per split over all stages, or over `stages`.
+    """Return the CPU seconds per split, summed over `stages` or, by default, over all stages.
 
-    The result is None if the time of a stage is unknown.
+    Returns None if the CPU time of a stage is unknown.
     """
     found = by_name(sheet, key)
     values = [found[name] for name in stages or found]
@@ -222,7 +232,9 @@ def total(sheet: Sheet, key: Key, stages: Sequence[str] = ()) -> float | None:
 
 
 def total_with_search(sheet: Sheet, key: Key) -> float | None:
-    """Return the CPU seconds per split, including grid searches of other machines if reused."""
+    """Return a machine's CPU seconds per split, plus the time of each grid search that it reuses
+    from another machine.
+    """
     used = [key._replace(machine=machine) for machine in _used(sheet, key.machine)]
     values: list[Any] = [total(sheet, key)]
     values += [sheet.value(other, "seconds_selection") for other in used]
@@ -230,14 +242,14 @@ def total_with_search(sheet: Sheet, key: Key) -> float | None:
 
 
 def _used(sheet: Sheet, machine: str) -> Iterator[str]:
-    """Yield the machines whose parameters a machine uses, directly or through other machines."""
+    """Yield the machines from which a machine takes its parameters, directly or indirectly."""
     while machine in sheet.plan.uses:
         machine = sheet.plan.uses[machine]
         yield machine
 
 
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
-    """Map the label of a machine to the labels of the other machines that reuse its grid search."""
+    """Map each machine with a reused grid search to the machines that reuse it, by labels."""
     pairs = ((sheet.label(u), sheet.label(m)) for m in machines for u in _used(sheet, m))
     others = len(machines) - 1
     return {
@@ -247,7 +259,9 @@ def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
 
 
 def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
-    """Return a sentence on machines whose time includes a reused search; may be empty."""
+    """Return a sentence on the machines whose time includes the grid search of another machine, or
+    an empty text.
+    """
     return "".join(
         f" The time of {users} includes the search of {used}, whose parameters are reused."
         for used, users in taken_over(sheet, machines).items()
@@ -255,7 +269,7 @@ def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
 
 
 def by_stage(sheet: Sheet) -> Grid:
-    """Return a block of the CPU seconds of each stage, with one column per machine."""
+    """Return a table block of the CPU seconds of each stage, with one column per machine."""
 
     def text(key: Key) -> str:
         values = by_name(sheet, key).values()
@@ -271,7 +285,7 @@ def by_stage(sheet: Sheet) -> Grid:
     return grid if measured else replace(grid, rows=[])
 
 
-# -- metrics of the configuration -----------------------------------------------------------------
+# -- metrics in the configuration -----------------------------------------------------------------
 
 
 LABELS = {METRIC: "Accuracy (%)", CONFUSION: "Confusion matrices"}
@@ -289,15 +303,18 @@ def sign_of(metric: str) -> int:
 
 
 def definitions(sheet: Sheet) -> list[str]:
-    """Return a sentence on each shown metric that has a definition."""
+    """Return the definitions of the metrics in a table, one sentence per metric that has a
+    definition.
+    """
     shown = [METRICS[name] for name in sheet.metrics if name in METRICS]
     return [f"{metric.label}: {metric.about}." for metric in shown if metric.about]
 
 
 def metric_text(row: Row) -> str:
-    """Return the value of a metric as text, without footnotes.
+    """Return the value of a metric as text, without footnote marks.
 
-    A missing accuracy is replaced by the status, and another missing metric by a dash.
+    If the accuracy is missing, the text is the status of the table cell. If another metric is
+    missing, the text is a dash.
     """
     if row.metric == METRIC:
         return measured_text(row, 1)
@@ -305,7 +322,10 @@ def metric_text(row: Row) -> str:
 
 
 def grids(sheet: Sheet) -> Iterator[Grid]:
-    """Yield one block per requested metric, but for confusion matrices one block per table cell."""
+    """Yield one table block per requested metric.
+
+    Confusion matrices have one block per table cell.
+    """
     for name in sheet.metrics:
         if name == CONFUSION:
             yield from confusions(sheet)
@@ -314,7 +334,7 @@ def grids(sheet: Sheet) -> Iterator[Grid]:
 
 
 def confusions(sheet: Sheet) -> Iterator[Grid]:
-    """Yield one block per table cell with its confusion matrix."""
+    """Yield the confusion matrix of each table cell as a table block."""
     for key in (place._replace(machine=m) for place in sheet.places for m in sheet.machines):
         confusion = sheet.cells[key].confusion if key in sheet.cells else {}
         subject = join(key.dataset, kernel_text(key.kernel, key.degree), f"{key.size or ''}")
@@ -336,11 +356,11 @@ def with_results(sheet: Sheet, metric: str = METRIC) -> list[str]:
 
 
 def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
-    """Return the mean ranks of the machines with results, for one kernel.
+    """Return the mean ranks of the machines over the data sets, for one kernel.
 
-    Only data sets with results of all ranked machines are used. Each kernel has its own ranks,
-    because results of two kernels on one data set are not independent. Raises ValueError if there
-    are too few machines or data sets.
+    Machines without results are left out. The mean is over the data sets on which every ranked
+    machine has a result. Each kernel has its own mean ranks, since the results of two kernels on
+    one data set are dependent. Raises ValueError if there are too few machines or data sets.
     """
     values = sheet.wide(sheet.places_of(kernel), metric).dropna(axis=1, how="all")
     return rank_machines(sign_of(metric) * values.dropna(), 2 if metric == METRIC else 4)
@@ -349,8 +369,8 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
 def split_gaps(
     sheet: Sheet, place: Key, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return a machine's improvement in a metric over the reference machine, on each split with
-    results of both machines.
+    """Return the improvement of a machine over the reference machine in a metric, on each split.
+    Only splits with results of both machines are used.
     """
     keys = (place._replace(machine=name) for name in (machine, reference))
     ours, theirs = (sheet.by_split(key, metric) for key in keys)
@@ -358,30 +378,30 @@ def split_gaps(
     return [sign_of(metric) * (ours[split] - theirs[split]) for split in common]
 
 
-#: Split of an official test set with the first seed, as (repeat, fold).
+#: First split of an official test set, as (repeat, fold).
 FIRST = (0, 0)
-#: Names of the paired tests, for the note on bold values.
+#: Names of the paired tests that determine which values are bold.
 RESAMPLED, MCNEMAR = "the corrected resampled t-test over splits", "McNemar's test on the test part"
 
 
 def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
-    """Print in bold the best machine on each data set, and machines without a significant
-    difference.
+    """On each data set, print the best machine in bold, and each machine that does not differ
+    significantly from the best machine.
 
-    Each machine is compared with the best machine by a paired test over splits or test rows.
-    If values of single splits are lacking, machines are not tested, and no text is bold. The result
-    is a note with the names of the tests.
+    Each machine is compared with the best machine by a paired test over splits or test rows. If the
+    values of single splits are unknown, there are no tests, and no text is bold. Returns a note for
+    the table, with the names of the tests.
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     known = [(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None]
-    # each table cell once, in the order of the columns: of several machines with the same value,
-    # the machine in the first of their columns counts as the best
+    # `dict.fromkeys` keeps each table cell once, in the order of the columns. If several machines
+    # have the same value, the machine in the first of their columns counts as the best.
     values = dict.fromkeys(known)
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests = set(), set()
     for (_, metric), keys in places.items():
-        # scores are read from the long table, since printed values may be transformed, for example
-        # to error rates
+        # The values come from the long table, since a printed value may be transformed, for example
+        # to an error rate.
         scores = {key: sign_of(metric) * (sheet.value(key, metric) or 0.0) for key in keys}
         best = max(scores, key=scores.__getitem__)
         found = {key: _paired_test(sheet, key, best, metric) for key in keys if key != best}
@@ -402,7 +422,9 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
 
 
 def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:
-    """Return the p-value (NaN if no test is possible) and the name of a paired test."""
+    """Compare two machines by a paired test. Returns the p-value, or NaN if the test is not
+    possible, and the name of the test.
+    """
     if not sheet.has_official_test(key):
         gaps = split_gaps(sheet, key, key.machine, best.machine, metric)
         return paired_p(gaps, size_ratio(sheet, key)), RESAMPLED
@@ -415,8 +437,8 @@ def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float,
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return a machine's improvement in the mean of a metric over the reference machine, on each
-    data set with results of both machines.
+    """Return the improvement of a machine over the reference machine in the mean of a metric, on
+    each data set. Only data sets with results of both machines are used.
     """
     values = sheet.wide(sheet.places_of(kernel), metric)
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
@@ -425,7 +447,8 @@ def dataset_gaps(
 def size_ratio(sheet: Sheet, place: Key) -> float:
     """Return the number of test rows divided by the number of training rows, or 0 if unknown.
 
-    Rows that ``max_train`` leaves out count as training rows.
+    The option ``max_train`` limits the rows used in training. Rows that it leaves out count as
+    training rows here.
     """
     sizes = sheet.sizes.get(place.dataset, {})
     known = {"n_test", "n_train"} <= sizes.keys()
@@ -438,24 +461,26 @@ def signed(difference: float, decimals: int = 2) -> str:
 
 
 def direction(difference: float) -> str:
-    """Return `BETTER` or `WORSE` as the mark of a significant difference."""
+    """Return the mark of a significant difference: `BETTER` if the difference is positive, else
+    `WORSE`.
+    """
     return BETTER if difference > 0 else WORSE
 
 
 # -- below the results of every table --------------------------------------------------------------
 
-#: Explanation of the texts on selected parameters.
+#: Describes the texts in the block of selected parameters.
 CHOICES = "median over splits and pairs of classes (min, max: selections at the ends of the grid)"
 
 
 def search_space(sheet: Sheet) -> Grid:
-    """Return a block of the parameter grids, with one row per machine and parameter."""
+    """Return a table block of the parameter grids, with one row per machine and parameter."""
     rows = once(grid_rows(sheet.jobs, sheet.label))
     return Grid(words("machine", "parameter", "grid"), rows, "Parameter grids")
 
 
 def parameters(sheet: Sheet) -> Grid:
-    """Return a block of the parameters that grid search selected for each machine."""
+    """Return a table block of the parameters that grid search selected for each machine."""
     choosers = {key.machine for key, cell in sheet.cells.items() if cell.selected}
     machines = [machine for machine in sheet.machines if machine in choosers]
     places, caption = sheet.places if machines else (), f"Selected parameters: {CHOICES}"
@@ -463,7 +488,9 @@ def parameters(sheet: Sheet) -> Grid:
 
 
 def fits_grid(sheet: Sheet) -> Grid:
-    """Return a block of statuses, routes, duality gaps and violations of each machine's fits."""
+    """Return a table block with one row per machine: statuses, algorithms, duality gaps and
+    constraint violations of its fits.
+    """
     cells = sheet.cells.values()
     records = grouped((cell.key.machine, record) for cell in cells for record in cell.done)
     found = {m: certificates(records[m]) for m in sheet.configured if m in records}

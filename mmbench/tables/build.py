@@ -1,4 +1,4 @@
-"""Tables of experiments as Markdown, LaTeX and CSV."""
+"""Return the tables of experiments as Markdown, LaTeX or CSV."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +15,14 @@ from mmbench.tables.render import to_csv, to_latex, to_markdown
 from mmbench.tables.results import Experiment, each
 from mmbench.tables.sheet import Sheet
 
-#: The bold beginning of a table cell in Markdown.
+#: Pattern for a bold text at the beginning of a table cell in Markdown.
 BOLD_CELL = re.compile(r"(?<=\| )( *)\*\*([^*|]+)\*\*")
 
 
 def check_names(layout: str | None, metrics: Sequence[str] = ()) -> None:
-    """Raise UserError for an unknown layout or metric, or if the layout cannot show `metrics`."""
+    """Raise UserError if the layout or a metric is unknown, or if the layout cannot show the
+    metrics.
+    """
     check_metrics(metrics)
     if layout is not None:
         find_layout(layout)
@@ -38,15 +40,15 @@ def draw_tables(
 ) -> str:
     """Return the tables of experiments as text, with measured values beside published values.
 
-    The format ``csv`` is the long table, which does not depend on the layout. `layout` and
-    `metrics` replace the settings in the configurations. If the configured layout shows only
-    accuracies, other `metrics` are shown in the generic layout. If `bold` is true, the best
-    machines are printed in bold, see `embolden`. A reference table is returned as its stored
-    Markdown text, without bold values if `bold` is false, unless another format, layout or metric
-    is requested.
+    In the format ``csv``, the text is the long table with one row per table cell and metric, for
+    every layout. The arguments `layout` and `metrics` replace the settings of the same names in the
+    configurations. If `metrics` are given and the configured layout can only show accuracies, the
+    generic layout is used. If `bold` is true, the best machines are printed in bold; see
+    `embolden`. The stored Markdown text of a reference table is returned unless another format,
+    layout or metric is requested. If `bold` is false, bold type is removed from the stored text.
 
-    `say` is called with a message for each experiment that the layout cannot show. Raises UserError
-    if the layout is unknown, or if the layout cannot show any of the experiments.
+    If the layout cannot show an experiment, `say` is called with a message. Raises UserError if the
+    layout is unknown, or if the layout cannot show any of the experiments.
     """
     if fmt == "csv":
         return to_csv(each(lambda item: sheet_of(item, layout, metrics), experiments, say))
@@ -56,7 +58,7 @@ def draw_tables(
         if text is None or fmt != "markdown" or layout is not None or metrics:
             table = arrange(sheet_of(experiment, layout, metrics), bold)
             return to_latex(table) if fmt == "latex" else to_markdown(table)
-        # spaces in place of the asterisks keep the width of the column
+        # Spaces replace the asterisks of bold type, so that the column keeps its width.
         return text if bold else re.sub("(?m)^- Bold: .*\n", "", BOLD_CELL.sub(r"    \1\2", text))
 
     return "\n".join(each(draw, experiments, say))
@@ -65,7 +67,7 @@ def draw_tables(
 def sheet_of(
     experiment: Experiment, layout: str | None = None, metrics: Sequence[str] = ()
 ) -> Sheet:
-    """Return the input of a layout: the long table of an experiment, and its records."""
+    """Return the `Sheet` from which a layout makes the table of an experiment."""
     plan, frame = experiment.plan, experiment.frame
     if layout is None:
         layout = GENERIC if metrics and not find_layout(plan.layout).any_metric else plan.layout
@@ -85,14 +87,16 @@ def sheet_of(
 
 
 def published_table(experiment: str, layout: str) -> str | None:
-    """Return the name of the layout's published table or, by default, of the experiment's table."""
+    """Return the name of the published table that the layout names or, by default, of the
+    experiment's published table.
+    """
     return find_layout(layout).published or table_of_experiment(experiment)
 
 
 def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the rows of a published table in the terms of mmbench.
+    """Return the rows of a published table with the names and units of mmbench.
 
-    Data sets have mmbench's names, and error rates are converted to accuracies.
+    Data sets are renamed as in mmbench, and error rates are converted to accuracies.
     """
     ours = {theirs: ours for ours, theirs in published_as.items() if theirs}
     rows = []
@@ -105,7 +109,7 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
 
 
 def arrange(sheet: Sheet, bold: bool = True) -> Table:
-    """Return the table of a sheet, arranged by the layout of the sheet."""
+    """Return the table of a sheet in the layout that the sheet names."""
     table = find_layout(sheet.layout).draw(sheet)
     notes = [*(embolden(sheet, table.grids) if bold else []), *table.notes]
     return replace(table, title=f"{sheet.experiment.name}: {table.title}", notes=notes)

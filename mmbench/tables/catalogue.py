@@ -1,9 +1,9 @@
-"""Entries of YAML files, and modules of plug-ins, that define layouts and figures by name.
+"""Layouts and figures by name, from YAML files and from plug-ins.
 
-A YAML entry has the fields of `Layout` or `Figure`, in which functions are named as
-``module:function``. The module of a plug-in contains the function `layout` or `draw`, and may
-contain fields of `Layout` or `Figure` as constants with names in upper case. The first line of the
-module's docstring is the description of the layout or figure.
+A YAML entry has the fields of the class `Layout` or `Figure`. The entry names a function by its
+module and name, as ``module:function``. The module of a plug-in contains the function `layout` or
+`draw`. It may also contain constants that are named as the fields of `Layout` or `Figure`, but in
+upper case. The first line of the plug-in's docstring describes the layout or figure.
 """
 
 from collections.abc import Mapping
@@ -19,21 +19,24 @@ from mmbench.plugins import with_plugins
 
 Made = TypeVar("Made")
 
-#: Type of a catalogue entry: fields from a YAML file, or the name of a plug-in's module.
+#: Type of an entry of the catalogue: the fields in a YAML file, or the name of a plug-in's module.
 Entry = Mapping[str, Any] | str
 
 
 def catalogue(kind: str) -> Mapping[str, Entry]:
-    """Return the entries of "layouts" or "figures" by name, without importing their functions."""
+    """Return the entries of all layouts or of all figures by name, without importing their
+    functions.
+    """
     file = files(f"mmbench.tables.{kind}") / f"{kind}.yaml"
     return with_plugins(kind, yaml.load(file.read_text("utf-8"), LOADER))
 
 
 def entry_as(made: type[Made], entry: Entry, function: str) -> Made:
-    """Return an entry as an object of the class `made`, which is `Layout` or `Figure`.
+    """Return an entry of the catalogue as an object of the class `made` (`Layout` or `Figure`).
 
-    `function` is "layout" for layouts and "draw" for figures. It is the name of the function in the
-    module of a plug-in, and the name of the field of `made` that names this function.
+    The argument `function` is "layout" for the class `Layout`, and "draw" for the class `Figure`.
+    This is the name of the function that a plug-in defines, and the name of the field that refers
+    to this function.
     """
     if isinstance(entry, str):
         module = import_module(entry)

@@ -1,4 +1,6 @@
-"""Composition of a table from blocks of results, parameters and certificates, legend and notes."""
+"""Composition of a table: blocks of results, parameters and certificates, followed by the legend
+and the notes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Layout", "compose"]
 
-#: Word for the runs of a table cell in the legend, for each rule of the train/test splits.
+#: Word for the runs over which a mean is computed, for each rule of the train/test splits.
 RUNS = {
     "official": "seeds of the selection",
     "predefined": "splits",
@@ -28,7 +30,7 @@ RUNS = {
     "leave_one_out": "splits with one row or group left out",
     "time_series": "parts in time",
 }
-#: Words for runs that have training rows in common.
+#: Runs that have training rows in common, as named in `RUNS`.
 SHARING = (RUNS["kfold"], RUNS["holdout"])
 BINOMIAL = "sqrt(e (1 - e/N)), the binomial deviation of e errors on N test rows"
 
@@ -43,27 +45,28 @@ def compose(
     runs: str = "",
     choices: bool = True,
 ) -> Table:
-    """Return a table with the given blocks, and with blocks of parameters and certificates below.
+    """Return a table with the blocks `grids`, followed by blocks of parameters and certificates.
 
-    Blocks without rows are left out.
+    A block without rows is left out.
 
     Parameters
     ----------
     sheet : Sheet
-        The long table of the experiment.
+        Long table of the experiment (one row per table cell and metric).
     title : str
         Title of the table.
     grids : sequence of Grid
         Blocks of results, from top to bottom.
     *notes : str
-        Notes of the layout on the table.
+        Sentences of the layout below the table.
     metric : str
-        Metric whose marks and uncertainties the legend explains. If empty, the table has no legend.
+        Metric of the legend, which explains the marks and standard errors of this metric. If
+        `metric` is empty, the table has no legend.
     sd : bool
-        Whether means are shown with standard deviations instead of standard errors.
+        Whether the uncertainty of a mean is shown as standard deviation instead of standard error.
     runs : str
-        Word for the runs of a table cell in the legend. The default is the word in `RUNS` for the
-        rule of the train/test splits.
+        Word of the legend for the runs over which a mean is computed, such as "folds". The default
+        depends on the rule of the train/test splits; see `RUNS`.
     choices : bool
         Whether the table has a block of selected parameters.
     """
@@ -75,11 +78,12 @@ def compose(
 
 
 def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
-    """Return texts that explain the marks and uncertainties in the results of a metric.
+    """Return sentences that explain the comparison marks and the uncertainties of a metric in a
+    table.
 
-    If `sd` is true, means are shown with standard deviations instead of standard errors. `runs` is
-    the word for runs in these texts, such as "folds". If `runs` is empty, the word is the entry of
-    `RUNS` for the rule of the train/test splits.
+    If `sd` is true, the table shows standard deviations instead of standard errors. The sentences
+    use the word `runs`, such as "folds", for the runs over which a mean is computed. If `runs` is
+    empty, the word depends on the rule of the train/test splits; see `RUNS`.
     """
     frame = sheet.frame[sheet.frame.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
@@ -95,8 +99,8 @@ def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
 
 
 def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
-    """Return sentences that explain the comparison marks, count the table cells with each mark, and
-    state the standard error of measured minus published value.
+    """Return sentences that explain the comparison marks and count the table cells with each mark.
+    The last sentence states the standard error of measured minus published value.
     """
     compared = frame[frame.in_band.notna()]
     if compared.empty:
@@ -120,7 +124,7 @@ def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
 
 
 def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
-    """Return as text the formula for the standard error of measured minus published value."""
+    """Return the formula for the standard error of measured minus published value, as text."""
     if n == 1:
         both = "" if same_test_rows else ", for the measured and the published value"
         return f"of a single run {BINOMIAL}{both}"
@@ -128,39 +132,43 @@ def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
     return f"of a mean over {runs} {text}, combined with {BINOMIAL}" if same_test_rows else text
 
 
-#: Pattern for the name of a machine in a note. A note is left out if the table has none of the
-#: machines in the note.
+#: Pattern for the name of a machine in a layout's note. If a note names machines, and the table has
+#: none of them, the note is left out.
 MACHINE = r"\{(\w+)\}"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A table layout, which is an entry of ``layouts/layouts.yaml`` or the module of a plug-in.
+    """A table layout, defined by an entry of ``layouts/layouts.yaml`` or by the module of a
+    plug-in.
 
     Attributes
     ----------
     about : str
-        Description of the layout in ``mmbench list layouts``, one line.
+        One line that describes the layout in the output of ``mmbench list layouts``.
     blocks : str
-        Function that returns the blocks of the table for a `Sheet`, as ``module:function``.
+        Function that returns the blocks of the table, named as ``module:function``. Its argument is
+        a `Sheet`.
     title : str
         Title of the table.
     machines : sequence of str
-        Machines in the order of the paper.
+        Names of the paper's machines, in the order of the paper's table.
     others : bool
-        Whether the table shows other machines after the machines of the paper.
+        Whether the table also has columns for machines that are not in `machines`.
     notes : sequence of str
-        Notes on the table. In a note, ``{name}`` stands for the label of the machine `name`.
+        Sentences below the table. In a note, ``{svm}`` is replaced by the label of the machine
+        ``svm``.
     metric, sd, runs, choices : str, bool, str, bool
         Arguments of the function `compose`.
     published : str, optional
-        Name of the published table with which results are compared.
+        Name of the published table with which the results are compared.
     sized : bool
         Whether the layout can show several training sizes.
     any_metric : bool
         Whether the layout can show other metrics than the accuracy.
     layout : str
-        Function that returns the whole table in place of `blocks`, as ``module:function``.
+        Function that returns the whole table, named as ``module:function``. If given, `blocks` is
+        not used.
     """
 
     about: str

@@ -1,12 +1,14 @@
-"""Data frames of an experiment's results: the split table and the long table.
+"""Data frames of an experiment's results: the split table (one row per split) and the long table
+(means over splits).
 
-A table cell is one combination of data set, kernel, degree, machine and training size. The split
-table has one row per table cell and split: settings, metrics, CPU seconds and certificates. The
-long table has one row per table cell and metric. A row of the long table contains the mean over
-splits and, if a paper states the value, the published value.
+In this package, a table cell is a combination of data set, kernel, degree, machine and training
+size. The split table has one row per table cell and split, with settings, metrics, CPU seconds and
+certificates. The long table has one row per table cell and metric. Each row of the long table
+contains the mean of the metric over splits, and the published value if there is one.
 
-A published value agrees with a measured value if it is in the comparison band: the measured value ±
-two standard errors of the difference between the measured and the published value.
+The comparison band is the interval around the measured value whose half width is two standard
+errors of the difference between the measured and the published value. Published and measured value
+agree if the published value lies in this band.
 """
 
 from __future__ import annotations
@@ -32,33 +34,34 @@ from mmbench.tables.statistics import counting_sd, difference_se, fit_line, pair
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Statuses of table cells without results. `MISSING` means that runs are missing, and
-#: `PUBLISHED_ONLY` means that no run is planned.
+#: Statuses of table cells without results: `MISSING` if planned runs are missing, and
+#: `PUBLISHED_ONLY` if no run is planned.
 MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
-#: Note on the results of a classifier from another package.
+#: Note for a classifier from another package, whose fits have no certificates.
 NO_CERTIFICATES = "its fits have no certificate"
-#: Beginning of the remark that a published value is not compared with the measured value.
+#: Beginning of the remark that a published value is not compared.
 NO_TARGET = "the published value is no target"
 
-#: Name of the confusion matrix, the only metric that is not a single number.
+#: Name of the confusion matrix as a metric. All other metrics are single numbers.
 CONFUSION = "confusion_matrix"
-#: Name of the accuracy in configurations, and name of the accuracy in the long table.
+#: Names of the accuracy: in configurations, and in the long table.
 ACCURACY, METRIC = "accuracy", "accuracy_pct"
-#: Prefix in the metric names of selected parameters, as in ``selected_C``.
+#: Prefix of the metric name for a selected parameter, as in ``selected_C``.
 SELECTED = "selected_"
-#: Prefix in the metric names of the regression of accuracy on margin ratio over pairs of classes.
+#: Prefix of the metric names for a regression line. The regression is of accuracy on margin ratio,
+#: over pairs of classes.
 LINE = "regression_"
 
 #: Stages of a job for which CPU times are measured separately. Only jobs with calibrated
 #: probabilities have the stage "calibration".
 STAGES, CALIBRATION = ("selection", "training", "test"), "calibration"
 SECONDS = tuple(f"seconds_{stage}" for stage in (*STAGES, CALIBRATION))
-#: Columns that identify the code of a machine: version, and hash of the source files.
+#: Columns that identify the code of a machine: a version, and a hash of the source files.
 CODE = ("version", "fingerprint")
 _METRICS = (METRIC, "errors_count", "errors_expected", "n_ties")
 _CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
-#: Columns that identify a record in the split table and in the table of test rows.
+#: Columns that identify a record, in the split table and in the table of all test rows.
 PLACE = ("experiment", "dataset", "kernel", "degree", "size", "machine", "repeat", "fold")
 SPLIT_COLUMNS = (
     *(*PLACE, "seed", "data_hash", "split_hash", "status", "reason", *_METRICS),
@@ -73,28 +76,31 @@ COLUMNS = (
     *("half_width", "z", "in_band", "mark", *CODE, "status", "note"),
     *("half_width_published_se", "in_band_published_se"),
 )
-#: Types of the columns of the long table; columns without an entry contain text.
+#: Types of the columns of the long table. Columns that are not listed contain text.
 TYPES = {
     **dict.fromkeys(("measured", "sd", "se", "published", "published_spread", "z"), "float64"),
     **dict.fromkeys(("half_width", "half_width_published_se"), "float64"),
     **dict.fromkeys(("in_band", "in_band_published_se"), "boolean"),
     "n": "Int64",
 }
-#: Columns of the split table that are averaged over splits.
+#: Columns of the split table whose means over splits enter the long table.
 AVERAGED = (*_METRICS, *SECONDS, "n_support")
-#: Metrics based on error counts, for which a single run has a binomial standard error.
+#: Metrics that are computed from error counts. For these metrics, a single run has a binomial
+#: standard error.
 COUNTED = _METRICS[:3]
-#: Metrics that summarize the certificates of all fits of a table cell.
+#: Metrics that summarize the certificates of all fits in a table cell.
 CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gaps_above_tolerance")
 
-#: Marks of the comparison with published values, see `as_long_table`.
+#: Marks of the comparison with published values; see `as_long_table`.
 IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
-#: Half width of the comparison band in standard errors, with a margin for rounding errors.
+#: Half width of the comparison band, in standard errors. A small number is added for rounding
+#: errors.
 NOISE = 2 + 1e-9
-#: Minimum number of grid values for which selections at the ends of the grid are counted.
+#: Minimum size of a parameter grid for which the selections of its smallest and largest value are
+#: counted.
 MIN_VALUES = 3
 
-#: Key of a split: (repeat, fold, seed).
+#: Type that identifies a split: (repeat, fold, seed).
 Split = tuple[int, int, int]
 #: Type of a row of a published table, and type of a row of the long table (see `rows_of`).
 Published = Mapping[str, Any]
@@ -105,7 +111,9 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return a dict of lists: the values of each key, in the order of the pairs."""
+    """Return a dict that maps each key of the pairs to the list of its values, in the order of the
+    pairs.
+    """
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -116,17 +124,18 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
-    """Return the row of the split table for a finished or failed record.
+    """Return the row of the split table for the record of a finished or failed job.
 
-    The row has the columns `SPLIT_COLUMNS`. The columns ``parameters``, ``fits`` and ``routes``
-    contain JSON. ``parameters`` contains the fixed and selected parameters. If parameters are
-    selected per pair of classes, ``parameters`` is a list with one object per pair. ``fits``
-    contains the number of fits by status, and ``routes`` the number of fits by algorithm (route).
+    The keys of the row are the columns `SPLIT_COLUMNS`, ``n_support`` and ``source``. The columns
+    ``parameters``, ``fits`` and ``routes`` contain JSON. ``parameters`` contains the parameters
+    that were set and the parameters that were selected. If parameters are selected per pair of
+    classes, ``parameters`` is a list with one object per pair. ``fits`` maps each status to a
+    number of fits, and ``routes`` maps each algorithm (route) to a number of fits.
 
-    ``kernel`` is empty for classifiers of other packages. ``version`` and ``fingerprint`` identify
-    the machine's code; both columns are empty for records of early versions of mmbench. Two further
-    columns are ``n_support``, the mean number of support vectors per pair of classes, and
-    ``source``, the record itself.
+    ``kernel`` is empty for a classifier of another package. ``version`` and ``fingerprint``
+    identify the code of the machine. Both columns are empty if the record was written by an early
+    version of mmbench. ``n_support`` is the mean number of support vectors per pair of classes, and
+    ``source`` is the record itself.
     """
     fixed = {**alias_of(record.job.machine).params, **dict(record.job.params)}
     chosen, fits = record.selection.get("params") or {}, record.fits
@@ -156,19 +165,20 @@ def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
 
 
 class Cell:
-    """A table cell with its planned splits, its records, and its rows of the split table.
+    """The results of a table cell: its planned splits, its records, and its rows of the split
+    table.
 
-    `records` contains one record per split, including failed jobs. `experiment` is the `Experiment`
-    of the table cell.
+    `records` contains the records of finished and failed jobs, one per split. `experiment` is the
+    `Experiment` to which the table cell belongs.
 
     The attribute `splits` contains the rows of the split table, one per record. The attribute
-    `counted` contains the rows of the split table over which means are computed. Splits with a
-    failed fit are not counted, unless `include_failed` is true.
+    `counted` contains the rows of the split table that enter the means of the long table. A split
+    with a failed fit does not enter the means, unless `include_failed` is true.
 
     The attributes `done` and `failed` contain the records of finished jobs and of failed jobs. The
-    attribute `fits` is the result of `certificates`, and the attribute `selected` is the result of
-    the function `selected`. The attribute `status` is the most severe status of the failed jobs or,
-    if no job failed, of the fits.
+    attribute `fits` is the summary of all fits by `certificates`. The attribute `selected` is the
+    result of the function `selected`. The attribute `status` is the most severe status of the
+    failed jobs. If no job failed, it is the most severe status of the fits.
     """
 
     def __init__(self, planned: PlannedCell, records: Sequence[Record], experiment: Any):
@@ -191,7 +201,7 @@ class Cell:
 
     @cached_property
     def note(self) -> str:
-        """Remark on missing splits and on fits that are not optimal; may be empty."""
+        """Note on missing splits and on fits that are not optimal, or an empty text."""
         if self.planned.published_only:
             return ""
         if not self.records and self.planned.n_splits:
@@ -216,19 +226,23 @@ class Cell:
         return "; ".join(parts)
 
     def row(self, metric: str, **values: Any) -> dict[str, Any]:
-        """Return a row of the long table for a metric, with `values` as further entries."""
+        """Return a row of the long table for a metric.
+
+        The entries `values` are added to the row.
+        """
         row = {"key": self.key, "metric": metric, "status": self.status, "note": self.note}
         return row | {part: self.code(part) for part in CODE} | values
 
     def code(self, name: str) -> str:
-        """Return the versions or the fingerprints of the machine's code as text."""
+        """Return the versions or the fingerprints of the machine's code, as text."""
         values = (record.code.get(name, "") for record in self.done)
         return " ".join(dict.fromkeys(map(str, values))).strip()
 
     def values(self, metric: str) -> list[tuple[Split, float | str]]:
-        """Return the value of a metric on each averaged split, as pairs (split, value).
+        """Return pairs (split, value of a metric) for the splits that enter the mean.
 
-        If the metric needs an array that a record lacks, the value is the name of this array.
+        If the metric needs an array that is not stored in the record, the value is the name of the
+        array.
         """
         if metric not in self._values:
             self._values[metric] = found = []
@@ -240,7 +254,10 @@ class Cell:
 
     @cached_property
     def confusion(self) -> dict[str, list[int]]:
-        """Confusion matrix, summed over splits: counts by predicted class, for each true class."""
+        """Confusion matrix, summed over splits.
+
+        For each true class, a list contains the counts by predicted class.
+        """
         totals: Counter[tuple[str, str]] = Counter()
         for row in self.counted:
             arrays = self.arrays(row["source"])
@@ -256,7 +273,7 @@ def _has_failed_fit(record: Record) -> bool:
 
 
 def _by_size(label: str) -> tuple[bool, float, str]:
-    """Return a sort key for class labels: numbers by value, before all other labels."""
+    """Return a key by which class labels are sorted: numbers by value, then all other labels."""
     try:
         return False, float(label), label
     except ValueError:
@@ -264,10 +281,12 @@ def _by_size(label: str) -> tuple[bool, float, str]:
 
 
 def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
-    """Return the value of a metric for one record, or the name of an array that the record lacks.
+    """Return the value of a metric for the predictions of one record.
 
-    `name` is a key of `mmbench.selection.metrics.METRICS`. `arrays` contains the record's stored
-    arrays.
+    If the metric needs an array that is not stored, return the name of the array.
+
+    The argument `name` is a key of `mmbench.selection.metrics.METRICS`. The argument `arrays`
+    contains the stored arrays of the record, such as predictions.
     """
     from mmbench.machines.base.voting import ovr_scores, summed_decisions
     from mmbench.selection.metrics import METRICS
@@ -282,12 +301,12 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
         return metric.compute(truth, arrays["predicted"].astype(str), np.unique(truth))
     if "classes" in arrays:
         classes = arrays["classes"].astype(str)
-    else:  # the classes in sorted order, collected from the pairs of classes
+    else:  # classes in sorted order, collected from the pairs of classes
         pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
         classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
     scored = metric.source == "scores"
-    # if all decision values of a classifier from another package are 1 or -1, they may be
-    # predictions
+    # a classifier from another package may store predictions as decision values; then all decision
+    # values are 1 or -1
     if scored and "scores" in arrays:
         given = arrays["scores"]
     elif scored and (record.status != Status.UNCERTIFIED or (abs(arrays["decisions"]) != 1).any()):
@@ -317,11 +336,12 @@ def check_metrics(names: Sequence[str]) -> None:
 
 
 def certificates(records: Iterable[Record]) -> dict[str, Any]:
-    """Summarize the certificates of all fits in finished records.
+    """Return the number of fits by status and by algorithm, and the gaps and violations of all
+    fits.
 
-    If a certificate has no dual bound, the duality gap of the fit is infinite. If no fit has a
-    certificate, ``median_gap`` is None. If no record states a tolerance for the gap,
-    ``gap_tolerance`` is None.
+    The duality gap of a fit is infinite if its certificate has no dual bound. The value of
+    ``median_gap`` is None if no fit has a certificate. The value of ``gap_tolerance`` is None if no
+    record states a tolerance for the duality gap.
     """
     records = list(records)
     pairs = [pair for record in records for pair in record.per_pair]
@@ -348,9 +368,9 @@ def certificates(records: Iterable[Record]) -> dict[str, Any]:
 
 
 def routes_text(fits: Iterable[Mapping[str, Any]]) -> str:
-    """Return the number of fits by algorithm as text, the most frequent algorithm first.
+    """Return a text with the number of fits by each algorithm, sorted by decreasing number.
 
-    A fit is not counted if its certificate does not name the algorithm (``route``).
+    A fit without the key ``route``, which names the algorithm, is not counted.
 
     Examples
     --------
@@ -362,12 +382,15 @@ def routes_text(fits: Iterable[Mapping[str, Any]]) -> str:
 
 
 def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return one row of the long table per numeric parameter that grid search selected.
+    """Return rows of the long table for the numeric parameters that grid search selected, one row
+    per parameter.
 
-    ``measured`` is the lower median of the selected values, which is a value of the grid. The
-    median is over splits and, if parameters are selected per pair, over pairs of classes. ``text``
-    states the median, and how often an end of the grid was selected. If jobs use the medians of
-    parameters that were selected on several splits, these medians have rows too.
+    ``measured`` is the median of the selected values. If the number of values is even, it is the
+    lower one of the two middle values, so that ``measured`` is a value of the grid. The median is
+    over all splits. If parameters are selected per pair of classes, it is over all splits and
+    pairs. ``text`` states the median, and how many selections are the smallest or the largest value
+    of the grid. If parameters were selected on several splits, and jobs use the medians, then these
+    medians have rows too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
@@ -396,9 +419,9 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def choices_of(record: Record) -> list[dict]:
-    """Return the selected parameters of a record as a list of dicts.
+    """Return the parameters that were selected for a record, as a list of dicts.
 
-    The list has one dict per pair of classes if parameters are selected per pair, else a single
+    If parameters are selected per pair of classes, the list has one dict per pair, else a single
     dict.
     """
     params = record.selection.get("params") or {}
@@ -417,21 +440,22 @@ def long_table(
     """Return the long table of an experiment: one row per table cell and metric.
 
     The columns are ``key``, the columns of `COLUMNS` from ``metric`` on, and ``objection``. ``key``
-    is the `Key` of the table cell. ``objection`` is the reason why a published value is not
-    compared. ``sd`` and ``se`` are the standard deviation over `n` splits and the standard error of
-    the mean. In rows of a regression line, `n` is the number of separable pairs of classes.
+    is the `Key` of a table cell. If a published value is not compared, ``objection`` states the
+    reason. ``sd`` is the standard deviation over `n` splits, and ``se`` is the standard error of
+    the mean. For the parameters of a regression line, `n` is the number of separable pairs of
+    classes.
 
-    ``half_width`` is half the width of the comparison band: two standard errors of the difference
-    between the measured and the published value. ``z`` is the published minus the measured value,
-    divided by the standard error of the difference. ``half_width_published_se`` and
-    ``in_band_published_se`` describe another comparison band, in which the published value after
-    ± is used as the standard error of the published mean. The columns ``half_width_published_se``
-    and ``in_band_published_se`` are empty if the published value after ± is probably a standard
-    deviation.
+    ``half_width`` is half the width of the comparison band, which equals two standard errors of the
+    difference between the measured and the published value. ``z`` is the published value minus the
+    measured value, divided by the standard error of this difference. ``half_width_published_se``
+    and ``in_band_published_se`` describe a second comparison band. For the second band, the
+    published value after ± is taken as the standard error of the published mean. If the published
+    value after ± is probably a standard deviation, the columns ``half_width_published_se`` and
+    ``in_band_published_se`` are empty.
 
-    `published` contains the rows of a published table. If `compare` is false, published values are
-    shown without a comparison. `metrics` are additional metrics, which are computed from stored
-    predictions.
+    The argument `published` contains the rows of a published table. If `compare` is false, the long
+    table contains published values, but does not compare them. The argument `metrics` names
+    additional metrics to be computed from stored predictions.
     """
     known = {
         (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
@@ -444,13 +468,14 @@ def long_table(
 
 
 def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return rows as a long table, with a column of comparison marks.
+    """Return rows as a long table, and add a column of comparison marks.
 
-    The mark is `OUT_OF_BAND` if the published value lies outside the comparison band of its row.
-    The mark is `ALL_IN_BAND` if the band contains the published values of all machines for the same
-    data set, kernel and metric. The mark `ALL_IN_BAND` means that the comparison does not
-    distinguish the machines. The mark is `IN_BAND` if the band contains the published value of its
-    row, but not the published values of all machines. The mark is empty if a row is not compared.
+    The mark of a row is `OUT_OF_BAND` if the published value lies outside the comparison band. The
+    mark is `ALL_IN_BAND` if the band contains the published values of all machines for the data
+    set, kernel and metric of the row. With the mark `ALL_IN_BAND`, the comparison does not
+    distinguish the machines. The mark is `IN_BAND` if the band contains the published value of the
+    row, but not the published value of every other machine. The mark is empty if the published
+    value of a row is not compared.
     """
     import pandas as pd
 
@@ -480,14 +505,17 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
 
 @cache
 def absent_row() -> Row:
-    """Return a row of the long table without values, used for table cells that are not planned."""
+    """Return a row of the long table without values.
+
+    Such a row represents a table cell that is not planned.
+    """
     return rows_of(as_long_table([{"key": None, "metric": "", "status": PUBLISHED_ONLY}]))[0]
 
 
 def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[dict]:
-    """Return the rows of a table cell in the long table.
+    """Return the rows of the long table for one table cell.
 
-    If no job is finished, only accuracy and error count have rows.
+    If the table cell has no finished job, the rows are only for accuracy and error count.
     """
     rows = []
     for metric in AVERAGED if cell.done else AVERAGED[:2]:
@@ -501,9 +529,10 @@ def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool)
 
 
 def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
-    """Return the rows of metrics that are computed from stored predictions.
+    """Return the rows of the long table for metrics that are computed from stored predictions.
 
-    If records lack an array that a metric needs, the note of its row names the array.
+    If a metric needs an array that is not stored in all records, the note of the row names the
+    array.
     """
     rows = []
     for name in metrics:
@@ -526,13 +555,15 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
 
 
 def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[dict]:
-    """Return rows for the regression of accuracy on margin ratio: slope, intercept, r and p.
+    """Return rows of the long table for the regression of accuracy on margin ratio.
 
-    The regression has one point per separable pair of classes, and ``n`` is the number of these
-    pairs. Rows are returned only if a regression line is published for the table cell. In the rows
-    of slope and intercept, ``se`` is the standard error of the estimate. The rows have no
-    comparison band, because the paper states no standard error of its line. Moreover, the published
-    line and the measured line are not independent, because they belong to the same pairs of
+    The rows contain the slope, the intercept, the correlation coefficient r and the p-value.
+
+    The regression has one point per separable pair of classes; ``n`` is the number of points. The
+    table cell has such rows only if a paper states the regression line. For the slope and the
+    intercept, ``se`` is the standard error of the least-squares estimate. The rows have no
+    comparison band, since the paper states no standard errors of slope and intercept. Moreover, the
+    published and the measured line are dependent, since both are fitted to the same pairs of
     classes.
     """
     record = min(cell.done, key=lambda record: record.at)
@@ -550,7 +581,9 @@ def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[d
 
 
 def _mean(cell: Cell, metric: str) -> dict[str, Any]:
-    """Return mean, standard deviation, standard error and number of splits of a metric."""
+    """Return the mean of a metric over splits, with standard deviation, standard error and number
+    of splits.
+    """
     values = [float(value) for _, value in cell.values(metric) if not isinstance(value, str)]
     if not values:
         return {}
@@ -563,7 +596,9 @@ def _mean(cell: Cell, metric: str) -> dict[str, Any]:
 
 
 def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
-    """Return the binomial standard deviation of one run if a metric has the expectation `mean`."""
+    """Return the binomial standard deviation of a metric on one test set, if `mean` is the expected
+    value of the metric.
+    """
     n = cell.done[0].metrics["n_test"]
     if metric == METRIC:
         return 100 / n * counting_sd((100 - mean) / (100 / n), n)
@@ -573,7 +608,10 @@ def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
 def _compared(
     cell: Cell, row: dict[str, Any], published: Published | None, compare: bool
 ) -> dict[str, Any]:
-    """Add the published value to a row of the long table and, if possible, the comparison band."""
+    """Add the published value to a row of the long table.
+
+    If the values can be compared, also add the comparison band.
+    """
     if published is None:
         return row
     row |= {"published": published["value"], "published_spread": published["std"]}
@@ -607,16 +645,16 @@ def _place(row: Row) -> tuple[Key, str]:
 
 
 def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
-    """Count published differences between two machines, and how many of them are reproduced.
+    """Count the published differences between two machines that exceed the noise level, and count
+    how many of these are reproduced.
 
-    The noise level is two standard errors of the difference between the two measured means. The
-    same noise level is used for published differences, since papers seldom state the meaning of
-    their uncertainties.
+    The noise level is two standard errors of the difference between two measured means. Published
+    differences are compared with the noise level of the measured means, since papers seldom state
+    the meaning of their uncertainties.
 
-    The first number of the result counts published differences above the noise level. The second
-    number counts published differences above the noise level that are measured with the same sign.
-    The third number counts published differences above the noise level that are measured with the
-    same sign and above the noise level.
+    Returns three numbers of published differences: those above the noise level, those for which the
+    measured difference also has the same sign, and those for which the measured difference also
+    exceeds the noise level.
     """
     counts = [0, 0, 0]
     compared = rows_of(frame[frame.in_band.notna()])

@@ -1,4 +1,4 @@
-"""Tables as text: grids of table cells, and the formatting of numbers, kernels and marks."""
+"""Tables as text: table blocks, and functions that format numbers, kernels and marks."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from mmbench.tables.frame import MISSING, PUBLISHED_ONLY, Row
 
 __all__ = ["Column", "Grid", "Table"]
 
-#: Text in table cells without a value.
+#: Text of a table cell without a value.
 NOTHING = "–"
 
 
-#: Pattern for the end of the measured value in the text of a table cell.
+#: Pattern that marks the end of the measured value in the text of a table cell.
 MEASURED_END = re.compile(r" / | ?[✓~✗[]|$")
 
 
 class Shown(str):
-    """Text of a table cell. The attribute `row` is the table cell's row of the long table."""
+    """Text of a table cell, with the row of the long table that it shows as the attribute `row`."""
 
     row: Row
-    #: Whether the measured value is printed in bold.
+    #: Whether the text of the table cell is printed in bold, up to the end of the measured value.
     bold = False
 
     def __new__(cls, text: str, row: Row) -> Shown:
-        """Return `text` as a string that has the row of the long table as its attribute `row`."""
+        """Return `text` as a string with the attribute `row`, a row of the long table."""
         shown = super().__new__(cls, text)
         shown.row = row
         return shown
@@ -44,30 +44,37 @@ class Column:
 
 
 def emphasized(cell: str) -> tuple[str, str]:
-    """Return the bold beginning of a table cell's text, which may be empty, and the other text."""
+    """Split the text of a table cell into the beginning to be printed in bold, which may be empty,
+    and the rest.
+    """
     end = MEASURED_END.search(cell) if getattr(cell, "bold", False) else None
     return (cell[: end.start()], cell[end.start() :]) if end else ("", cell)
 
 
 def groupwise(columns: Iterable[Column]) -> list[tuple[str, int]]:
-    """Return the headings of the column groups, each with the number of its columns."""
+    """Return pairs for adjacent column groups: the heading of the group, and the number of its
+    columns.
+    """
     groups = (column.group for column in columns)
     return [(group, len(list(same))) for group, same in groupby(groups)]
 
 
 def words(*names: str) -> tuple[Column, ...]:
-    """Return left-aligned columns with the headings `names`, for text."""
+    """Return columns of text, aligned to the left, with the given headings."""
     return tuple(Column(name, "left") for name in names)
 
 
 def numbers(*names: str, group: str = "") -> tuple[Column, ...]:
-    """Return right-aligned columns with the headings `names`, in the column group `group`."""
+    """Return columns of numbers, aligned to the right, with the given headings.
+
+    The heading of their column group is `group`.
+    """
     return tuple(Column(name, group=group) for name in names)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A block of a table, with columns, rows of text, and a caption above the block."""
+    """A block of a table: columns, rows of text, and a caption above the rows."""
 
     columns: tuple[Column, ...]
     rows: list[list[str]]
@@ -85,10 +92,10 @@ class Table:
     grids : list of Grid
         Blocks of the table from top to bottom.
     notes : list of str
-        Legend and other remarks on the whole table.
+        Sentences below the table, including the legend.
     footnotes : list of str
-        Texts of the footnotes. In table cells, ``[1]`` is the mark of the first footnote, ``[2]``
-        the mark of the second footnote.
+        Texts of the footnotes. In a table cell, the mark ``[1]`` cites the first footnote, and
+        ``[2]`` cites the second footnote.
     """
 
     title: str
@@ -98,7 +105,9 @@ class Table:
 
 
 def once(rows: list[list[str]]) -> list[list[str]]:
-    """Return rows without repeated heads: the first text is empty if it equals the text above."""
+    """Replace the first text of a row by an empty text if it equals the first text of the row
+    above.
+    """
     above = ["", *(row[0] for row in rows)]
     return [
         ["" if row[0] == head else row[0], *row[1:]] for row, head in zip(rows, above, strict=False)
@@ -109,9 +118,11 @@ KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": 
 
 
 def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
-    """Return the measured mean as text with its standard error, or the status if there is no mean.
+    """Return the mean of the measured values as text, with its standard error.
 
-    If `sd` is true, the standard deviation is shown after ± instead of the standard error.
+    If there is no mean, return the status.
+
+    If `sd` is true, the text shows the standard deviation after ± instead of the standard error.
     """
     if row.status == PUBLISHED_ONLY:
         return NOTHING
@@ -126,9 +137,9 @@ def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> st
 
 
 def published_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
-    """Return the published value as text with its printed uncertainty.
+    """Return the published value as text, with the uncertainty that the paper prints.
 
-    The uncertainty is in parentheses or, if `sd` is true, after ±.
+    The uncertainty is in parentheses. If `sd` is true, the uncertainty is after ± instead.
     """
     if row.published is None:
         return NOTHING
@@ -141,25 +152,25 @@ def published_text(row: Row, decimals: int | None = None, sd: bool = False) -> s
 
 
 def kernel_text(kernel: str, degree: int | None) -> str:
-    """Return kernel and degree as a short text, for example ``poly 2``."""
+    """Return a short name of the kernel with its degree, for example ``poly 2``."""
     return kernel if degree is None else f"{kernel} {degree}"
 
 
 def kernel_caption(kernel: str, degree: int | None, size: int | None = None) -> str:
-    """Return a caption with the name of the kernel, its degree, and the training size."""
+    """Return the full name of a kernel as a caption, with its degree and the training size."""
     of_degree = "" if degree is None else f", degree {degree}"
     return KERNEL_LABELS[kernel] + of_degree + ("" if size is None else f", {size} rows")
 
 
 def join(*parts: str) -> str:
-    """Return the non-empty texts, joined by spaces."""
+    """Return the texts that are not empty, joined by spaces."""
     return " ".join(part for part in parts if part)
 
 
 def small_text(value: float | None) -> str:
     """Return a relative duality gap or a constraint violation as text.
 
-    Rounding errors, including negative values, are shown as ``<1e-15``.
+    Values below 1e-15, including negative values, are rounding errors and are shown as ``<1e-15``.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""The protocol of an experiment in words: splits, parameter selection and preprocessing."""
+"""Sentences on the protocol of an experiment: train/test splits, parameter selection and
+preprocessing.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -8,9 +10,10 @@ from mmbench.tables.frame import grouped
 
 
 def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...]:
-    """Return the protocol of some jobs as sentences, for example on splits and preprocessing.
+    """Return sentences that describe how the jobs were run, for example on splits and
+    preprocessing.
 
-    `label` returns the name of a machine in tables.
+    The function `label` returns the name of a machine as printed in tables.
     """
     if not jobs:
         return ()
@@ -41,7 +44,10 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
 
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
-    """Describe the jobs of each data set, and join data sets with equal descriptions."""
+    """Apply the function `describe` to the jobs of each data set.
+
+    Data sets with the same description are listed together.
+    """
     groups = grouped((job.dataset.name, job) for job in jobs)
     found = grouped((describe(group), name) for name, group in groups.items())
     if len(found) == 1:
@@ -50,7 +56,7 @@ def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
 
 
 def tested(jobs: Sequence[Job]) -> str:
-    """Return the rule of the train/test splits of a data set in words."""
+    """Return a description of the train/test splits of a data set."""
     first, data = jobs[0].split, jobs[0].dataset
     splits = {(job.split.repeat, job.split.fold) for job in jobs}
     n, repeats = len(splits), len({repeat for repeat, _ in splits})
@@ -78,7 +84,7 @@ def tested(jobs: Sequence[Job]) -> str:
 
 
 def selected(jobs: Sequence[Job]) -> str:
-    """Return in words how parameters are selected in the jobs of a data set."""
+    """Return a description of the parameter selection for a data set."""
     select = jobs[0].select
     times = f", {select.repeats} times" if select.repeats > 1 else ""
     if jobs[0].validates_on_test:
@@ -98,22 +104,25 @@ def selected(jobs: Sequence[Job]) -> str:
 
 
 def preprocessed(jobs: Sequence[Job]) -> str:
-    """Return the preprocessing steps of a data set in words; the text may be empty."""
+    """Return a description of the preprocessing steps for a data set, or an empty text."""
     steps = jobs[0].dataset.preprocess
     return ", ".join(name if value is None else f"{name} {_plain(value)}" for name, value in steps)
 
 
 def _plain(value: Any) -> str:
-    """Return the argument of a preprocessing step as text."""
+    """Return the argument of a preprocessing step as text, without quotes or brackets."""
     if isinstance(value, tuple):
         return ", ".join(f"{name} {part}" for name, part in value)
     return value if isinstance(value, str) else f"{value:g}"
 
 
 def grid_rows(jobs: Sequence[Job], label: Callable[[str], str]) -> list[list[str]]:
-    """Return one row per machine and parameter, with the range of the parameter over all grids.
+    """Return the rows of the block of parameter grids.
 
-    If a machine uses the parameters of another machine, the row names the other machine.
+    Each row states the values of one parameter of one machine, over all data sets.
+
+    If a machine uses the parameters that were selected for another machine, the row names the other
+    machine.
     """
     axes: dict[tuple[str, str], set] = {}
     for job in jobs:

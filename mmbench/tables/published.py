@@ -1,11 +1,11 @@
-"""The published numbers, read from the package data ``published/*.csv``.
+"""Published numbers, read from the files ``published/*.csv`` of the package.
 
-A file contains the numbers of one published table, with one row per number. The columns `dataset`
-and `machine` contain names in mmbench. The columns `printed_dataset` and `printed_method` contain
-the names in the paper. The column `std` contains the number that the paper prints after +/- or in
-parentheses. The column `std_is` contains the probable meaning of `std`, which is ``sd`` (standard
-deviation over splits) or ``se`` (standard error of the mean). If the column `usable` is "no", the
-number is not compared with measured values, and the column `reason` states why.
+Each file contains the numbers of one published table, with one number per row. The columns
+`dataset` and `machine` contain mmbench's names. The columns `printed_dataset` and `printed_method`
+contain the paper's names. The column `std` contains the number that the paper prints after +/- or
+in parentheses. The column `std_is` contains the probable meaning of `std`: ``sd`` for the standard
+deviation over splits, or ``se`` for the standard error of the mean. If `usable` is "no", the number
+is not compared with measured values, and the column `reason` states the reason.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 from mmbench.errors import UserError, did_you_mean
 
-#: Value of the column `std_is` for standard errors.
+#: Value of the column `std_is` for a standard error.
 STANDARD_ERROR = "se"
 
-#: Type of each column with numbers.
+#: Type of the numbers in each numeric column.
 KIND = {"value": float, "std": float, "degree": int, "n_train": int, "n_test": int, "n_splits": int}
 
 
@@ -34,7 +34,7 @@ def published_tables() -> list[str]:
 
 @cache
 def published_rows(table: str) -> tuple[Mapping[str, Any], ...]:
-    """Return the rows of a published table, with None for missing numbers.
+    """Return the rows of a published table as dicts. Missing numbers are None.
 
     Raises UserError if there is no table with this name.
     """
@@ -54,15 +54,18 @@ def _read(row: Mapping[str, str]) -> dict[str, Any]:
 
 @cache
 def published_machines() -> tuple[str, ...]:
-    """Return the names of all machines in the published tables."""
+    """Return the names of all machines that occur in published tables."""
     names = {row["machine"] for table in published_tables() for row in published_rows(table)}
     return tuple(sorted(names - {""}))
 
 
 def table_of_experiment(experiment: str) -> str | None:
-    """Return the published table with the longest name that is a prefix of the experiment's name.
+    """Return the published table whose name is the beginning of an experiment's name.
 
-    Experiment names have a suffix if the experiment is a smoke version, or a part of an experiment.
+    If there are several, return the one with the longest name.
+
+    The name of an experiment has a suffix if the experiment is a smoke version, or only a part of
+    the full experiment.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Tables as Markdown and LaTeX, and the long table as CSV.
+"""Conversion of tables to Markdown and LaTeX, and of the long table to CSV.
 
-LaTeX text is rendered from the template ``table.tex``, for the page width of an article. Each block
-of a table is a float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...). Wide blocks
-are shrunk. Long blocks, and the notes below the blocks, can continue on the next page.
+LaTeX text is rendered from the template ``table.tex``, for articles. In LaTeX, each block of a
+table is a float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...). Wide blocks are
+shrunk. A long block, and the notes below the blocks, can continue on the next page.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from jinja2 import Environment
 
-#: Column of the training size in a CSV file, which is inserted after ``degree``.
+#: Column of the training size, which is inserted after ``degree`` in a CSV file.
 SIZE = "size"
 
 
 def to_csv(sheets: Sequence[Sheet]) -> str:
     """Return the long tables of several experiments as one CSV text.
 
-    The column ``note`` also states differences from the paper's data, which are footnotes in other
-    formats.
+    Differences from the paper's data, which are footnotes in other formats, are added to the column
+    ``note``.
     """
     import pandas as pd
 
@@ -54,11 +54,11 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
 
 
 def csv_text(frame: pd.DataFrame, **options: Any) -> str:
-    """Return a data frame as CSV, in which no text is a formula for spreadsheet programs.
+    """Return a data frame as CSV text that is safe in spreadsheet programs, which evaluate
+    formulas.
 
-    If a text is not a number and begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
-    return, an apostrophe is added before the text, as OWASP recommends. Control characters are
-    escaped.
+    An apostrophe is added before a text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a
+    carriage return, as OWASP recommends. Numbers are not changed. Control characters are escaped.
     """
     import pandas as pd
 
@@ -105,18 +105,19 @@ def _markdown_cell(cell: str) -> str:
 
 
 def _column(cells: Sequence[str], align: str) -> list[str]:
-    """Return the texts of a column, padded to equal width, with dashes below the heading."""
-    # In Markdown, a rule has at least three dashes, and a colon at its end aligns the column right.
+    """Pad the texts of a column to equal width, and add a row of dashes below the heading."""
+    # In Markdown, the rule below a heading has at least three characters. A colon at its end aligns
+    # the column to the right.
     width = max(3, *map(len, cells))
     rule = "-" * (width - 1) + (":" if align == "right" else "-")
     pad = str.rjust if align == "right" else str.ljust
     return [pad(cell, width) for cell in (cells[0], rule, *cells[1:])]
 
 
-#: Pattern for the beginning of a text that a spreadsheet program evaluates as a formula.
+#: Pattern for the beginning of a text that spreadsheet programs take for a formula.
 FORMULA = re.compile(r"[=+\-@\t\r]")
-#: Pattern for characters with a meaning in Markdown. The pattern matches no character of ``a_b``,
-#: ``<0.1`` or ``[1]``.
+#: Pattern for special characters of Markdown. The pattern does not match the texts ``a_b``,
+#: ``<0.1`` and ``[1]``.
 MARKDOWN = re.compile(
     r"[\\`*|$]|<(?=[A-Za-z/!?])|\](?=\()|^\[(?=[^\]]*\]:)|&(?=#?\w+;)|~(?=~)|(?<=~)~"
     r"|(?<![^\W_])_|_(?![^\W_])|^(?:>|#+(?=\s)|[+-](?=\s))"
@@ -124,14 +125,15 @@ MARKDOWN = re.compile(
 
 
 def _escape(text: str) -> str:
-    """Return a text as one line in which the special characters of Markdown are escaped."""
+    """Return a text as a single line, with the special characters of Markdown escaped."""
     return MARKDOWN.sub(r"\\\g<0>", visible(text).replace("\n", " "))
 
 
-#: Maximum number of rows of a float. A block with more rows can continue on the next page.
+#: Maximum number of rows in a float of LaTeX. A table block with more rows can continue on the next
+#: page.
 MAX_ROWS = 40
-#: LaTeX replacements of single characters. All characters are replaced in a single pass, so that
-#: replacements are not escaped again.
+#: LaTeX code for special characters. All characters are replaced at once, so that the inserted
+#: LaTeX code is not escaped again.
 ESCAPES = str.maketrans(
     {
         **{character: rf"\{character}" for character in "{}&%$#_"},
@@ -140,7 +142,7 @@ ESCAPES = str.maketrans(
         "~": r"\textasciitilde{}",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
-        # LaTeX reads a bracket at the start of a row as an argument of the preceding \\.
+        # At the start of a row, LaTeX takes a bracket for an argument of the ``\\`` before it.
         "[": "{[}",
         "]": "{]}",
         "\n": " ",
@@ -159,17 +161,17 @@ ESCAPES = str.maketrans(
 
 
 def to_latex(table: Table) -> str:
-    """Return a table as LaTeX, with one float or ``longtable`` per block."""
+    """Return a table as LaTeX text. Each block is a float or, if it is long, a ``longtable``."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
     footnotes = [(f"[{k}]", text) for k, text in enumerate(table.footnotes, 1)]
-    tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # no braces in tags, since LaTeX uses braces
+    tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # LaTeX uses braces
     filters = (escape, groups, row)
     made = environment("mmbench.tables", filters, tags, keep_trailing_newline=True)
     template = made.get_template("table.tex")
     return template.render(table=table, name=name, footnotes=footnotes, max_rows=MAX_ROWS)
 
 
-#: Tags at the beginning and end of blocks, variables and comments in a template.
+#: Tags that enclose blocks, variables and comments in a template.
 Tags = tuple[str, str, str, str, str, str]
 TAGS: Tags = ("{%", "%}", "{{", "}}", "{#", "#}")
 
@@ -178,7 +180,9 @@ TAGS: Tags = ("{%", "%}", "{{", "}}", "{#", "#}")
 def environment(
     package: str, filters: tuple[Callable, ...], tags: Tags = TAGS, **options: Any
 ) -> Environment:
-    """Return the jinja2 environment of a package's templates, with the given filters."""
+    """Return the jinja2 environment that renders the templates of a package, with the given
+    filters.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     options |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
@@ -188,7 +192,7 @@ def environment(
 
 
 def escape(text: str) -> str:
-    r"""Return a text in which the special characters of LaTeX are escaped.
+    r"""Return a text with the special characters of LaTeX escaped.
 
     Examples
     --------
@@ -199,7 +203,9 @@ def escape(text: str) -> str:
 
 
 def groups(columns: tuple[Column, ...]) -> list[str]:
-    """Return the headings of column groups, and the rules below them, as two lines of LaTeX."""
+    """Return two lines of LaTeX: the headings of the column groups, and the rules below the
+    headings.
+    """
     if not any(column.group for column in columns):
         return []
     cells, rules, start = [], [], 1
@@ -214,7 +220,7 @@ def groups(columns: tuple[Column, ...]) -> list[str]:
 
 
 def row(cells: Iterable[str]) -> str:
-    """Return the texts of table cells as one row of LaTeX."""
+    """Return the texts of table cells as one row of a LaTeX table."""
     texts = (
         (rf"\textbf{{{escape(bold)}}}" if bold else "") + escape(rest)
         for bold, rest in map(emphasized, cells)

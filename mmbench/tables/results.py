@@ -1,4 +1,4 @@
-"""Reading of results folders, which contain experiments or reference tables."""
+"""Reading of a results folder, which contains experiments or reference tables."""
 
 from __future__ import annotations
 
@@ -33,39 +33,42 @@ __all__ = ["Experiment"]
 CSV = "table.csv"
 MARKDOWN = "table.md"
 SPLITS = "splits.csv.gz"
-#: Name of the folder with the reference tables.
+#: Name of the folder that contains the reference tables.
 REFERENCE = "reference"
-#: Columns of the table of test rows.
+#: Columns of the table with one row per test row.
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
-#: Type of functions that return the plan of the experiment in a folder. The plan is made from the
-#: configuration in the folder or, if there is none, from the configuration with the folder's name.
-#: A function of this type returns None if there is no valid configuration.
+#: Type of a function that returns the plan of the experiment in a folder. The plan is made from the
+#: configuration in the folder. If there is none, it is made from the configuration with the
+#: folder's name. The function returns None if there is no valid configuration.
 Replan = Callable[[Path], Plan | None]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """The plan and the records of one experiment, or a reference table of an earlier run.
+    """An experiment with its plan and records, or a reference table, which is the stored result of
+    an earlier run.
 
     Attributes
     ----------
     folder : Path
-        Folder of the experiment, or folder of the reference table.
+        Folder of the experiment or of the reference table.
     plan : Plan
-        Plan of the jobs. A reference table has the plan of the configuration with the same name.
+        Plan of the jobs. For a reference table, it is the plan of the configuration with the same
+        name.
     records : sequence of Record
-        Records of planned jobs, including failed jobs; empty for a reference table.
+        Records of planned jobs, including failed jobs. A reference table has no records.
     remarks : tuple of str
-        Remarks printed below the tables: damaged records, and records with other settings.
+        Sentences to be printed below the tables, on damaged records and on records with other
+        settings.
     include_failed : bool, default=False
         Whether means include splits with a failed fit.
     frame : DataFrame, optional
-        Long table of the reference table, or None for an experiment with records.
+        The long table for a reference table, or None for an experiment with records.
     deviations : mapping of str to sequence of str
-        Differences between a reference table's data and the paper's data, by data set.
+        For each data set of a reference table, the differences from the paper's data.
     foreign : set of str
-        Names of machines without a kernel, which are classifiers of other packages.
+        Names of the classifiers of other packages, which have no kernel.
     """
 
     folder: Path
@@ -84,12 +87,12 @@ class Experiment:
 
     @property
     def has_records(self) -> bool:
-        """Whether there are records. A reference table has no records."""
+        """Whether the experiment has records. A reference table has none."""
         return self.frame is None
 
     @property
     def text(self) -> str | None:
-        """Markdown text of a reference table; None if the folder contains records of jobs."""
+        """Markdown text of a reference table, or None for an experiment with records."""
         path = self.folder / MARKDOWN
         return None if self.has_records or not path.is_file() else path.read_text("utf-8")
 
@@ -99,12 +102,12 @@ class Experiment:
         return RecordStore(self.folder)
 
     def arrays(self, record: Record) -> Arrays:
-        """Return the stored arrays of a record; empty if there are none."""
+        """Return the stored arrays of a record, or an empty dict if none are stored."""
         return self.store.arrays(record.key) if record.arrays else {}
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Table cells in the order of the plan, including cells without records."""
+        """Table cells in the order of the plan, including table cells without records."""
         found = {record.key: record for record in self.records}
         return [
             Cell(cell, [found[key] for key in cell.jobs if key in found], self)
@@ -113,28 +116,33 @@ class Experiment:
 
     @property
     def splits(self) -> Path | None:
-        """Path of the split table written by `mmbench export`, or None if the file is missing."""
+        """Path of the split table that `mmbench export` has written, or None if there is no such
+        file.
+        """
         path = self.folder / SPLITS
         return path if path.is_file() else None
 
     @cached_property
     def stored_splits(self) -> dict[Key, list[Row]]:
-        """Rows of a reference table's split table by table cell, read from the file `splits`."""
+        """Rows of the split table of a reference table, as a list per table cell.
+
+        The rows are read from the file `splits`.
+        """
         if self.has_records or self.splits is None:
             return {}
         return grouped(_keyed_rows(self.splits, self.plan))
 
 
 def split_rows(experiment: Experiment) -> list[dict[str, Any]]:
-    """Return the split table of an experiment as a list of rows, see `mmbench.tables.frame`."""
+    """Return the rows of an experiment's split table; see `mmbench.tables.frame`."""
     return [row for cell in experiment.cells for row in cell.splits]
 
 
 def prediction_rows(experiment: Experiment) -> Iterator[dict[str, Any]]:
-    """Yield one row with `PREDICTION_COLUMNS` per test row of each finished record.
+    """Yield one row per test row of each finished record, with the columns `PREDICTION_COLUMNS`.
 
-    ``row`` is the index of the test row in the data set. ``decision`` is the decision value, or
-    None if there are more than two classes.
+    The column ``row`` contains the index of the test row in the data set. The column ``decision``
+    contains the decision value, or None if there are more than two classes.
     """
     for split in split_rows(experiment):
         arrays = experiment.arrays(split["source"]) if split["source"].done else {}
@@ -153,11 +161,12 @@ def prediction_rows(experiment: Experiment) -> Iterator[dict[str, Any]]:
 
 
 def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experiment:
-    """Return the experiment in a folder.
+    """Return the experiment whose records are stored in a folder.
 
-    If the folder has no stored plan, `replan` makes the plan. If there is no plan at all, only the
-    latest record of each table cell and split is used. If `mix` is true, unplanned records are used
-    too. Raises UserError if the folder contains no intact record.
+    If no plan is stored in the folder, the function `replan` returns the plan. If there is no plan,
+    the latest record of each table cell and split is used, and the other records are left out. If
+    `mix` is true, records that do not belong to the plan are used too. Raises UserError if the
+    folder contains no undamaged record.
     """
     store = RecordStore(folder)
     records, damaged = store.records()
@@ -195,7 +204,9 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
 
 
 def _latest(records: list[Record]) -> list[Record]:
-    """Return the latest records with the latest machine version and settings of a table cell."""
+    """Return the records with the latest machine version and the latest settings of each table
+    cell, one per split.
+    """
     newest: dict[Key, str] = {}
     chosen: dict[tuple[Key, tuple[int, int, int]], Record] = {}
     for record in sorted(records, key=lambda r: (r.job.machine_version, r.finished)):
@@ -203,7 +214,7 @@ def _latest(records: list[Record]) -> list[Record]:
         chosen[key_of(record.job), record.at] = record
     current = {r.key for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]}
     old = {record.key for record in records} - current
-    # a record is outdated if its parameters were selected in an outdated record
+    # a record is outdated if its parameters were selected by a job whose record is outdated
     while heirs := {r.key for r in records if r.key in current and old & {*r.job.parents}}:
         old, current = old | heirs, current - heirs
     return [record for record in records if record.key in current]
@@ -213,9 +224,9 @@ def _latest(records: list[Record]) -> list[Record]:
 
 
 def read_reference(folder: Path, plan: Plan | None) -> Experiment:
-    """Return the reference table in a folder as an experiment without records.
+    """Return the reference table in a folder as an `Experiment` without records.
 
-    Raises UserError if the CSV file is not a long table of mmbench.
+    Raises UserError if the CSV file of the folder does not contain a long table of mmbench.
     """
     path, rows, deviations = folder / CSV, [], {}
     plan = plan or Plan(folder.name)
@@ -232,11 +243,11 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 
 
 def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
-    """Return the rows of a CSV file, each with the key of its table cell.
+    """Return pairs of the rows of a CSV file and the keys of their table cells.
 
-    If a row has no kernel, the key contains the planned kernel of the machine. If the plan has no
-    kernel for the machine, the key contains the first kernel of the data set. Raises ValueError if
-    a column of the key is missing, or a column in `needed`.
+    If a row states no kernel, the key contains the kernel that the plan states for the machine. If
+    the plan states no kernel for the machine, the key contains the first kernel of the data set.
+    Raises ValueError if the CSV file lacks a column of the key, or one of the columns `needed`.
     """
     import pandas as pd
 
@@ -268,11 +279,12 @@ def read_results(
     mix: bool = False,
     say: Callable[[str], object] = lambda line: None,
 ) -> list[Experiment]:
-    """Return the experiments and reference tables in some folders.
+    """Return the experiments and reference tables in several folders.
 
-    Each path is a results folder, or the folder of one experiment. `replan` and `mix` are passed to
-    `read_experiment`. `say` is called with a message for each folder that cannot be read. Raises
-    UserError if a path is not a results folder, or if no folder can be read.
+    Each path is the folder of one experiment, or a results folder that contains such folders. The
+    arguments `replan` and `mix` are passed to `read_experiment`. The function `say` is called with
+    a message for each folder that cannot be read. Raises UserError if a path is not a results
+    folder, or if none of the folders can be read.
     """
 
     def read(folder: Path) -> Experiment:
@@ -286,9 +298,11 @@ def read_results(
 def each(
     make: Callable[[Item], Made], items: Iterable[Item], say: Callable[[str], object]
 ) -> list[Made]:
-    """Return `make(item)` for each item, except items for which `make` fails.
+    """Apply the function `make` to each item, and return the results.
 
-    `say` is called with the message of each failure. Raises UserError if `make` fails for all
+    Items for which `make` raises an error are left out.
+
+    The function `say` is called with each error message. Raises UserError if `make` fails for all
     items.
     """
     made: list[Made] = []
@@ -308,9 +322,9 @@ def each(
 def folders_in(path: Path) -> list[Path]:
     """Return the folders of the experiments in a results folder.
 
-    If `path` is the folder of an experiment, only this folder is returned. If there are no
-    experiments, the folders of reference tables are returned. If `path` begins with "reference" and
-    does not exist, the reference tables distributed with mmbench are returned.
+    If `path` is the folder of one experiment, only this folder is returned. If there are no
+    experiments, the folders of the reference tables are returned. If `path` begins with "reference"
+    and does not exist, the folders of the reference tables in the package are returned.
 
     Raises UserError if `path` is not a folder, or contains neither experiments nor reference
     tables.
@@ -322,7 +336,7 @@ def folders_in(path: Path) -> list[Path]:
         raise UserError(f"{path}: {kind}")
     for plan in (path / PLAN, *path.glob(f"*/{PLAN}")):
         if plan.is_file() and not (plan.parent / CONFIG).is_file():
-            with suppress(UserError):  # the store restores a lost configuration from the plan
+            with suppress(UserError):  # the store writes a lost configuration again
                 RecordStore(plan.parent)
     if (path / CONFIG).is_file() or (path / CSV).is_file():
         return [path]

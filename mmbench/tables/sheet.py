@@ -1,8 +1,8 @@
-"""The input of layouts: the long table of an experiment, its records, and footnotes.
+"""The input of a layout: the long table of an experiment, its records, and footnotes.
 
-The variable `place` is a data set with kernel, degree and training size, stored as a `Key` with an
-empty machine. A table with one column per machine has one row per data set, kernel and training
-size.
+In this module, a `place` is a combination of data set, kernel, degree and training size. It is
+stored as a `Key` with an empty machine. A table with one column per machine has one row per data
+set, kernel and training size.
 """
 
 from __future__ import annotations
@@ -42,22 +42,24 @@ __all__ = ["Sheet"]
 SMOKE = "Smoke version: fewer splits, rows and grid points; not compared with the paper."
 LEAK = "LEAK: parameters were selected by the accuracy on the test part, which is too high."
 
-#: Minimum number of data sets for which a footnote says "all data sets" instead of listing names.
+#: If a footnote concerns at least this number of data sets, it says "all data sets" instead of
+#: naming them.
 MANY = 4
-#: Type of the subject of a footnote: (machine, data set, kernel), with optional machine and kernel.
+#: Type of the subject of a footnote: machine, data set and kernel. The machine and the kernel may
+#: be empty.
 Subject = tuple[str, str, str]
-#: Type of a kernel with its degree.
+#: Type of a kernel's name with its degree.
 KernelKey = tuple[str, int | None]
 
 
 @dataclass(eq=False)
 class Sheet:
-    """The long table of an experiment, with access by table cell and metric.
+    """The long table of an experiment, with functions that look up values by table cell and metric.
 
     Parameters
     ----------
     experiment : Experiment
-        Plan and records of the experiment.
+        The experiment with its plan and records.
     layout : str
         Name of the layout.
     frame : DataFrame
@@ -65,9 +67,9 @@ class Sheet:
     published : sequence of mapping
         Rows of the published table.
     cells : dict of Key to Cell
-        Table cells with their records; empty for a reference table.
+        Results of each table cell, with its records. A reference table has none.
     metrics : sequence of str
-        Requested metrics, with their names in the long table. If empty, the layout determines the
+        Names of the requested metrics in the long table. If empty, the layout determines the
         metrics.
 
     Attributes
@@ -75,14 +77,14 @@ class Sheet:
     configured : list of str
         Machines in the order of the configuration.
     machines : list of str
-        Machines in the order of the layout's columns.
+        Machines in the order of the table's columns.
     datasets : list of str
         Data sets in the order of the configuration.
     kernels : list of (kernel, degree)
         Kernels in the order of the configuration.
     places : list of Key
         Combinations of data set, kernel, degree and training size, each as a `Key` with an empty
-        machine. A table with one column per machine has one row per element of `places`.
+        machine. A table with one column per machine has one row per `place`.
     """
 
     experiment: Experiment
@@ -118,26 +120,30 @@ class Sheet:
         }
 
     def has_official_test(self, key: Key) -> bool:
-        """Whether all runs of a table cell are tested on the same rows."""
+        """Return whether all runs of a table cell are tested on the same rows."""
         if key in self.cells:
             return self.cells[key].records[0].job.split.rule == "official"
         return len({row.split_hash for row in self.experiment.stored_splits.get(key, [])}) == 1
 
     def per_pair(self, key: Key) -> dict[Split, list[Mapping[str, Any]]]:
-        """Return the certificates of all pairs of classes in a table cell, by finished split."""
+        """For each finished split of a table cell, return the certificates of all pairs."""
         done = self.cells[key].done if key in self.cells else []
         return {record.at: record.per_pair for record in done}
 
     def chosen(self, key: Key) -> str:
-        """Return the selected parameters of a table cell as text, or a dash if there are none."""
+        """Return a text that states the selected parameters of a table cell.
+
+        If there are none, return a dash.
+        """
         rows = self.cells[key].selected if key in self.cells else ()
         return ", ".join(row["text"] for row in rows) or NOTHING
 
     def hits(self, key: Key, split: tuple[int, ...]) -> NDArray | None:
-        """Return a mask of the correctly classified test rows of a split, shape (n_test,).
+        """Return which test rows of a split are classified correctly, as a boolean array of shape
+        (n_test,).
 
-        `split` is (repeat, fold, seed), or (repeat, fold) for the first of several seeds. The
-        result is None if there are no stored predictions for the split.
+        The argument `split` is (repeat, fold, seed). If the seed is omitted, the first seed is
+        used. Returns None if no predictions are stored for the split.
         """
         counted = self.cells[key].counted if key in self.cells else []
         records = [row["source"] for row in counted if row["source"].at[: len(split)] == split]
@@ -147,7 +153,7 @@ class Sheet:
 
     @cached_property
     def deviations(self) -> dict[str, tuple[str, ...]]:
-        """Differences from the paper's data, and warnings about users' files, by data set."""
+        """For each data set, differences from the paper's data, and warnings about the file."""
         texts = grouped(
             (record.job.dataset.name, text.removeprefix(f"{record.job.dataset.name}: "))
             for record in self.experiment.records
@@ -158,7 +164,7 @@ class Sheet:
 
     @cached_property
     def sizes(self) -> dict[str, dict[str, int]]:
-        """Numbers of training rows, test rows, classes and original features, by data set."""
+        """For each data set, numbers of training rows, test rows, classes and original features."""
         from mmbench.datasets import card_names, load_card
 
         found: dict[str, dict[str, int]] = {}
@@ -168,8 +174,8 @@ class Sheet:
             if record.done:
                 parts = ("n_train", "n_test", "n_features")
                 sizes |= {part: record.split[part] for part in parts if part in record.split}
-                # largest number of classes over all records, since a record of a classifier from
-                # another package names only two classes
+                # a classifier from another package has only one pair of classes in its record,
+                # hence the maximum over all records
                 classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
                 sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
         for key, rows in self.experiment.stored_splits.items():
@@ -182,14 +188,19 @@ class Sheet:
 
     @property
     def metric(self) -> str:
-        """Metric of the comparison: accuracy, or error count if only error counts are published."""
+        """Metric for which measured and published values are compared: the accuracy, or the error
+        count if papers state only error counts.
+        """
         published = set(self.frame.metric[self.frame.published.notna()])
         counts = "errors_count" in published and METRIC not in published
         return "errors_count" if counts else METRIC
 
     @property
     def rule(self) -> str:
-        """Rule of the train/test splits, as in `SplitRef`; empty if there are no records."""
+        """Rule of the train/test splits, as in the class `SplitRef`.
+
+        If there are no records, the rule is an empty text.
+        """
         return next((job.split.rule for job in self.jobs), "")
 
     @property
@@ -199,7 +210,9 @@ class Sheet:
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks on the whole run: hardware, code, damaged records, mixed settings."""
+        """Sentences on the whole run: computers, versions, damaged records, and records with mixed
+        settings.
+        """
         leak = any(record.job.validates_on_test for record in self.experiment.records)
         smoke = self.plan.smoke and self.experiment.has_records
         own = self.experiment.remarks
@@ -216,7 +229,9 @@ class Sheet:
         return [text.format(c, " or ".join(map(str, sorted(set(n))))) for c, n in pairs.items()]
 
     def _code(self) -> list[str]:
-        """Return sentences on the versions of the machines' code, and on records of other code."""
+        """Return sentences on the versions of the machines' code, and on the number of records of
+        other versions.
+        """
         done = [record for cell in self.cells.values() for record in cell.done]
         known = [record for record in done if record.code]
         codes = grouped(
@@ -235,25 +250,30 @@ class Sheet:
     # -- looking up ------------------------------------------------------------------------------
 
     def row(self, key: Key, metric: str) -> Row:
-        """Return the row of a table cell and metric in the long table, or `absent_row`."""
+        """Return the row of the long table for a table cell and a metric.
+
+        If there is none, return `absent_row`.
+        """
         return self._rows.get((key, metric), absent_row())
 
     def line(self, place: Key, metric: str, machines: Sequence[str] = ()) -> list[Row]:
-        """Return the rows of several machines in the long table, for one metric and data set."""
+        """Return the rows of the long table for one metric, data set and kernel, with one row per
+        machine.
+        """
         names = machines or self.machines
         return [self.row(place._replace(machine=machine), metric) for machine in names]
 
     def value(self, key: Key, metric: str) -> float | None:
-        """Return the measured value of a metric in a table cell, or None."""
+        """Return the measured value of a metric in a table cell, or None if there is none."""
         return self.row(key, metric).measured
 
     def wide(
         self, places: Sequence[Key], metric: str = METRIC, column: str = "measured"
     ) -> pd.DataFrame:
-        """Return a data frame of a metric's values, with one column per machine.
+        """Return a data frame of the values of a metric, with one column per machine.
 
         The data frame has one row per data set, kernel and training size. The values are taken from
-        `column`, a column of the long table.
+        the column `column` of the long table.
         """
         import pandas as pd
 
@@ -262,7 +282,7 @@ class Sheet:
         return pd.DataFrame(values, columns=self.machines, dtype=float)
 
     def places_of(self, kernel: KernelKey) -> list[Key]:
-        """Return the combinations of data set and training size that have results for a kernel."""
+        """Return the combinations of data set and training size for one kernel."""
         return [place for place in self.places if (place.kernel, place.degree) == kernel]
 
     # -- heads -----------------------------------------------------------------------------------
@@ -270,25 +290,34 @@ class Sheet:
     def columns(
         self, *heads: str, machines: Sequence[str] | None = None, group: str = ""
     ) -> tuple[Column, ...]:
-        """Return left-aligned columns with the headings `heads`, then one column per machine."""
+        """Return the columns of a table block: left-aligned columns with the headings `heads`, then
+        one column per machine.
+        """
         names = self.machines if machines is None else machines
         return (*words(*heads), *numbers(*map(self.label, names), group=group))
 
     def printed(self, dataset: str) -> str:
-        """Return the paper's name of a data set or, if there is none, the name in mmbench."""
+        """Return the paper's name of a data set.
+
+        If no paper names the data set, return mmbench's name.
+        """
         names = (row["printed_dataset"] for row in self.published if row["dataset"] == dataset)
         return next(names, dataset)
 
     def name(self, place: Key) -> str:
-        """Return the paper's name of a data set, with the kernel if there are several kernels."""
+        """Return the paper's name of a data set.
+
+        If the table has several kernels, the name of the kernel is added.
+        """
         kernel = f"({kernel_text(place.kernel, place.degree)})" if len(self.kernels) > 1 else ""
         return join(self.printed(place.dataset), kernel)
 
     def head(self, place: Key, name: str = "") -> str:
-        """Return `name` with the marks of the footnotes on differences from the paper's data.
+        """Return `name`, followed by the marks of the data set's footnotes on differences from the
+        paper's data.
 
-        By default, `name` is the paper's name of the data set, with the kernel if there are several
-        kernels.
+        By default, `name` is the paper's name of the data set. If the table has several kernels,
+        the name of the kernel is added.
         """
         texts = self.deviations.get(place.dataset, ())
         marks = (self._mark(text, ("", place.dataset, "")) for text in texts)
@@ -297,18 +326,17 @@ class Sheet:
     # -- cells -----------------------------------------------------------------------------------
 
     def marked(self, text: str, row: Row, kernel: bool = True) -> str:
-        """Return the text of a table cell with its comparison mark and its footnote marks."""
+        """Return the text of a table cell, followed by its comparison mark and footnote marks."""
         text = join(text, row.mark, self.cite(row, kernel))
         return Shown(text, row) if row.metric else text
 
     def cite(self, row: Row, kernel: bool = True) -> str:
-        """Return the footnote marks of a table cell.
+        """Return the marks of the footnotes to a table cell.
 
-        One footnote states the note of the table cell, except the note "not run". The footnote of a
-        note also names the machine, the data set and, if `kernel` is true, the kernel of the table
-        cell. If the published value is not compared, another footnote states the reason. The
-        footnote with the reason for a missing comparison names no table cell, since the reason is
-        often the same for a whole column of the table.
+        The first footnote contains the note of the table cell, unless the note is "not run". The
+        first footnote also names the machine, the data set and, if `kernel` is true, the kernel. If
+        the published value is not compared, a second footnote states the reason. The second
+        footnote names no table cell, since the same reason often applies to a whole column.
         """
         if not row.metric:
             return ""
@@ -318,7 +346,10 @@ class Sheet:
         return self._mark("" if not_run else row.note, subject) + self._mark(row.objection)
 
     def _mark(self, text: str, subject: Subject | None = None) -> str:
-        """Return the mark of a footnote, for example ``[1]``. Equal texts share a footnote."""
+        """Return the mark of a footnote, for example ``[1]``.
+
+        Footnotes with equal texts have the same mark.
+        """
         if not text:
             return ""
         subjects = self._notes.setdefault(text, [])
@@ -328,14 +359,20 @@ class Sheet:
 
     @property
     def footnotes(self) -> list[str]:
-        """Texts of the footnotes cited so far, each with the names of its table cells."""
+        """Texts of the footnotes that are cited so far.
+
+        Each text begins with the names of its table cells.
+        """
         return [
             f"{self._about(subjects)}: {text}" if subjects else text
             for text, subjects in self._notes.items()
         ]
 
     def _about(self, subjects: Sequence[Subject]) -> str:
-        """Return the names of table cells as text; data sets with the same machines are joined."""
+        """Return a text that names table cells.
+
+        Data sets with the same machines are listed together.
+        """
         machines = grouped(
             ((dataset, kernel), machine and self.label(machine))
             for machine, dataset, kernel in subjects
@@ -355,7 +392,10 @@ class Sheet:
 
 
 def _today(machine: str) -> str | None:
-    """Return the current fingerprint of a machine's code, or None for a removed machine."""
+    """Return the fingerprint of a machine's installed code.
+
+    If the machine no longer exists, return None.
+    """
     with suppress(UserError):
         return fingerprint(machine)
     return None

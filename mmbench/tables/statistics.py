@@ -1,8 +1,8 @@
-"""Statistics for the comparison of classifiers with published values and with each other.
+"""Statistical comparisons of classifiers with each other, and of measured with published values.
 
-Several machines are compared by counting rules of the papers, by ranks and tests over data sets,
-and by paired tests over splits. The two Bayesian tests use the formulas of the package baycomp. The
-module also computes the regression line of the MMRM paper.
+The module contains the counting rules of the papers (such as win/tie/loss), ranks and tests over
+data sets, and paired tests over splits. The two Bayesian tests are computed by the formulas of the
+package baycomp. The module also fits the regression line of the MMRM paper.
 
 References
 ----------
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 
 def counting_sd(errors: float, n: int) -> float:
-    """Return the binomial standard deviation ``sqrt(e (1 - e/n))`` of an error count e.
+    """Return the standard deviation ``sqrt(e (1 - e/n))`` of an error count with expected value e,
+    by the binomial distribution.
 
-    `errors` is the number of errors on `n` test rows; it may be fractional if it is an expectation.
+    `errors` is the number e of errors on `n` test rows. It may be an expected number, which need
+    not be an integer.
 
     Examples
     --------
@@ -43,31 +45,30 @@ def counting_sd(errors: float, n: int) -> float:
 def difference_se(
     sd: float | None, n: int, n_published: int | None, counting: float, same_test_rows: bool
 ) -> float:
-    """Return the standard error of the difference between the measured and the published mean.
+    """Return the standard error of the difference between a measured and a published mean over
+    runs.
 
-    `sd` is the measured standard deviation over runs, or None for a single run. `n` is the number
-    of measured runs. `n_published` is the number of published runs, or None if the paper does not
-    state it. `counting` is the binomial standard deviation of a single run, or 0 if the metric does
-    not count errors. `same_test_rows` is true if all runs have the same test rows (an official test
-    set).
+    `sd` is the standard deviation over the measured runs, or None for a single run. `n` is the
+    number of measured runs. `n_published` is the number of published runs, or None if the paper
+    does not state this number. `counting` is the binomial standard deviation of the metric in a
+    single run, or 0 if the metric does not count errors. `same_test_rows` is true if all runs are
+    tested on the same rows, which form an official test set.
 
-    Notes
-    -----
-    The uncertainties printed in the papers are not used, because some are standard deviations, some
-    are standard errors, and a few are neither. The published runs are assumed to have the standard
-    deviation of the measured runs.
+    Notes ----- The uncertainties printed in the papers are not used. Some of them are standard
+    deviations, some are standard errors, and a few are neither. The published runs are assumed to
+    have the same standard deviation as the measured runs.
 
-    For random partitions, the two means are treated as independent, so that their difference has
-    the standard error ``sd sqrt(1/n + 1/n_published)``. For a single run on a random partition, the
-    binomial standard deviation replaces `sd`. For an official test set, `sd` contains only the
-    variation with the seeds of inner folds and tie-breaking. Therefore, ``counting^2`` is added to
-    the variance for the sampling error of the test set.
+    For random partitions, the two means are treated as independent. Their difference then has the
+    standard error ``sd sqrt(1/n + 1/n_published)``. For a single run on a random partition, the
+    binomial standard deviation replaces `sd`. For an official test set, `sd` only measures how the
+    result varies with the random seeds of inner folds and tie-breaking. Therefore, the variance
+    ``counting^2`` of the error count is added for an official test set.
 
-    On an official test set, the measured and the published machine are tested on the same rows.
-    The sampling errors of the two machines have a correlation r. The difference of the two sampling
-    errors has the variance ``2 counting^2 (1 - r)``. Similar machines misclassify mostly the same
-    rows, so that the correlation r of their sampling errors is above one half. If r is above one
-    half, the variance ``2 counting^2 (1 - r)`` is below ``counting^2``.
+    On an official test set, the measured and the published machine are tested on the same rows. Let
+    r be the correlation between the sampling errors of the two machines. The difference of the two
+    sampling errors has the variance ``2 counting^2 (1 - r)``. Similar machines misclassify mostly
+    the same rows, so that r is above one half. If r is above one half, the variance ``2 counting^2
+    (1 - r)`` is below ``counting^2``, the variance that is used.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def difference_se(
 def z_value(measured: float, published: float, se: float) -> float:
     """Return the published minus the measured value, divided by the standard error `se`.
 
-    The published and the measured value are treated as equal if they differ by less than 5e-10.
+    A published and a measured value that differ by less than 5e-10 are treated as equal.
 
     Examples
     --------
@@ -96,17 +97,18 @@ def z_value(measured: float, published: float, se: float) -> float:
 
 
 def wins_and_losses(first: NDArray, second: NDArray) -> tuple[int, int]:
-    """Count the test rows that only one of two machines classifies correctly.
+    """Count the test rows that only the first of two machines classifies correctly, and the test
+    rows that only the second one does.
 
-    The result contains the number of rows that only the first machine classifies correctly, and the
-    number of rows that only the second machine classifies correctly. `first` and `second` are masks
-    of the correctly classified test rows, shape (n_test,).
+    `first` and `second` are boolean arrays of shape (n_test,). They state which test rows a machine
+    classifies correctly.
     """
     return int(np.sum(first & ~second)), int(np.sum(second & ~first))
 
 
 def mcnemar_p(wins: int, losses: int) -> float:
-    """Return the two-sided p-value of McNemar's exact test for counts of `wins_and_losses`.
+    """Return the two-sided p-value of McNemar's exact test, given the two counts of
+    `wins_and_losses`.
 
     Examples
     --------
@@ -119,12 +121,14 @@ def mcnemar_p(wins: int, losses: int) -> float:
     return float(binomtest(wins, total).pvalue) if total else 1.0
 
 
-#: Two-sided significance level of all tests.
+#: Significance level of all tests, which are two-sided.
 LEVEL = 0.05
 
 
 class Counts(NamedTuple):
-    """Numbers of data sets on which a machine wins, ties and loses against another machine."""
+    """Numbers of data sets on which a machine wins, ties and loses in the comparison with another
+    machine.
+    """
 
     wins: int
     ties: int
@@ -135,11 +139,12 @@ class Counts(NamedTuple):
 
 
 def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
-    """Return two-sided p-values of Welch's t-test of equal means.
+    """Return the two-sided p-values of Welch's t-test, whose null hypothesis is that two means are
+    equal.
 
-    `first` and `second` contain the mean, the standard deviation and the size of a sample. Both
-    arrays have the shape (3,) or, for several tests, (3, n_tests). If both standard deviations are
-    0, the p-value is 1 for equal means and 0 for different means.
+    Each of the arrays `first` and `second` contains the mean, the standard deviation and the size
+    of a sample. Both arrays have the shape (3,) or, for several tests, (3, n_tests). If both
+    standard deviations are 0, the p-value is 1 if the means are equal, and 0 otherwise.
 
     Examples
     --------
@@ -158,23 +163,25 @@ def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
 
 
 def win_tie_loss(first: ArrayLike, second: ArrayLike) -> Counts:
-    """Count the data sets on which the first machine wins, ties and loses against the second.
+    """Count the data sets on which the first machine wins, ties and loses in the comparison with
+    the second machine.
 
-    `first` and `second` contain mean, standard deviation and number of splits, shape
-    (3, n_datasets). Larger means are better. A machine wins if its mean is larger and the p-value
-    of Welch's t-test is below `LEVEL`.
+    `first` and `second` contain the mean, the standard deviation and the number of splits on each
+    data set, shape (3, n_datasets). Larger means are better. A machine wins on a data set if its
+    mean is larger and the p-value of Welch's t-test is below `LEVEL`.
     """
     signs = np.sign(np.subtract(first, second)[0]) * (welch_p(first, second) < LEVEL)
     return Counts(*(int(np.sum(signs == sign)) for sign in (1, 0, -1)))
 
 
 def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, tuple[int, int]]:
-    """Count the data sets on which each machine has the largest mean, and the smallest mean.
+    """For each machine, count the data sets on which it has the largest mean and those on which it
+    has the smallest mean.
 
-    `means` has one row per data set and one column per machine. A data set is not counted if a mean
-    is missing. If `decimals` is not None, means are first rounded to this number of decimals. If
-    several machines share the largest or smallest mean, all of them are counted. The result is
-    empty if every data set has a missing mean.
+    `means` has one row per data set and one column per machine. Only data sets without missing
+    means are counted. Means are rounded to `decimals` decimals before they are compared, unless
+    `decimals` is None. If several machines have the same largest or smallest mean, each of them is
+    counted. If every data set has a missing mean, an empty dict is returned.
     """
     printed = means.dropna()
     if decimals is not None:
@@ -187,18 +194,19 @@ def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, t
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean ranks of machines over data sets, with the results of Friedman's and Nemenyi's tests."""
+    """Mean ranks of machines over data sets, and results of the tests of Friedman and Nemenyi."""
 
-    #: Mean rank by machine. On each data set, rank 1 is the best rank, and tied machines have their
-    #: average rank.
+    #: Mean rank by machine. On each data set, the best machine has rank 1, and machines with equal
+    #: values have the mean of their ranks.
     means: dict[str, float]
     #: Number of data sets.
     n: int
     #: Friedman's chi-square.
     statistic: float
-    #: P-value of Friedman's test of the hypothesis that all machines have the same mean rank.
+    #: P-value of Friedman's test, whose null hypothesis is that all machines have the same mean
+    #: rank.
     p: float
-    #: Nemenyi's critical difference, the smallest significant difference between two mean ranks.
+    #: Nemenyi's critical difference: the smallest significant difference between two mean ranks.
     critical_difference: float
 
     def __len__(self) -> int:
@@ -207,16 +215,21 @@ class Ranks:
 
     @property
     def concordance(self) -> float:
-        """Kendall's W: 1 if all data sets rank the machines equally, 0 if there is no agreement."""
+        """Kendall's coefficient of concordance W, from 0 (the ranks on the data sets are unrelated)
+        to 1 (the ranks are the same on all data sets).
+        """
         return self.statistic / (self.n * (len(self.means) - 1))
 
     @property
     def order(self) -> list[str]:
-        """Machines in the order of mean ranks, the best machine first."""
+        """Machines sorted by mean rank, with the best machine first."""
         return sorted(self.means, key=lambda name: self.means[name])
 
     def cliques(self) -> list[tuple[str, ...]]:
-        """Return the maximal groups of machines whose mean ranks do not differ significantly."""
+        """Return groups of machines whose mean ranks do not differ significantly.
+
+        Each group is as large as possible.
+        """
         groups: list[tuple[str, ...]] = []
         for k, name in enumerate(self.order):
             reach = self.means[name] + self.critical_difference
@@ -227,11 +240,12 @@ class Ranks:
 
 
 def rank_machines(values: pd.DataFrame, decimals: int = 2) -> Ranks:
-    """Rank the machines on every data set, and test whether their mean ranks differ.
+    """Return the mean ranks of the machines over data sets, and tests of whether the mean ranks
+    differ.
 
-    `values` has one row per data set and one column per machine; larger values are better. Before
-    ranking, values are rounded to `decimals` decimals. Raises ValueError if there are fewer than
-    three machines or fewer than two data sets.
+    `values` has one row per data set and one column per machine. Larger values are better. The
+    values are rounded to `decimals` decimals before they are ranked. Raises ValueError if there are
+    fewer than three machines or fewer than two data sets.
     """
     from scipy.stats import friedmanchisquare, rankdata
 
@@ -240,7 +254,7 @@ def rank_machines(values: pd.DataFrame, decimals: int = 2) -> Ranks:
         raise ValueError("ranks need two data sets with results of the same three or more machines")
     table = np.round(values.to_numpy(), decimals)
     ranks = rankdata(-table, axis=1).mean(axis=0)
-    # Friedman's statistic is 0/0 if all machines have equal values on all data sets.
+    # Friedman's statistic is 0/0 if, on each data set, all machines have the same value.
     same = bool((table == table[:, :1]).all())
     statistic, p = (0.0, 1.0) if same else friedmanchisquare(*table.T)
     return Ranks(
@@ -253,7 +267,8 @@ def rank_machines(values: pd.DataFrame, decimals: int = 2) -> Ranks:
 
 
 def critical_difference(n_machines: int, n_datasets: int, level: float = LEVEL) -> float:
-    """Return Nemenyi's critical difference of mean ranks.
+    """Return Nemenyi's critical difference: the smallest significant difference between two mean
+    ranks.
 
     Examples
     --------
@@ -269,19 +284,18 @@ def critical_difference(n_machines: int, n_datasets: int, level: float = LEVEL) 
 
 
 def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
-    """Return the p-value of a paired t-test, or NaN if there are fewer than two differences.
+    """Return the p-value of a paired t-test, or NaN if there are fewer than two splits.
 
-    `differences` contains one difference between two machines per split. `test_to_train` is the
-    number of test rows divided by the number of training rows. A positive `test_to_train` corrects
-    the test for training rows that several splits share.
+    `differences` contains, for each split, the difference between the results of two machines.
+    `test_to_train` is the number of test rows divided by the number of training rows. If
+    `test_to_train` is positive, the test is corrected for training rows that several splits have in
+    common.
 
-    Notes
-    -----
-    Splits of the same data share training rows, so that results on different splits are not
-    independent. The uncorrected paired t-test therefore finds significant differences between
-    learning algorithms too often. The corrected resampled t-test estimates the variance of the mean
-    by ``(1/n + test_to_train) var`` instead of ``var/n``. The corrected resampled t-test is meant
-    for test sets smaller than the training set.
+    Notes ----- Different splits of a data set have training rows in common, so that their results
+    are dependent. Therefore, the uncorrected paired t-test reports significant differences too
+    often. The corrected resampled t-test estimates the variance of the mean difference over n
+    splits by ``(1/n + test_to_train) var`` instead of ``var/n``. The corrected resampled t-test is
+    meant for test sets that are smaller than the training sets.
 
     References
     ----------
@@ -307,17 +321,16 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
 def detectable_difference(
     sd: float, n: int, test_to_train: float = 0.0, power: float = 0.8
 ) -> float:
-    """Return the true mean difference that `paired_p` finds significant with probability `power`.
+    """Return the difference between two machines that `paired_p` finds significant with probability
+    `power`.
 
-    `sd` is the standard deviation over splits of the difference between two machines. `n` is the
-    number of splits, at least 2. The significance level is `LEVEL`.
+    `sd` is the standard deviation, over splits, of the difference between two machines. `n` is the
+    number of splits, at least 2. The significance level of the t-test is `LEVEL`.
 
-    Notes
-    -----
-    For a `power` of 0.8, the difference is ``(t_0.975 + t_0.8) sd sqrt(1/n + test_to_train)``. Here
-    t_p is the p-quantile of Student's t-distribution with n - 1 degrees of freedom. The formula for
-    the difference is an approximation, because the exact power follows from the noncentral
-    t-distribution.
+    Notes ----- For a `power` of 0.8, the returned difference is ``(t_0.975 + t_0.8) sd sqrt(1/n +
+    test_to_train)``. Here, t_p is the quantile of level p of Student's t-distribution with n - 1
+    degrees of freedom. This formula is an approximation. The exact power follows from the
+    noncentral t-distribution.
 
     Examples
     --------
@@ -331,14 +344,18 @@ def detectable_difference(
 
 
 def _resampled(differences: ArrayLike, test_to_train: float) -> tuple[float, float, int]:
-    """Return mean, standard error and degrees of freedom of the corrected resampled t-test."""
+    """Return the mean difference, its standard error and the degrees of freedom for the corrected
+    resampled t-test.
+    """
     values = np.asarray(differences, dtype=float)
     se = values.std(ddof=1) * math.sqrt(1.0 / len(values) + test_to_train)
     return float(values.mean()), float(se), len(values) - 1
 
 
 def holm(p_values: ArrayLike) -> NDArray:
-    """Return p-values adjusted by Holm's method, in the given order; missing values are ignored.
+    """Return p-values adjusted by Holm's method for multiple tests, in the given order.
+
+    Missing p-values stay missing.
 
     Examples
     --------
@@ -355,11 +372,11 @@ def holm(p_values: ArrayLike) -> NDArray:
 
 
 def wilcoxon_p(differences: ArrayLike) -> float:
-    """Return the p-value of Wilcoxon's signed-rank test.
+    """Return the p-value of Wilcoxon's signed-rank test over data sets.
 
-    `differences` contains one difference between the means of two machines per data set.
-    Differences of zero are ranked too: half of their rank sum is added to the positive rank sum,
-    and half to the negative rank sum.
+    `differences` contains, for each data set, the difference between the means of two machines.
+    Differences of zero are also ranked. One half of their rank sum is added to the rank sum of the
+    positive differences, and one half to the rank sum of the negative differences.
 
     Examples
     --------
@@ -373,9 +390,9 @@ def wilcoxon_p(differences: ArrayLike) -> float:
 
 
 def rank_biserial(differences: ArrayLike) -> float:
-    """Return the rank-biserial correlation of the signed-rank test, between -1 and 1.
+    """Return the rank-biserial correlation, an effect size of Wilcoxon's signed-rank test.
 
-    The correlation is 1 if all differences are positive, and -1 if all differences are negative.
+    The rank-biserial correlation is 1 if all differences are positive, and -1 if all are negative.
 
     Examples
     --------
@@ -390,7 +407,9 @@ def rank_biserial(differences: ArrayLike) -> float:
 
 
 class Posterior(NamedTuple):
-    """Probabilities that a machine is worse, practically equivalent, and better than another."""
+    """Probabilities that a machine is worse than, practically equivalent to, and better than
+    another machine.
+    """
 
     worse: float
     equivalent: float
@@ -403,13 +422,14 @@ class Posterior(NamedTuple):
 def correlated_posterior(
     differences: ArrayLike, rope: float, test_to_train: float
 ) -> Posterior | None:
-    """Return the posterior probabilities of the Bayesian correlated t-test on one data set.
+    """Return the posterior probabilities of the Bayesian correlated t-test, which compares two
+    machines on one data set.
 
-    `differences` contains one difference between two machines per split. The machines are
-    practically equivalent if the mean difference is between -`rope` and `rope`. `test_to_train` is
-    the number of test rows divided by the number of training rows. The correlation between results
-    of two splits is assumed to be the fraction of test rows in the data. If there are fewer than
-    two differences, the result is None.
+    `differences` contains, for each split, the difference between the results of two machines. Two
+    machines are practically equivalent if their mean difference is between -`rope` and `rope`.
+    `test_to_train` is the number of test rows divided by the number of training rows. The
+    correlation between the results on two splits is assumed to be the number of test rows divided
+    by the number of all rows. Returns None if there are fewer than two splits.
 
     Examples
     --------
@@ -428,24 +448,26 @@ def correlated_posterior(
     return Posterior(worse, not_better - worse, 1.0 - not_better)
 
 
-#: Number of Monte Carlo draws in `signed_rank_posterior`, sufficient for probabilities accurate to
+#: Number of Monte Carlo draws in `signed_rank_posterior`. It makes the probabilities accurate to
 #: 0.5 %.
 DRAWS = 20_000
 
 
 def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | None:
-    """Return the posterior probabilities of the Bayesian signed-rank test over data sets.
+    """Return the posterior probabilities of the Bayesian signed-rank test, which compares two
+    machines over data sets.
 
-    The posterior is computed by Monte Carlo. In each draw, random weights of the data sets are
-    drawn from a Dirichlet distribution. The parameter of the Dirichlet distribution is 1 for each
-    data set, and 1/2 for an additional data set with difference 0 (the prior). A pair of data sets
-    is in the class worse, equivalent or better, according to the mean of its two differences. The
-    weight of a pair is the product of the weights of its data sets. The outcome of a draw is worse,
-    equivalent or better: the class with the largest sum of weights of pairs.
+    The posterior probabilities are estimated from Monte Carlo draws. In each Monte Carlo draw, the
+    data sets are given random weights from a Dirichlet distribution. The Dirichlet distribution has
+    the parameter 1 for each data set. As the prior, an additional data set with difference 0 has
+    the parameter 1/2. Each pair of data sets is counted as worse, equivalent or better, according
+    to the mean of the differences on the two data sets. The weight of a pair is the product of the
+    weights of its data sets. The outcome of a Monte Carlo draw is the class (worse, equivalent or
+    better) whose pairs of data sets have the largest sum of weights.
 
-    `differences` contains one difference between the means of two machines per data set.
-    Differences between -`rope` and `rope` are practically equivalent. If there are fewer than two
-    differences, the result is None.
+    `differences` contains, for each data set, the difference between the means of two machines. A
+    difference between -`rope` and `rope` counts as practically equivalent. Returns None if there
+    are fewer than two data sets.
 
     Examples
     --------
@@ -466,31 +488,34 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     return Posterior(*(counts / DRAWS).tolist())
 
 
-@lru_cache(maxsize=1)  # comparisons in one table mostly have the same number of data sets
+@lru_cache(maxsize=1)  # within a table, the number of data sets is mostly the same
 def _weights(n: int) -> NDArray:
-    """Return random weights of `n` data sets from a Dirichlet distribution, shape (DRAWS, n)."""
+    """Return random weights of `n` data sets, drawn from a Dirichlet distribution, shape (DRAWS,
+    n).
+    """
     return np.random.default_rng(0).dirichlet(np.append(0.5, np.ones(n - 1)), DRAWS)
 
 
 # -- the regression line of the MMRM paper ---------------------------------------------------------
 
-#: Minimum number of separable pairs of classes for a regression line.
+#: Minimum number of separable pairs of classes to which a regression line is fitted.
 MIN_POINTS = 3
 
 
 def pair_points(
     per_pair: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray]
 ) -> pd.DataFrame:
-    """Return margin ratio and accuracy of each pair of classes as a data frame.
+    """Return a data frame with the margin ratio and the accuracy of each pair of classes.
 
-    Pairs without a margin ratio or without test rows are left out. The columns are ``pair``,
-    ``ratio``, ``accuracy`` and ``separable``. The margin ratio is computed from the training rows
-    of a pair. The accuracy (%) is measured by the machine of the pair, on the test rows of the two
-    classes.
+    Pairs of classes without a margin ratio or without test rows are left out. The columns of the
+    data frame are ``pair``, ``ratio``, ``accuracy`` and ``separable``. The margin ratio is computed
+    from the training rows of the two classes. The accuracy (%) is that share of the two classes'
+    test rows that the binary classifier of the pair classifies correctly.
 
-    `per_pair` contains the certificates in an MMRM's record. `arrays` contains the record's arrays
-    ``decisions``, of shape (n_test, n_pairs), and ``y_test``. Column k of ``decisions`` belongs to
-    ``per_pair[k]``. A decision value of at least 0 predicts the second class of the pair.
+    `per_pair` contains the certificates of an MMRM, one per pair of classes. `arrays` contains two
+    arrays of the MMRM's record: ``decisions``, of shape (n_test, n_pairs), and ``y_test``. Column k
+    of ``decisions`` contains the decision values of the pair ``per_pair[k]``. If a decision value
+    is at least 0, the second class of the pair is predicted.
     """
     import pandas as pd
 
@@ -507,10 +532,11 @@ def pair_points(
 
 
 def fit_line(points: pd.DataFrame) -> Any:
-    """Return scipy's linear regression of accuracy on margin ratio over separable pairs of classes.
+    """Fit a regression line of accuracy on margin ratio by `scipy.stats.linregress`, with one point
+    per separable pair of classes.
 
-    The result is None if there are fewer than `MIN_POINTS` separable pairs, or if all separable
-    pairs have the same margin ratio.
+    Returns None if there are fewer than `MIN_POINTS` separable pairs, or if all of them have the
+    same margin ratio.
     """
     from scipy.stats import linregress
 

@@ -1,9 +1,9 @@
 """Figures by name.
 
-The figures of mmbench are entries of ``figures.yaml``. A plug-in defines a figure by a module with
-the function `draw`, which writes the figure to a file and returns its numbers as text. The
-plug-in's module may contain the constants `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`, which are
-described at the fields of `Figure`.
+Figures, defined by the entries of ``figures.yaml`` and by plug-ins. A plug-in's module defines the
+function `draw`, which writes a figure to a file and returns the numbers in the figure as text. The
+module may also define the constants `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`; the class `Figure`
+describes the fields with these names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.tables.catalogue import catalogue, entry_as
 
-if TYPE_CHECKING:  # a late import keeps `mmbench list figures` fast
+if TYPE_CHECKING:  # The late import keeps the command `mmbench list figures` fast.
     from mmbench.tables.results import Experiment
 
 FIGURES = catalogue("figures")
@@ -28,20 +28,21 @@ SUFFIXES = (".pdf", ".png", ".svg")
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure, which is an entry of ``figures.yaml`` or the module of a plug-in."""
+    """A figure, defined by an entry of ``figures.yaml`` or by the module of a plug-in."""
 
     #: Title, one line.
     about: str
-    #: Function that draws the figure, as ``module:function``, and further arguments of the
+    #: Function that draws the figure, named as ``module:function``, and further arguments of this
     #: function.
     draw: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    #: Machine whose results are needed to draw the figure; None if no particular machine is needed.
+    #: Machine whose results the figure shows, or None for any machine.
     machine: str | None = None
-    #: Experiments with the figure in their reports. The figure is also in the report if the layout
-    #: of the experiment has the name of the figure.
+    #: Names of the experiments whose reports contain the figure. The report of another experiment
+    #: contains the figure if the layout of the experiment has the same name as the figure.
     experiments: Sequence[str] = ()
-    #: Whether the figure can be drawn from the CSV of a reference table, without records.
+    #: Whether the CSV file of a reference table is sufficient to draw the figure, so that no
+    #: records are needed.
     from_table: bool = False
 
 
@@ -59,10 +60,11 @@ def check_figure(name: str, output: Path | None) -> None:
 
 
 def choose(name: str, results: Sequence[Experiment]) -> Experiment:
-    """Return the experiment or reference table from which a figure is drawn.
+    """Return the experiment or the reference table from which a figure is drawn.
 
-    If no experiment has the name of the figure, exactly one experiment must have results of the
-    figure's machine. Raises UserError if no experiment or several experiments are suitable.
+    This is the experiment with the figure's name. If there is none, it is the only experiment with
+    results of the figure's machine. Raises UserError if no experiment fits these rules, or if
+    several do.
     """
     figure = find_figure(name)
     machine = figure.machine
@@ -80,7 +82,7 @@ def choose(name: str, results: Sequence[Experiment]) -> Experiment:
 
 
 def figures_of(results: Experiment) -> list[str]:
-    """Return the names of the figures in the report of an experiment."""
+    """Return the names of the figures that the report of an experiment contains."""
     experiment = results.plan.name.partition("-")[0]
     return [
         name
@@ -91,22 +93,22 @@ def figures_of(results: Experiment) -> list[str]:
 
 
 def title_of(name: str) -> str:
-    """Return the title of a figure, or the name if there is no figure with this name."""
+    """Return the title of a figure. If no figure has this name, return the name."""
     return find_figure(name).about if name in FIGURES else f"{name}."
 
 
 def _machines(results: Experiment) -> set[str]:
-    """Return the names of the machines with results."""
+    """Return the names of the machines that have results in an experiment."""
     if results.frame is not None:
         return {key.machine for key in results.frame.dropna(subset="measured").key}
     return {record.job.column for record in results.records if record.done}
 
 
 def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
-    """Write a figure to a file and return the numbers in the figure as text.
+    """Write a figure to a file, and return the numbers that the figure shows as text.
 
-    The suffix of `output` (png, pdf, svg) determines the format. Raises UserError if records are
-    missing, or if the output cannot be written.
+    The suffix of the file name `output` (png, pdf or svg) determines the format. Raises UserError
+    if records are missing, or if the output cannot be written.
     """
     with converted(f"{output}: cannot write the figure", OSError):
         figure = find_figure(name)
@@ -117,7 +119,7 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
 
 
 def write_title(svg: Path, title: str) -> None:
-    """Add a title for screen readers to an SVG file without a title."""
+    """Add a title for screen readers to an SVG file, unless the file has a title."""
     text = svg.read_text("utf-8")
     if "<title>" not in text:
         element = f"\n <title>{escape(title)}</title>"

@@ -1,9 +1,9 @@
 """Accuracy and CPU time per training as functions of a parameter, with one curve per data set.
 
-Each column of the experiment is the same machine with another value of the parameter. The number at
-the end of the column's label is the value of the parameter, as in "M4, ν = 0.7". Accuracies are
-means over splits with standard errors. Dashed lines show the results of a rival, which is a machine
-that does not have the varied parameter.
+The experiment contains one machine several times, with different values of the parameter. Each of
+these variants has a label that ends with the value of the parameter, as in "M4, ν = 0.7". Each
+accuracy is the mean over splits, drawn with its standard error. Dashed lines show the results of a
+rival, which is a machine without this parameter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: Labels of the vertical axes, by name of the plotted column.
+#: Labels of the vertical axes, by column of the plotted data frame.
 LABELS = {
     "accuracy": "accuracy (%), with standard error",
     "ms": "CPU time of a training (ms)",
@@ -43,11 +43,11 @@ def draw(
     scale: str = "linear",
     values: Mapping[str, float] | None = None,
 ) -> str:
-    """Write the figure of an experiment and return the numbers in the figure as text.
+    """Write the figure of an experiment to a file, and return the numbers in the figure as text.
 
-    `rival` is the name of the machine that does not have the varied parameter. If the label of a
-    column does not end with the value of the varied parameter, `values` contains this value. Raises
-    UserError if there are no results, or if there are results of several kernels.
+    `rival` is the name of a machine without the varied parameter. `values` contains the value of
+    the varied parameter for each machine whose label does not end with this value. Raises UserError
+    if the experiment has no results, or results of several kernels.
     """
     import pandas as pd
 
@@ -56,7 +56,7 @@ def draw(
     if len({(key.kernel, key.degree) for key in done}) != 1:
         raise UserError(f"{experiment.name}: the figure needs results of one kernel")
     points = pd.DataFrame([_point(sheet, key, values or {}) for key in done])
-    if points.kept.notna().any():  # M4s without reduction keep all training rows
+    if points.kept.notna().any():  # an M4 without reduction keeps all rows
         points["kept"] = points.kept.fillna(100.0).where(points.machine != rival)
     points = points.sort_values("at", kind="stable")
     columns = [name for name in LABELS if name != "kept" or points.kept.notna().any()]
@@ -76,7 +76,7 @@ def draw(
         datasets = points.dataset.unique()
         if len(datasets) > 1:
             canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
-        else:  # no legend, but a label beside the rival's line
+        else:  # the line of the rival has a label instead of a legend
             title = f"{title}: {datasets[0]}"
             for axes in panels:
                 _label_line(axes, datasets[0])
@@ -89,11 +89,13 @@ def draw(
 
 
 def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any]:
-    """Return a point of a curve, with accuracy and CPU milliseconds.
+    """Return one point of a curve: the accuracy and the CPU time in milliseconds for one value of
+    the parameter.
 
-    ``at`` is the value of the parameter, or NaN for the rival. ``kept`` is the percentage of
-    training rows with a constraint in the reduced problem of the M4. ``kept`` is NaN if there are
-    no records, or if the problem is not reduced.
+    The key ``at`` contains the value of the parameter, or NaN for the rival. The key ``kept``
+    contains the percentage of training rows that have a constraint in the M4's optimization
+    problem. This percentage is NaN if there are no records, or if every training row has a
+    constraint by definition.
     """
     label, cell = sheet.label(key.machine), sheet.cells.get(key)
     found, row = re.search(r"= *([\d.]+)$", label), sheet.row(key, METRIC)
@@ -127,7 +129,7 @@ def _draw_curve(
 
 
 def _label_line(axes: Axes, dataset: str) -> None:
-    """Label the horizontal lines of a panel with the names of their machines."""
+    """Label the horizontal lines of a panel with the names of machines."""
     for line in axes.get_lines():
         label, prefix = str(line.get_label()), f"{dataset}, "
         if label.startswith(prefix):

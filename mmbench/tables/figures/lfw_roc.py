@@ -1,9 +1,9 @@
 """ROC curves of face verification, with one panel per data set and one curve per machine.
 
 Positive rows are pairs of images of one person, and negative rows are pairs of images of two
-persons. At each false positive rate, the true positive rates of the folds are averaged. The area
-under the curve is reported as mean over folds with standard error. If a machine has fewer folds
-than other machines, the label of its curve states the number of folds.
+persons. At each false positive rate, the true positive rates of the folds are averaged. For the
+area under the curve, the mean over folds and its standard error are reported. If a machine has
+results on fewer folds than other machines, the label of its curve states the number of folds.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: False positive rates at which ROC curves of folds are averaged, shape (201,).
+#: False positive rates at which the ROC curves are evaluated, shape (201,).
 GRID = np.linspace(0.0, 1.0, 201)
 
-#: Maximum number of panels side by side, and height of a line of the legend in inches.
+#: Maximum number of panels in a row of the figure, and height of a line of the legend in inches.
 PER_LINE, LINE = 3, 0.16
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the ROC curves of all data sets with two classes, and return their areas as text.
+    """Write the ROC curves of all data sets with two classes to a file, and return the areas under
+    the curves as text.
 
     Raises UserError if no data set with two classes has results.
     """
@@ -60,7 +61,9 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _folds(experiment: Experiment) -> Iterator[tuple]:
-    """Yield data set, title, machine, ROC curve and area under the curve of every finished fold."""
+    """Yield the result of every finished fold: data set, title, machine, ROC curve, and area under
+    the curve.
+    """
     for cell in experiment.cells:
         title = f"{cell.key.dataset} ({kernel_text(cell.key.kernel, cell.key.degree)})"
         head = cell.key.dataset, title, experiment.plan.label(cell.key.machine)
@@ -75,8 +78,9 @@ def _folds(experiment: Experiment) -> Iterator[tuple]:
 def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     """Return the ROC curve at the false positive rates in `GRID`, and the area under the curve.
 
-    `positive` is a mask of the positive rows. There must be positive and negative rows. The curve
-    contains true positive rates.
+    The boolean array `positive` states which rows are positive. At least one row must be positive,
+    and at least one row negative. The curve is an array of true positive rates, with one entry per
+    entry of `GRID`.
 
     Examples
     --------
@@ -87,12 +91,15 @@ def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     from sklearn.metrics import roc_auc_score, roc_curve
 
     false, true, _ = roc_curve(positive, decisions, drop_intermediate=False)
-    # At a false positive rate with several true positive rates, np.interp returns the largest one.
+    # An ROC curve can have several true positive rates at one false positive rate. Here, np.interp
+    # returns the largest of these.
     return np.interp(GRID, false, true), float(roc_auc_score(positive, decisions))
 
 
 def _draw_curves(axes: Axes, folds: pd.DataFrame, machines: Sequence[str]) -> list[str]:
-    """Draw the mean ROC curve of each machine, and return the areas under the curves as text."""
+    """Draw the mean ROC curve of each machine over the folds, and return the areas under the curves
+    as text.
+    """
     lines, by_machine = [], folds.groupby("machine", sort=False)
     n_folds = by_machine.size().max()
     for machine, own in by_machine:
@@ -105,6 +112,6 @@ def _draw_curves(axes: Axes, folds: pd.DataFrame, machines: Sequence[str]) -> li
     axes.plot([0, 1], [0, 1], color="0.7", lw=0.8, ls=":")
     axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal", anchor="N")
     axes.set(xlabel="false acceptances", ylabel="true acceptances")
-    # The legend is below the axes, since the curves of some descriptors cross the whole panel.
+    # The legend is below the axes, since some ROC curves cross the whole panel.
     axes.legend(title="area under the curve", loc="upper left", bbox_to_anchor=(0, -0.22))
     return lines

@@ -1,8 +1,11 @@
-"""Figures 5 and 6 of the M4 paper: toy sets in the plane, with the decision boundaries of machines.
-Each panel shows the first of the draws of a toy set on which the most machines have finished.
-Records do not contain decision boundaries. Therefore, each machine is trained again with the
-parameters of its record, and its decision values on the test rows are compared with the record. The
-boundary of the Bayes classifier for the true distributions is also drawn.
+"""Figures 5 and 6 of the M4 paper: two-dimensional toy sets and the decision boundaries of
+machines.
+
+A toy set is drawn at random several times. The panel of the toy set shows the draw for which the
+most machines have a result, or the first of several such draws. Records do not contain decision
+boundaries. Therefore, each machine is trained again with the parameters in its record. Its decision
+values on the test rows are compared with the record. The figure also shows the decision boundary of
+the Bayes classifier, which uses the true distributions.
 """
 
 from __future__ import annotations
@@ -25,29 +28,30 @@ if TYPE_CHECKING:
 
     from mmbench.jobs.data import Prepared
 
-#: Colour, dashes and line width of the boundary of each machine.
+#: Colour, dashes and line width of each machine's decision boundary.
 STYLES: dict[str, tuple[str, Any, float]] = {
     "m4": (colour(0), "-", 1.8),
     "svm": (colour(1), "--", 1.4),
     "mpm": (colour(2), "-.", 1.4),
     "bayes": ("black", ":", 1.4),
 }
-#: Name, colour, marker of training points, and marker of test points of each class.
+#: For each class: name, colour, marker of training points, and marker of test points.
 POINTS = (("X", colour(5), "o", "x"), ("Y", colour(4), "s", "+"))
 #: Number of grid points per axis at which decision functions are evaluated.
 RESOLUTION = 300
-#: Relative tolerance for differences between decision values and the record, which has single
-#: precision.
+#: Relative tolerance for the difference between a decision value and the record, which is stored in
+#: single precision.
 TOLERANCE = 1e-3
 
 Decision = Callable[[NDArray], NDArray]
 
 
 def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str:
-    """Write the figure, and return as text the accuracies of each machine on the toy sets.
+    """Write the figure to a file, and return the accuracies of each machine on the toy sets as
+    text.
 
-    `panels` contains the title of the panel for each toy set. Raises UserError if a toy set has no
-    record of the M4. Also raises UserError if a machine is trained again and its decision values
+    `panels` maps the name of each toy set to the title of its panel. Raises UserError if a toy set
+    has no finished record of the M4. Also raises UserError if the new decision values of a machine
     differ from its record.
     """
     from mmbench.jobs.data import prepare
@@ -58,7 +62,7 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
         grid = canvas.subplots(1, len(draws))
         for axes, (name, records) in zip(grid, draws.items(), strict=True):
             job = next(iter(records.values())).job
-            data = prepare(job, Path("datasets"), None)  # toy sets are generated without a file
+            data = prepare(job, Path("datasets"), None)  # toy sets need no data file
             decisions = {label(m): _decision(experiment, r, data) for m, r in records.items()}
             axes.set_title(panels[name])
             _panel(axes, name, data, decisions, [*records, "bayes"])
@@ -70,7 +74,7 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
 
 
 def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
-    """Return the records of a toy set's first draw with the largest number of finished machines."""
+    """Return the records of the draw of a toy set for which the most machines have a result."""
     draws: dict[int, dict[str, Record]] = {}
     for record in experiment.records:
         job = record.job
@@ -102,9 +106,9 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
 def _panel(
     axes: Axes, name: str, data: Prepared, decisions: Mapping[str, Decision], machines: list[str]
 ) -> None:
-    """Draw the training and test points of a toy set, and the decision boundary of each machine.
+    """Draw the training and test points of a toy set, and the decision boundaries of the machines.
 
-    `decisions` contains the decision functions by label of the machine. `machines` contains the
+    `decisions` maps the label of each machine to its decision function. `machines` contains the
     names of the machines in the order of `decisions`, followed by "bayes".
     """
     from mmbench.datasets.generators import bayes
@@ -127,7 +131,7 @@ def _panel(
         values = decide(grid).reshape(RESOLUTION, RESOLUTION)
         style = {"colors": ink, "linestyles": [dashes], "linewidths": width}
         boundary = axes.contour(across, up, values, [0.0], **style)
-        # Each boundary's label has its own height, since boundaries may coincide.
+        # The labels of the boundaries have different heights, since boundaries may coincide.
         height = low + (high - low) * k / (len(drawn) + 1)
         path = np.vstack(boundary.allsegs[0] or [np.empty((0, 2))])
         if len(path):

@@ -1,4 +1,4 @@
-"""Figures with one row per machine: accuracies on splits, mean ranks, and CPU time."""
+"""Figures that compare machines: accuracies on splits, mean ranks, and CPU times."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ from mmbench.tables.statistics import LEVEL, Ranks
 
 
 def draw_accuracies(experiment: Experiment, output: Path) -> str:
-    """Write a figure of accuracies on splits, and return the mean accuracies as text.
+    """Write a figure of the accuracies on all splits to a file, and return the mean accuracies as
+    text.
 
     The figure has one panel per data set, kernel and training size. Raises UserError if no machine
     has a result.
     """
-    # only the accuracy is computed, since other planned metrics could take longer than the drawing
+    # only the accuracy is computed here, since other metrics of the experiment could take more time
+    # than the drawing
     sheet = sheet_of(experiment, "machines", [ACCURACY] if experiment.has_records else ())
     found = {}
     for place in sheet.places:
-        # If means are equal, machines are drawn in the reverse order of the table.
+        # If several machines have the same mean, they are drawn in the reverse order of the table.
         keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
         values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
         if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
@@ -56,10 +58,10 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
 
 
 def draw_ranks(experiment: Experiment, output: Path) -> str:
-    """Write the diagram of mean ranks, and return the numbers in the diagram as text.
+    """Write a diagram of mean ranks to a file, and return the numbers in the diagram as text.
 
-    Vertical bars connect machines that do not differ significantly in Nemenyi's test at the level
-    0.05. Raises UserError if too few machines or data sets have results.
+    A vertical bar connects machines whose mean ranks do not differ significantly by Nemenyi's test
+    at the level 0.05. Raises UserError if too few machines or data sets have results.
     """
     sheet = sheet_of(experiment)
     with converted(experiment.name, ValueError):
@@ -72,7 +74,7 @@ def draw_ranks(experiment: Experiment, output: Path) -> str:
         axes.set_xlabel(
             "mean rank (1 is best); a bar connects machines without a significant difference"
         )
-        # Horizontal distance between vertical bars.
+        # Horizontal distance between the bars that connect machines.
         step = 0.05 * (values[-1] - values[0] or 1.0)
         name_lines(axes, labels, downwards=True)
         axes.hlines(range(len(order)), values[0] - step, values, color="0.8", lw=0.8)
@@ -96,15 +98,17 @@ def draw_ranks(experiment: Experiment, output: Path) -> str:
 
 
 def draw_times(experiment: Experiment, output: Path) -> str:
-    """Write a figure of accuracy and CPU time, and return the numbers in the figure as text.
+    """Write a figure of accuracies and CPU times to a file, and return the numbers in the figure as
+    text.
 
-    The first machine of the experiment is compared with every other machine, the fastest on top.
-    The left panel shows mean differences in accuracy over data sets. The right panel shows
-    quartiles of the CPU time ratios over data sets.
+    The first machine of the experiment is compared with every other machine. The machines are
+    sorted by CPU time, with the fastest machine on top. The left panel shows the difference in
+    accuracy, averaged over data sets. The right panel shows the quartiles, over data sets, of the
+    ratio of CPU times.
 
-    CPU times include selection, training and test. If a machine uses parameters selected for
-    another machine, its time includes the other machine's selection. Raises UserError unless the
-    first machine and another machine have results on two common data sets.
+    A CPU time is the sum of the times of selection, training and test. If a machine uses parameters
+    that were selected for another machine, its CPU time includes this selection. Raises UserError
+    unless the first machine and at least one other machine have results on two common data sets.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -147,11 +151,12 @@ def draw_times(experiment: Experiment, output: Path) -> str:
 
 
 def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
-    """Return accuracy gains and CPU time ratios as a data frame, with the fastest machine first.
+    """Return a data frame of accuracy differences and CPU time ratios, sorted by CPU time.
 
-    The data frame has one row per machine. The columns are ``machine``, ``gain`` (mean gain in
-    accuracy, in %), ``error`` (twice the standard error of the mean gain), ``low``, ``time`` and
-    ``high`` (quartiles of the CPU time ratios), and ``n`` (number of data sets).
+    The data frame has one row per machine except the first machine of the experiment. The columns
+    are ``machine``, ``gain`` (mean difference in accuracy to the first machine, in %), ``error``
+    (twice the standard error of ``gain``), ``low``, ``time`` and ``high`` (quartiles of the CPU
+    time ratios), and ``n`` (number of data sets).
     """
     rows = []
     for machine in sheet.machines[1:]:
@@ -166,7 +171,8 @@ def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
 
 
 def time_ratios(sheet: Sheet, kernel: KernelKey, machine: str, reference: str) -> NDArray:
-    """Return the ratios of a machine's CPU time to the time of a reference machine, by data set.
+    """Return, for each data set, a machine's CPU time divided by the CPU time of a reference
+    machine.
 
     Data sets without times of both machines are left out.
     """

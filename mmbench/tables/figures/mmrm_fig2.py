@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 MACHINE = "mmrm"
 PUBLISHED = "mmrm_fig2"
-#: Number of pairs with a label in the figure; these pairs have the lowest accuracies.
+#: Number of labelled pairs of classes, which are the pairs with the lowest accuracies.
 N_LABELLED = 4
 
 OURS, THEIRS = colour(0), colour(1)
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the figure of an MMRM record, and return the numbers in the figure as text.
+    """Write the figure of an MMRM record to a file, and return the numbers in the figure as text.
 
-    If there are several data sets or kernels, the record of the paper's data set and kernel is
-    used. Raises UserError if the MMRM has no record to draw, or if no pair of classes has a margin
-    ratio.
+    If there are several data sets or kernels, the record for the paper's data set and kernel is
+    drawn. Raises UserError if no record of the MMRM is suitable, or if no pair of classes has a
+    margin ratio.
     """
     cell = _choose_cell(experiment)
     record, dataset = min(cell.done, key=lambda record: record.at), cell.key.dataset
@@ -61,7 +61,7 @@ def draw(experiment: Experiment, output: Path) -> str:
         axes.set_xlabel("margin ratio ρ on the training rows of the pair")
         axes.set_ylabel("accuracy on its test rows (%)")
         axes.set_title(f"Margin ratio and accuracy of {len(points)} pairs of {dataset}")
-        # The legend is outside the axes, since points may be in any corner.
+        # The legend is outside the axes, since each corner of the panel may contain points.
         canvas.legend(loc="outside lower center")
     counts = [f"{len(record.per_pair)} pairs of {dataset}"]
     if hollow := len(points) - n:
@@ -72,7 +72,10 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _choose_cell(experiment: Experiment) -> Cell:
-    """Return the MMRM's table cell for the paper's data set and kernel, or its only table cell."""
+    """Return the MMRM's results on the paper's data set with the paper's kernel.
+
+    If the MMRM has a single table cell, return this one.
+    """
     candidates = [cell for cell in experiment.cells if cell.key.machine == MACHINE and cell.done]
     paper = published_rows(PUBLISHED)[0]
     for cell in candidates:
@@ -94,9 +97,11 @@ def equation(slope: float, intercept: float) -> str:
 
 
 def _scatter(axes: Any, points: pd.DataFrame) -> None:
-    """Draw one point per pair of classes: filled if the pair is separable, otherwise hollow.
+    """Draw one point per pair of classes.
 
-    Points with the lowest accuracies have labels.
+    The point is filled if the pair is separable, and hollow otherwise.
+
+    The points with the lowest accuracies are labelled.
     """
     style = {"s": 12, "lw": 0.8, "edgecolors": OURS, "alpha": 0.75, "zorder": 3}
     kinds = ((True, OURS, "separable pair"), (False, "none", "pair with slack"))

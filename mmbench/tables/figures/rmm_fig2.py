@@ -1,12 +1,12 @@
-"""Figure 2 of the RMM paper: training time of SVM and RMM against the number of training rows.
+"""Figure 2 of the RMM paper: training time of SVM and RMM over the number of training rows.
 
 Both panels show CPU seconds of one thread on logarithmic axes. In the left panel, times exclude the
-Gram matrix, and the time of the RMM excludes the SVM that determines theta. In the right panel,
-times include the whole training. The paper does not state whether the times in its figure exclude
-the Gram matrix and the SVM.
+computation of the Gram matrix. There, the RMM's times also exclude the SVM that is trained before
+the RMM. In the right panel, times are for the whole training. The paper does not state whether its
+times include the Gram matrix and the SVM.
 
-Each time is assumed to be proportional to a power of the number n of training rows. The legends
-state the exponents of n, which are fitted by least squares to the logarithms of n and of the times.
+The CPU time is assumed to be proportional to a power of the number n of training rows. The legends
+state the exponent of n for each machine, which is fitted to log(time) and log(n) by least squares.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 
 def draw(experiment: Experiment, output: Path) -> str:
-    """Write the figure of an experiment, and return the numbers in the figure as text.
+    """Write the figure of an experiment to a file, and return the numbers in the figure as text.
 
-    Raises UserError if there are several data sets or kernels, or fewer than two training sizes.
+    Raises UserError if the experiment has several data sets or kernels, or fewer than two training
+    sizes.
     """
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
@@ -66,7 +67,10 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _draw_curves(axes: Axes, times: Any, labels: Mapping[str, str]) -> None:
-    """Draw one curve per machine; an RMM has the same colour with and without a warm start."""
+    """Draw one curve per machine.
+
+    The RMM with a warm start and the RMM without one have the same colour.
+    """
     names = list(dict.fromkeys(labels[machine].removesuffix(COLD) for machine in times))
     for machine, curve in times.items():
         label = labels[machine]
@@ -82,8 +86,10 @@ def _power(curve: pd.Series) -> str:
 
 
 def _describe(times: Any, labels: Mapping[str, str]) -> str:
-    """Return one line of text per machine: exponent of the number of training rows in the CPU time,
-    and CPU time for the largest number of training rows.
+    """Return one line of text per machine.
+
+    Each line states the CPU time for the largest number of training rows, and the exponent of this
+    number in the CPU time.
     """
     lines = []
     for machine, curve in times.items():

@@ -1,8 +1,9 @@
-"""Style of all figures, and shared drawing functions.
+"""Style of all figures, and drawing functions that several figures use.
 
-A figure is as wide as a column or a page of a two-column paper. The font size is 8 points, and 9
-points for titles. Machines differ in markers or dashes as well as in colours. Text in PDF files can
-be searched. Equal results give identical files.
+The width of a figure is the width of a column or a page in a two-column paper. The font size is 9
+points for titles, and 8 points for other text. Machines differ in markers or dashes as well as in
+colours. The text in a PDF file can be searched. If results are equal, the files of the figures are
+identical.
 """
 
 from __future__ import annotations
@@ -18,37 +19,38 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Width of a column and width of a page, in inches.
+#: Width of a figure that fills a column, and width of a figure that fills a page, in inches.
 COLUMN, PAGE = 3.4, 7.0
 
 #: Colours of the machines, from the colour-blind safe palette of Okabe and Ito. Light colours are
-#: darkened, so that the contrast ratio is at least 3 on white and almost black backgrounds.
+#: darkened: on white and on almost black backgrounds, the contrast ratio is at least 3.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b97900", "#6b7785", "#7a5fb5", "#4c8c2b")
 MARKS = ("o", "s", "D", "^", "P", "*", "X", "h")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)))
 
 #: Name of the matplotlib style in the file ``paper.mplstyle``.
 STYLE = "mmbench.tables.figures.paper"
-#: Settings that omit the date from the metadata of a figure file, by suffix of the file.
+#: For each suffix of a figure file, settings that omit the date from the metadata.
 METADATA = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
 def colour(k: int) -> str:
-    """Return the colour of the kth machine."""
+    """Return the colour of the machine with index k."""
     return COLOURS[k % len(COLOURS)]
 
 
 def mark(k: int) -> str:
-    """Return the marker of the kth machine."""
+    """Return the marker of the machine with index k."""
     return MARKS[k % len(MARKS)]
 
 
 @contextmanager
 def drawing(output: Path, width: float, height: float) -> Iterator[Figure]:
-    """Context manager that creates a figure in the common style and writes it to a file at exit.
+    """Context manager that creates a figure in the common style, and writes the figure to a file on
+    exit.
 
-    The suffix of `output` (pdf, png, svg) determines the format. The unit of `width` (`COLUMN` or
-    `PAGE`) and `height` is inches.
+    The suffix of the file name `output` (pdf, png or svg) determines the format. The arguments
+    `width` (`COLUMN` or `PAGE`) and `height` are in inches.
     """
     with extra("report", "a figure"):
         from matplotlib import style
@@ -68,12 +70,14 @@ def draw_panels(
     frame: float,
     ratios: Sequence[float] = (1,),
 ) -> str:
-    """Write a figure with one panel per entry of `found`, and return the texts of the panels.
+    """Write a figure with one panel per entry of the dict `found`, and return the texts of all
+    panels.
 
-    The function `panel` draws one panel and returns a text. The arguments of `panel` are the axes,
-    the key of the entry and the value of the entry. The value of an entry has one element per line
-    of its panel. The height of a panel in inches is `frame` plus `line` times the number of lines.
-    If a panel has several axes, `ratios` contains their relative widths.
+    The function `panel` draws one panel and returns the panel's text. Its arguments are the axes,
+    and the key and the value of the entry of `found`. The value has one element per machine, that
+    is, per line of the panel. The height of a panel is `frame` plus `line` times the number of its
+    lines, in inches. A panel may have several axes side by side; `ratios` contains their relative
+    widths.
     """
     heights = [frame + line * len(rows) for rows in found.values()]
     with drawing(output, PAGE, sum(heights)) as canvas:
@@ -87,14 +91,17 @@ def draw_panels(
 def annotate(
     axes: Axes, text: str, at: Any, offset: tuple[float, float], ink: Any, **more: Any
 ) -> None:
-    """Write a text in a white box beside the position `at`, at a distance `offset` in points."""
+    """Write a text in a white box at the position `at`, shifted by `offset` points."""
     box = {"fc": "white", "ec": "none", "alpha": 0.85, "pad": 1}
     more |= {"textcoords": "offset points", "color": ink, "zorder": 5, "bbox": box}
     axes.annotate(text, at, offset, **more)
 
 
 def name_lines(axes: Axes, names: Sequence[str], downwards: bool = False) -> None:
-    """Label the y axis with names, upwards or, if `downwards` is true, downwards."""
+    """Write `names` at the ticks of the y axis, from bottom to top.
+
+    If `downwards` is true, write the names from top to bottom.
+    """
     ends = (-0.6, len(names) - 0.4)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(*(ends[::-1] if downwards else ends))

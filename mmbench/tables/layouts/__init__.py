@@ -1,10 +1,11 @@
 """Table layouts by name.
 
-The layouts of mmbench are entries of ``layouts.yaml``. Most layouts combine blocks of
-`mmbench.tables.blocks`. A plug-in defines a layout by a module with the function `layout`, which
-returns the table of a `Sheet`. The plug-in's module may contain three constants:
+Table layouts, defined by the entries of ``layouts.yaml`` and by plug-ins. Most layouts combine
+table blocks from the module `mmbench.tables.blocks`. A plug-in's module defines the function
+`layout`, which returns a table. The argument of `layout` is a `Sheet`. The module may also define
+three constants:
 
-- `PUBLISHED`, the name of the published table for the comparison;
+- `PUBLISHED`, the name of the published table with which results are compared;
 - `SIZED`, true if the layout can show several training sizes;
 - `ANY_METRIC`, true if the layout can show other metrics than the accuracy.
 """
@@ -37,11 +38,12 @@ def find_layout(name: str) -> Layout:
 
 
 def check_able(name: str, ability: str, shown: str) -> None:
-    """Raise UserError if a layout lacks an ability, with a message that names layouts with the
-    ability.
+    """Raise UserError if a layout does not have an ability.
 
-    `ability` is the name of the field "sized" or "any_metric" of `Layout`. `shown` is the part of
-    the message that describes the unsupported content.
+    The message names the layouts with this ability.
+
+    The argument `ability` is "sized" or "any_metric", a field of `Layout`. The argument `shown` is
+    the part of the message that names the unsupported content.
     """
     able = [other for other in LAYOUTS if getattr(find_layout(other), ability)]
     if name not in able:

@@ -1,10 +1,10 @@
-"""Layout for any experiment: ranks and tests over data sets, and tests over splits.
+"""Layout that compares the machines of any experiment: mean ranks, and significance tests.
 
-Mean ranks over data sets are shown with Nemenyi's critical difference. The first machine is
-compared with every other machine over data sets by Wilcoxon's signed-rank test and the Bayesian
-signed-rank test. On each data set, the first machine is compared with every other machine over
-splits by the corrected resampled t-test and the Bayesian correlated t-test. The p-values of each
-block are adjusted together by Holm's method.
+The layout shows mean ranks over data sets, with Nemenyi's critical difference. Over all data sets,
+the first machine is compared with every other machine by Wilcoxon's signed-rank test and by the
+Bayesian signed-rank test. On each data set, the first machine is compared with every other machine
+by two tests over splits: the corrected resampled t-test and the Bayesian correlated t-test. Holm's
+method adjusts the p-values of each block for multiple tests.
 """
 
 import math
@@ -47,12 +47,13 @@ from mmbench.tables.statistics import (
     wilcoxon_p,
 )
 
-#: Half width of the region of practical equivalence, in per cent and as a fraction.
+#: Half width of the region of practical equivalence: for accuracies in per cent, and for other
+#: metrics.
 ROPE_PCT, ROPE = 1.0, 0.01
 
 
 def rope_of(metric: str) -> float:
-    """Return the largest difference of a metric that is practically equivalent to zero."""
+    """Return the largest absolute difference of a metric that counts as practically zero."""
     return ROPE_PCT if metric == METRIC else ROPE
 
 
@@ -62,9 +63,12 @@ def decimals_of(metric: str) -> int:
 
 
 def comparison(sheet: Sheet) -> Table:
-    """Return ranks, tests over data sets, and tests over splits, for the first requested metric.
+    """Return a table of mean ranks, tests over data sets, and tests over splits.
 
-    The first machine with results is compared with every other machine with results.
+    All of them compare the first requested metric.
+
+    The tests compare the first machine with every other machine. Machines without results are left
+    out.
     """
     metric = next((name for name in sheet.metrics if name != CONFUSION), METRIC)
     every, sheet.machines = sheet.machines, with_results(sheet, metric)
@@ -92,12 +96,14 @@ def comparison(sheet: Sheet) -> Table:
 
 
 def _first(sheet: Sheet) -> str:
-    """Return the label of the first machine, with which the other machines are compared."""
+    """Return the label of the first machine, with which the tests compare all other machines."""
     return sheet.label(sheet.machines[0]) if sheet.machines else NOTHING
 
 
 def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
-    """Return a sentence on each test, with its null hypothesis or its probabilities."""
+    """Return sentences that explain each test: its null hypothesis, or the probabilities that it
+    states.
+    """
     if not sheet.machines:
         return []
     reference, rope = _first(sheet), f"{rope_of(metric):g}"
@@ -121,7 +127,7 @@ def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
 
 
 def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
-    # Names of the groups are A to Z, then AA, BB, and so on.
+    # Groups are named A to Z, then AA, BB, and so on.
     letters = (letter * n for n in count(1) for letter in ascii_uppercase)
     groups = list(zip(letters, ranks.cliques(), strict=False))
     rows = []
@@ -134,7 +140,9 @@ def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
 
 
 def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
-    """Return a block of tests of every machine against the first machine over data sets."""
+    """Return a table block of tests over data sets, which compare the first machine with every
+    other machine.
+    """
     every = {m: dataset_gaps(sheet, kernel, m, sheet.machines[0], metric) for m in sheet.machines}
     gaps = {m: values for m, values in list(every.items())[1:] if len(values) > 1}
     corrected, rows = holm([wilcoxon_p(values) for values in gaps.values()]), []
@@ -149,10 +157,11 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
 
 
 def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
-    """Return two blocks of tests of every machine against the first machine on each data set.
+    """Return two table blocks of tests over the splits of each data set, which compare the first
+    machine with every other machine.
 
-    The first block contains the corrected resampled t-test over splits. The second block contains
-    the Bayesian correlated t-test over splits.
+    The first block states the results of the corrected resampled t-test. The second block states
+    the results of the Bayesian correlated t-test.
     """
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]

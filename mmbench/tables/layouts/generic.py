@@ -1,10 +1,10 @@
 """Two layouts for any experiment, with one column per machine or with one row per machine.
 
 The layout `generic` has one row per data set, kernel and training size, and one column per machine.
-The layout `generic` shows the requested metrics. If no metric is requested, accuracies are shown,
-with published values if there are any. The layout `machines` has one block per data set, kernel and
-training size, with one row per machine. The layout `machines` is meant for experiments with many
-machines on few data sets.
+This layout shows the requested metrics. If no metric is requested, this layout shows accuracies,
+and the published values if there are any. The layout `machines` has one block per data set, kernel
+and training size, with one row per machine. This layout is for experiments with many machines on
+few data sets.
 """
 
 from mmbench.jobs.store import Key
@@ -39,9 +39,10 @@ from mmbench.tables.sheet import Sheet
 
 
 def generic(sheet: Sheet) -> Table:
-    """Return the requested metrics and CPU seconds, with one column per machine.
+    """Return a table of the requested metrics and the CPU seconds, with one column per machine.
 
-    By default, accuracies are shown, or error counts if only error counts are published.
+    If no metric is requested, the table shows accuracies, or error counts if a paper states only
+    error counts.
     """
     if sheet.metrics:
         title, blocks = ", ".join(map(label, sheet.metrics)), [*grids(sheet), by_stage(sheet)]
@@ -60,7 +61,10 @@ def _accuracy_or_errors(row: Row) -> str:
 
 
 def machines(sheet: Sheet) -> Table:
-    """Return one block per data set, kernel and training size, with machines sorted by results."""
+    """Return a table with one block per data set, kernel and training size.
+
+    In each block, the machines are sorted by their results.
+    """
     shown = [name for name in sheet.metrics if name != CONFUSION] or [METRIC]
     grids = [_ranked(sheet, place, shown) for place in sheet.places]
     if CONFUSION in sheet.metrics:

@@ -1,6 +1,6 @@
-"""Blocks for the tables of the papers, used by the layouts in ``layouts.yaml``.
+"""Table blocks for the layouts of the papers' tables in ``layouts.yaml``.
 
-In most tables, a row of published values follows each row of measured values.
+In most blocks, published values are in the row below the measured values.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def mmrm_accuracies(sheet: Sheet) -> list[Grid]:
     return paired(sheet, caption="{}")
 
 
-#: Sizes of the data sets that table 2 of the MMRM paper states.
+#: Sizes of each data set that table 2 of the MMRM paper states.
 MMRM_SIZES = ("train", "test", "features", "classes")
 
 
 def mmrm_errors(sheet: Sheet) -> list[Grid]:
-    """Return a block of errors and data sizes, and a block of ties and CPU seconds."""
+    """Return a block of error counts and data set sizes, and a block of ties and CPU seconds."""
 
     def write(row: Row) -> str:
         return f"{measured_text(row)} / {published_text(row)}"
@@ -78,7 +78,10 @@ def mmrm_errors(sheet: Sheet) -> list[Grid]:
 
 
 def _ties_and_seconds(sheet: Sheet) -> Grid:
-    """Return a block of tied votes, errors expected under random tie-breaking, and CPU seconds."""
+    """Return a table block of tied votes and CPU seconds.
+
+    It also states the number of errors expected if ties are broken at random.
+    """
     rows = []
     for place, machine in product(sheet.places, sheet.machines):
         key = place._replace(machine=machine)
@@ -100,7 +103,7 @@ def _ties_and_seconds(sheet: Sheet) -> Grid:
 
 
 def rmm_rates(sheet: Sheet) -> list[Grid]:
-    """Return error rates (%) instead of accuracies: 100 minus the accuracy."""
+    """Return table blocks of error rates in per cent, that is, 100 minus the accuracy."""
 
     def rates(row: Row) -> Row:
         values = (row.measured, row.published)
@@ -112,15 +115,16 @@ def rmm_rates(sheet: Sheet) -> list[Grid]:
 
 # -- M4 ----------------------------------------------------------------------------------------
 
-#: Levels of the two quantiles between which the accuracies of 90 % of the draws lie.
+#: Levels of the two quantiles that enclose 90 % of the accuracies.
 RANGE = (0.05, 0.95)
 
 
 def m4_draws(sheet: Sheet) -> list[Grid]:
-    """Return a block with four rows per toy set, which summarize accuracies over draws.
+    """Return a table block that summarizes the accuracies on random draws of toy sets, with four
+    rows per toy set.
 
-    The rows contain the mean accuracy, the range of 90 % of the draws, the published accuracy, and
-    the percentile of the published accuracy among the draws.
+    The four rows contain the mean accuracy, the interval in which 90 % of the accuracies lie, the
+    published accuracy, and the percentile of the published accuracy among the measured accuracies.
     """
 
     def mean(row: Row) -> str:
@@ -144,7 +148,7 @@ def m4_draws(sheet: Sheet) -> list[Grid]:
     return [stacked(sheet, sheet.places, texts)]
 
 
-#: Data sets on which the M4 paper reports the M4 as significantly better than SVM and MPM.
+#: Data sets on which, according to the M4 paper, the M4 is significantly better than SVM and MPM.
 SIGNIFICANT = {
     "linear": ("breast_wisconsin", "ionosphere", "sonar", "vote", "heart"),
     "rbf": ("breast_wisconsin", "ionosphere", "vote", "heart"),
@@ -157,9 +161,10 @@ def _best(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
 
 def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
-    """Yield two blocks per kernel: accuracies, and tests of the M4 against the other machines.
+    """Yield two table blocks per kernel: accuracies, and tests of the M4 against every other
+    machine.
 
-    The last rows of the accuracies count the data sets on which a machine is the best.
+    The last rows of the block of accuracies state on how many data sets each machine is the best.
     """
     grids = paired(sheet, caption="{}", count=_best)
     for grid, kernel in zip(grids, sheet.kernels, strict=True):
@@ -169,11 +174,13 @@ def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
 
 
 def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
-    """Return a block with the mean difference in accuracy between the M4 and each other machine
-    over splits, and with the p-values of two paired t-tests.
+    """Return a table block that compares the M4 with every other machine.
 
-    The first t-test is uncorrected, and seems to be the t-test of the M4 paper. The second t-test
-    is corrected for training rows that several splits share (Nadeau and Bengio 2003).
+    It contains the mean difference in accuracy over splits, and the p-values of two paired t-tests.
+
+    The first t-test is uncorrected; the M4 paper seems to use this test. The second t-test is
+    corrected for the dependence of splits that have training rows in common (Nadeau and Bengio
+    2003).
     """
     others = [machine for machine in sheet.machines if machine != "m4"]
     m4 = sheet.label("m4")
@@ -199,17 +206,19 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
 
 
 def mamc_accuracies(sheet: Sheet) -> list[Grid]:
-    """Return a block of accuracies with averages and win/tie/loss counts in the last rows, and a
-    block of data set sizes.
+    """Return a block of accuracies and a block of data set sizes.
+
+    The last rows of the accuracies contain averages and win/tie/loss counts.
     """
     return [*paired(sheet, decimals=2, sd=True, count=_mamc_counts), _mamc_sizes(sheet)]
 
 
 def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """Return three rows of texts: averages, best/worst counts, and win/tie/loss counts.
+    """Return three dict entries with one text per machine: average accuracy, best/worst count, and
+    win/tie/loss count.
 
-    Wins, ties and losses of MAMC_bs against each other machine are counted as in the paper, by
-    Welch's t-test at the 95 % level.
+    MAMC_bs is compared with each other machine as in the paper: Welch's t-test at the 95 % level
+    decides between win, tie and loss.
     """
     means = side["mean"].dropna(how="all")
     counts, several = best_and_worst(means), side["n"] > 1
@@ -233,7 +242,9 @@ def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
 
 def _mamc_sizes(sheet: Sheet) -> Grid:
-    """Return table 1 of the MAMC paper: numbers of features, of rows per split, and of splits."""
+    """Return a table block in the form of the MAMC paper's table 1: numbers of features, of rows
+    per split, and of splits.
+    """
     ours = {key.dataset: len(cell.counted) for key, cell in sheet.cells.items() if cell.counted}
     theirs = {row["dataset"]: row["n_splits"] for row in published_rows("mamc_table1")}
     rows = []
@@ -247,12 +258,13 @@ def _mamc_sizes(sheet: Sheet) -> Grid:
 
 
 def mamc_times(sheet: Sheet) -> list[Grid]:
-    """Return a block of CPU seconds, and a block of their ratios to the CPU seconds of the MAMC.
+    """Return a block of CPU seconds, and a block of CPU seconds relative to the MAMC.
 
-    Measured and published CPU seconds are not comparable, because the paper used another computer
-    and another program. The ratios are comparable.
+    Measured and published CPU seconds are not comparable, since the paper used another computer and
+    another program. The ratios are comparable.
     """
-    # The MAMC is included even if it was not run, since published times are divided by its times.
+    # The MAMC is included even if it was not run, since its published times are the divisors of the
+    # other published times.
     names = list(dict.fromkeys((*sheet.machines, "mamc")))
     known = (p for p in sheet.published if p["metric"] == "seconds" and p["value"] is not None)
     printed = {(p["dataset"], p["machine"]): p["value"] for p in known}
@@ -270,8 +282,8 @@ def mamc_times(sheet: Sheet) -> list[Grid]:
         return Grid(sheet.columns("data", group=caption), rows, caption)
 
     grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
-    # The paper's counts of best and worst CPU times are not computed from the published times,
-    # since some published times are lost.
+    # The counts of shortest and longest published times are those that the paper states. They
+    # cannot be computed, since some published times are lost.
     values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
     counts, texts = best_and_worst(-seconds[0][sheet.machines], decimals=None), []
     for m in sheet.machines:
@@ -290,16 +302,20 @@ def _ratio_text(ratio: float) -> str:
 
 
 def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
-    """Return blocks of accuracies with the wins of the F-SVM, and blocks of training times."""
+    """Return table blocks of accuracies and of training times.
+
+    The accuracies end with the number of data sets on which the F-SVM wins.
+    """
     return [*paired(sheet, caption="Accuracy. {}", decimals=2, count=_wins), *fsvm_times(sheet)]
 
 
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """Return on how many data sets the F-SVM has a larger mean accuracy than each other machine.
+    """Return the number of data sets on which the F-SVM has a larger mean accuracy than each other
+    machine.
 
-    Accuracies are rounded as printed before they are compared. Each text also states the number of
-    data sets on which both the F-SVM and the other machine have results. If the experiment has no
-    F-SVM, the result is empty.
+    Mean accuracies are compared after they are rounded as in the table. Each text also states on
+    how many data sets both the F-SVM and the other machine have results. Returns an empty dict if
+    the experiment has no F-SVM.
     """
     means = side["mean"].map(lambda mean: round(mean, 2))
     if "fsvm" not in means:
@@ -312,9 +328,9 @@ def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
 
 def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
-    """Yield one block per kernel with the training times (ms) for the selected parameters.
+    """Yield one table block per kernel: milliseconds of a training with the selected parameters.
 
-    Table cells with a lost published time are marked.
+    Table cells are marked if the published time is lost.
     """
     times = (row for row in sheet.published if row["metric"] == "seconds")
     lost = {(row["dataset"], row["machine"]) for row in times if row["value"] is None}
@@ -334,7 +350,9 @@ def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
 
 
 def fsvm_sizes(sheet: Sheet) -> list[Grid]:
-    """Return a block of the numbers of rows, classes and features: our data, and the paper's."""
+    """Return a table block of the numbers of rows, classes and features, in our data and in the
+    paper's data.
+    """
     from mmbench.datasets import card_names, load_card
 
     printed = {(row["dataset"], row["metric"]): row["value"] for row in sheet.published}
@@ -351,7 +369,9 @@ def fsvm_sizes(sheet: Sheet) -> list[Grid]:
 
 
 def fsvm_rounds(sheet: Sheet) -> list[Grid]:
-    """Return a block of objectives relative to the optimal objective, and a block of accuracies."""
+    """Return a table block of objectives relative to the optimal objective, and a table block of
+    accuracies.
+    """
     rows = []
     for place in sheet.places:
         texts = [_objective_text(sheet, place, machine) for machine in sheet.machines]
@@ -369,14 +389,14 @@ def fsvm_rounds(sheet: Sheet) -> list[Grid]:
 def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     """Return mean and maximum over splits of ``(F - F*) / F*`` in per cent, as text.
 
-    F is the objective of the machine, and F* is the objective of the machine `fsvm_opt`. For
-    `fsvm_opt` itself, the numerator is its objective minus a lower bound on the optimal objective.
+    F is the objective of the machine, and F* is the objective of the machine `fsvm_opt`. For the
+    machine `fsvm_opt`, the numerator is F* minus a lower bound on the optimal objective.
     """
     ours, optima = (sheet.per_pair(place._replace(machine=m)) for m in (machine, "fsvm_opt"))
     values = []
     for split in sorted(ours.keys() & optima.keys()):
-        # All pairs of classes share one matrix M and one objective F, which each certificate
-        # contains.
+        # All pairs of classes have one matrix M and one objective F in common. The certificate of
+        # each pair contains F.
         at, optimum = ours[split][0]["objective"], optima[split][0]["objective"]
         low = optima[split][0]["bound"] if machine == "fsvm_opt" else optimum
         if None not in (at, low) and optimum:
@@ -385,12 +405,14 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     return f"{fmean(values):{form}} ({max(values):{form}})" if values else NOTHING
 
 
-#: Name of the image descriptor, by data set.
+#: Name of the image descriptor of each data set.
 DESCRIPTORS = {"lfw_pairs": "pixels", "lfw_pairs_hog": "HOG", "lfw_pairs_lbp": "LBP"}
 
 
 def lfw(sheet: Sheet) -> list[Grid]:
-    """Return a block of accuracies, one row per image descriptor and kernel, and CPU seconds."""
+    """Return a table block with one row per image descriptor and kernel: accuracies and CPU
+    seconds.
+    """
 
     def name(place: Key) -> str:
         return sheet.head(place, name=DESCRIPTORS.get(place.dataset, place.dataset))

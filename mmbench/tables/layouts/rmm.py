@@ -1,12 +1,12 @@
-"""Tables of the RMM paper: errors on digits, and figure 2 as a table of training times.
+"""Tables of the RMM paper: errors on digits, and the training times of figure 2 as a table.
 
-The paper reports single runs on digits. If an experiment repeats the selection with several seeds,
-the table shows the run with the first seed, and the mean over seeds.
+For digits, the paper reports the results of single runs. If an experiment repeats the parameter
+selection with several seeds, the table shows the run with the first seed and the mean over seeds.
 
-The certificate of an RMM contains separate CPU times for the Gram matrix, for the SVM that
-determines theta, and for the RMM itself. Each CPU time is assumed to be proportional to a power of
-the number n of training rows. The last row of a table of times shows the exponent of n, which is
-fitted by least squares to the logarithms of n and of the times.
+The certificate of an RMM states three CPU times: for the Gram matrix, for the SVM that is trained
+first, and for the RMM itself. The CPU time is assumed to be proportional to a power of the number n
+of training rows. The last row of a table of times contains the exponent of n, which is fitted to
+log(time) and log(n) by least squares.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ METRIC = "errors_count"
 
 
 def digits(sheet: Sheet) -> list[Grid]:
-    """Return blocks of errors, expected errors, McNemar's tests and CPU seconds on digits.
+    """Return table blocks for the digits: error counts, expected errors, McNemar's tests and CPU
+    seconds.
 
-    Each block has one column per kernel.
+    Each of the blocks has one column per kernel.
     """
 
     def expected(key: Key) -> str:
@@ -67,9 +68,10 @@ def digits(sheet: Sheet) -> list[Grid]:
 
 
 def _errors(sheet: Sheet) -> Grid:
-    """Return a block of the measured and the published errors of each machine.
+    """Return a table block of the measured and the published error counts of each machine.
 
-    If there are several seeds, measured errors have two rows: single run, and mean over seeds.
+    If an experiment has several seeds, the measured error counts have two rows: one for a single
+    run, and one for the mean over seeds.
     """
     rows = []
     for dataset, machine in product(sheet.datasets, sheet.machines):
@@ -86,14 +88,16 @@ def _errors(sheet: Sheet) -> Grid:
         texts = [sheet.marked(*pair, kernel=False) for pair in zip(means, found, strict=True)]
         lines["mean" if several else "measured"] = texts
         published = [published_text(row) for row in found]
-        if set(published) != {NOTHING}:  # the paper omits some machines on larger data sets
+        if set(published) != {NOTHING}:  # for the larger data sets, the paper omits some machines
             lines["published"] = published
         rows += [[*heads, head, *texts] for head, texts in lines.items()]
     return Grid(_columns(sheet, "machine", ""), once(rows), "Errors on the test digits")
 
 
 def _mcnemar(sheet: Sheet) -> Grid:
-    """Return a block with McNemar's test of RMM against SVM in the run with the first seed."""
+    """Return a table block of McNemar's tests, which compare RMM and SVM in the run with the first
+    seed.
+    """
 
     def text(key: Key) -> str:
         ours, theirs = (sheet.hits(key._replace(machine=m), FIRST) for m in ("rmm", "svm"))
@@ -112,7 +116,10 @@ def _mcnemar(sheet: Sheet) -> Grid:
 
 
 def _grid(sheet: Sheet, show: Callable[[Key], str], caption: str) -> Grid:
-    """Return a block with a row per data set and machine; `show(key)` is a table cell's text."""
+    """Return a table block with one row per data set and machine.
+
+    The function `show` returns the text of a table cell.
+    """
     rows = []
     for dataset, machine in product(sheet.datasets, sheet.machines):
         texts = [show(key) for key in _keys(sheet, dataset, machine)]
@@ -133,18 +140,19 @@ def _keys(sheet: Sheet, dataset: str, machine: str) -> list[Key]:
 # -- figure 2 ----------------------------------------------------------------------------------
 
 SVM, GRAM = "svm", "Gram matrix"
-#: Suffix in the labels of RMMs whose initial solution is zero instead of the SVM's solution.
+#: End of the label of an RMM whose initial solution is zero instead of the SVM's solution.
 COLD = ", cold"
 
 
 def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
-    """Return two data frames: CPU seconds without the Gram matrix, and of whole trainings.
-
-    Both data frames have one row per training size and one column per machine. The data frame of
-    whole trainings has the additional first column `GRAM`. The times of the Gram matrix and of the
-    SVM are means over all RMMs of the experiment, since each RMM repeats both computations on the
-    same rows. The time of an RMM includes the time of its SVM only in the data frame of whole
+    """Return two data frames of CPU seconds: times without the Gram matrix, and times of whole
     trainings.
+
+    Each data frame has one row per training size and one column per machine. The data frame of
+    whole trainings has an additional first column, `GRAM`, for the Gram matrix. Each RMM of the
+    experiment computes the Gram matrix and the SVM for the same rows. Therefore, the times of the
+    Gram matrix and of the SVM are means over all RMMs. Only in the data frame of whole trainings,
+    the time of an RMM includes the time of its SVM.
     """
     import pandas as pd
 
@@ -174,11 +182,14 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
 
 
 def exponent(curve: pd.Series) -> str:
-    """Return as text the exponent k in ``seconds = c n^k`` for n training rows, ± standard error.
+    """For CPU times proportional to n^k, return the exponent k as text, with its standard error.
 
-    `curve` contains the CPU seconds by training size n. The exponent is the slope of the
-    least-squares line through the points (log n, log seconds). For two training sizes, the text has
-    no standard error. For one training size, the text is empty.
+    Here, n is the number of training rows.
+
+    The index of `curve` contains the numbers n, and its values are CPU seconds. The exponent is the
+    slope of the least-squares line through the points (log n, log seconds). If there are only two
+    numbers of training rows, the text has no standard error. If there is only one number of
+    training rows, the text is empty.
 
     Examples
     --------
@@ -198,10 +209,10 @@ def exponent(curve: pd.Series) -> str:
 
 
 def times(sheet: Sheet) -> Iterator[Grid]:
-    """Yield three blocks per data set and kernel.
+    """Yield three table blocks for each data set and kernel.
 
-    The first block contains CPU seconds and errors, the second block CPU seconds divided by the CPU
-    seconds of the SVM, and the third block CPU seconds of whole trainings.
+    The first block contains CPU seconds and error counts. The second block contains CPU seconds
+    divided by the CPU seconds of the SVM. The third block contains CPU seconds of whole trainings.
     """
     for base in dict.fromkeys(place._replace(size=None) for place in sheet.places):
         yield from _times_of(sheet, base)
@@ -210,7 +221,7 @@ def times(sheet: Sheet) -> Iterator[Grid]:
 def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
     after, whole = seconds(sheet, base)
     machines, rmms = list(after), [machine for machine in after if machine != SVM]
-    # RMMs with and without a warm start have the same errors.
+    # The errors of an RMM do not depend on whether it has a warm start.
     tested = [m for m in sheet.machines if not sheet.label(m).endswith(COLD)]
     parts, ratios, totals = [], [], []
     for size, own in after.iterrows():
@@ -243,5 +254,5 @@ def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
 
 
 def _seconds_text(value: float, text: str = "") -> str:
-    """Return `text` or, if it is empty, the seconds with three significant digits."""
+    """Return `text` or, if it is empty, the CPU seconds `value` with three digits."""
     return NOTHING if np.isnan(value) else text or f"{value:.3g}"

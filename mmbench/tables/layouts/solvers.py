@@ -1,8 +1,9 @@
-"""Solvers of the same problems: objectives, certificates, CPU time and status of each solver.
+"""Comparison of solvers that solve the same problems: objectives, certificates, CPU times and
+statuses.
 
-Machines of a configuration that differ only in the parameter `solver` solve the same problem on
-each split. The objective of each solver is compared with the lowest objective of all solvers of the
-same problem.
+Two machines solve the same problem if they differ only in the parameter `solver` in the
+configuration. The objective of each solver is compared with the lowest objective that any solver
+reaches on the problem.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ NUMBERS = ["objective", "gap", "max_violation", "n_support"]
 
 
 def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
-    """Return a data frame with one row per binary training: its certificate, and CPU milliseconds.
+    """Return a data frame with one row per training on a pair of classes: its certificate and its
+    CPU milliseconds.
 
-    CPU milliseconds are means over the pairs of classes of a job. The column ``excess`` is the
-    relative difference between the objective and the lowest objective of all solvers of the same
-    problem. Missing numbers are infinite.
+    The CPU time is the mean over all pairs of classes of a job. The column ``excess`` is the
+    relative difference between the solver's objective and the lowest objective that any solver
+    reaches on the problem. Missing numbers are infinite.
     """
     import pandas as pd
 
@@ -55,7 +57,7 @@ def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
 
 
 def solvers(sheet: Sheet) -> list[Grid]:
-    """Return a block of certificates and a block of CPU times for each kernel."""
+    """Return two table blocks for each kernel: certificates, and CPU times."""
     return [grid for kernel in sheet.kernels for grid in _grids(sheet, kernel)]
 
 

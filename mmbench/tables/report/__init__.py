@@ -1,8 +1,9 @@
-"""Report of results as a static web site: overview, pages of experiments, pages of table cells.
+"""The report of results as a static web site, with an overview, a page per experiment, and a page
+per table cell.
 
-The pages are rendered from the folder ``templates``. The folder ``assets`` contains a style sheet
-and a script. Interactive pictures are drawn by the library plotly, which is copied into the report.
-The report can be read offline.
+The pages are rendered from the templates in the folder ``templates``. The folder ``assets``
+contains the style sheet and the script of the pages. The library plotly draws interactive pictures.
+It is copied into the report. The report can be read without internet access.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,12 +25,13 @@ def write_report(
     folder: Path,
     say: Callable[[str], object] = lambda line: None,
 ) -> Path:
-    """Write the report of some experiments, and return the path of the first page.
+    """Write the report of some experiments, and return the path of the overview page.
 
-    The report also compares several runs of the same experiment. `folder` must be new or empty, or
-    contain an earlier report, whose pages are replaced. `say` is called with a message for each
-    experiment that cannot be shown. Raises UserError if the folder contains other files or cannot
-    be written to, or if no experiment can be shown.
+    If the experiments contain several runs of the same configuration, the report also compares
+    these runs. The folder of the report must be new, or empty, or contain an earlier report. The
+    pages of an earlier report are replaced. The function `say` is called with a message for each
+    experiment that cannot be shown. Raises UserError if the folder contains other files, if a file
+    cannot be written, or if no experiment can be shown.
     """
     site = Site(folder)
     names = unique_names(run.name for run in experiments)
@@ -43,5 +45,5 @@ def write_report(
 
 
 def tables_as_html(tables: Sequence[Table]) -> str:
-    """Return tables as HTML for a notebook, without style sheet, scripts and further pages."""
+    """Return tables as HTML for a notebook. The HTML has no style sheet and no scripts."""
     return visible(template("tables.html").render(tables=tables))

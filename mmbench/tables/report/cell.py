@@ -1,4 +1,6 @@
-"""The page of a table cell: splits, selection scores, confusion matrix and certificates."""
+"""The page of a table cell in the report: splits, selection scores, confusion matrix and
+certificates.
+"""
 
 import math
 import os
@@ -17,13 +19,13 @@ from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View
 
-#: Maximum length of a grid axis in the picture of selection scores. A grid with a longer axis is
-#: not shown.
+#: Maximum number of values of a parameter in the picture of selection scores. If a parameter has
+#: more values, there is no picture.
 LONGEST = 60
 
 
 def write_cells(site: Site, view: View) -> None:
-    """Write the page and the split table (CSV) of each table cell with records."""
+    """For each table cell with records, write its page and its rows of the split table (CSV)."""
     experiment = view.experiment
     keys = [None, *view.pages, None]
     for before, key, after in zip(keys, view.pages, keys[2:], strict=False):
@@ -51,12 +53,13 @@ def write_cells(site: Site, view: View) -> None:
 
 
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:
-    """Return the mean selection scores (%) as a table over the one or two longest axes of the grid.
+    """Return the mean selection scores (%) for the values of the one or two parameters with the
+    largest grids.
 
-    On each split, the score of a grid point is the best score over the axes that are not shown. The
-    table contains the mean score over splits for each grid point, and how often the grid point was
-    selected. The result is None if there are no selection scores, or if the grid has an axis longer
-    than `LONGEST`.
+    If the grid has further parameters, the score is the best score over their values, on each
+    split. For each grid point, the returned dict contains the mean score over splits, and how often
+    the grid point was selected. Returns None if there are no selection scores, or if a parameter
+    has more than `LONGEST` values.
     """
     records = [record for record in records if record.selection.get("scores")]
     grids = {}
@@ -67,7 +70,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     axes = sorted(grids, key=lambda name: -len(grids[name]))[:2]
     if not axes or len(grids[axes[0]]) > LONGEST:
         return None
-    # the first axis of the grid is vertical
+    # the vertical axis is the parameter that comes first in the grid
     axes.sort(key=list(grids).index)
     across, down = axes[-1], axes[0] if len(axes) == 2 else ""
 
@@ -83,7 +86,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     choices = pd.DataFrame(chosen, columns=["down", "across"]).value_counts()
     best = 100 * scores.dropna().groupby(["down", "across", "split"]).score.max()
     mean = best.groupby(["down", "across"]).mean()
-    heat = (mean - mean.min()) / (mean.max() - mean.min())  # NaN (0/0) if all scores are equal
+    heat = (mean - mean.min()) / (mean.max() - mean.min())  # 0/0 if all scores are equal
     rows = grids[down] if down else [""]
     index = pd.MultiIndex.from_product([rows, grids[across]])
     columns = {"score": mean, "heat": heat.fillna(1.0).round(3), "chosen": choices}
@@ -102,7 +105,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
 
 
 def _hashable(value: Any) -> Any:
-    """Return a value of the grid as a float or, if it is not a number, as a text."""
+    """Return a number of the grid as a float, and any other value as a text."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number else str(value)
 
@@ -112,11 +115,11 @@ def _text(value: Any) -> str:
 
 
 def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return one summary of certificates per pair of classes, taken over all splits.
+    """For each pair of classes, return a summary of the certificates on all splits.
 
-    A summary contains the largest duality gap, the largest constraint violation, and the mean
-    numbers of support vectors, iterations and seconds. The duality gap is infinite if the dual
-    bound is unknown.
+    The summary contains the largest duality gap and the largest constraint violation. It also
+    contains the mean numbers of support vectors, iterations and seconds. The duality gap of a fit
+    is infinite if its dual bound is unknown.
     """
     every = (fit for record in records for fit in record.per_pair)
     lines = []

@@ -1,9 +1,10 @@
-"""The page that compares two runs of one experiment, with a test of each table cell.
+"""The page of the report that compares two runs of one experiment, with a significance test for
+each table cell.
 
-If both runs have the same splits, the accuracies are compared by a paired t-test over splits. If
-there is only one split, the predictions on its test rows are compared by McNemar's test. If the
-splits differ, or if there are no records, the means are compared by their standard errors. All
-p-values are adjusted together by Holm's method.
+If both runs have several splits in common, the test is a paired t-test of the accuracies on these
+splits. If the runs have one split in common, the test is McNemar's test of the predictions on its
+test rows. If the splits differ, or if there are no records, the test compares the means by their
+standard errors. Holm's method adjusts the p-values of all table cells for multiple tests.
 """
 
 import difflib
@@ -23,25 +24,27 @@ from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, run_facts, signed
 from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p, wins_and_losses
 
-#: Names of the three tests: paired t-test, McNemar's test, and test by standard errors.
+#: Names of the three tests: paired t-test, McNemar's test, and test based on standard errors.
 PAIRED, ROWS, MEANS = "paired t-test", "McNemar's test", "standard errors of both means"
 LEFT, ENTERED = "left its band", "entered its band"
 
 
 def changes(before: View, after: View) -> pd.DataFrame:
-    """Return the changes between two runs, with one row per table cell with results in both runs.
+    """Return the differences between two runs, with one row per table cell that has results in both
+    runs.
 
-    The column ``key`` is the key of the table cell. The columns ``before`` and ``after`` are the
-    measured values of the experiment's metric. ``gain`` is the gain in accuracy (%), and ``error``
-    is the standard error of the gain. ``how`` is the name of the test, and ``p`` is the adjusted
-    p-value, or NaN without a test. ``ratio`` is the CPU time per split of the run `after` divided
-    by the CPU time per split of the run `before`.
+    The column ``key`` contains the key of the table cell. The columns ``before`` and ``after``
+    contain the measured values in both runs, for the experiment's metric. ``gain`` is the accuracy
+    (%) in the run `after` minus the accuracy in the run `before`, and ``error`` is the standard
+    error of ``gain``. ``how`` is the name of the test, and ``p`` is the adjusted p-value. If there
+    is no test, ``how`` is empty and ``p`` is NaN. ``ratio`` is the CPU time per split of the run
+    `after` divided by the CPU time per split of the run `before`.
 
-    ``same`` is true if the gain is below 1e-6 in absolute value. ``beyond_noise`` is true if the
-    gain is significant at the level `LEVEL`. ``verdict`` is "better", "worse", "equal", "not
-    significant" or "not tested". ``band`` states whether the published value has left or entered
-    the comparison band, and is empty otherwise. ``status`` states the old and the new status of the
-    table cell, and is empty if both are equal.
+    ``same`` is true if the absolute value of ``gain`` is below 1e-6. ``beyond_noise`` is true if
+    the accuracies differ significantly at the level `LEVEL`. ``verdict`` is "better", "worse",
+    "equal", "not significant" or "not tested". ``band`` is a text if the published value is in the
+    comparison band of only one of the two runs, and empty otherwise. ``status`` states the status
+    of the table cell in both runs if it has changed, and is empty otherwise.
     """
     bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
     rows = []
@@ -70,7 +73,10 @@ def changes(before: View, after: View) -> pd.DataFrame:
 
 
 def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float]:
-    """Return the gain in accuracy, its standard error, the name of the test, and the p-value."""
+    """Compare the accuracies of a table cell in two runs.
+
+    Returns the difference, its standard error, the name of the test, and the p-value.
+    """
     gaps = _gaps(before, after, key)
     if len(gaps) > 1:
         return fmean(gaps), stdev(gaps) / math.sqrt(len(gaps)), PAIRED, paired_p(gaps)
@@ -90,9 +96,9 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 
 
 def _gaps(before: View, after: View, key: Key) -> list[float]:
-    """Return the differences in accuracy between two runs on their common splits.
+    """Return the differences in accuracy between two runs, on the splits that both runs have.
 
-    The result is empty if a common split has different rows in the two runs.
+    Returns an empty list if the runs have different rows in a split of the same number.
     """
     if key not in before.cells or key not in after.cells:
         return []
@@ -104,10 +110,12 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 
 
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
-    """Return the pairs of runs to compare: the first run of an experiment with each later run.
+    """Return the pairs of runs to be compared.
 
-    Two runs with different experiment names are also compared if they are the only runs and have
-    common table cells.
+    The first run of an experiment is compared with each later run.
+
+    If there are only two runs, which have different names but some table cells in common, they are
+    also compared.
     """
     groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]
@@ -118,7 +126,10 @@ def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
 
 
 def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
-    """Write the page on two runs, and return the page's path, the two runs and the changes."""
+    """Write the page that compares two runs.
+
+    Returns the path of the page, the two runs, and their differences.
+    """
     page = f"comparisons/{before.folder}-and-{after.folder}.html"
     frame = changes(before, after)
     lines: list[Any] = list(frame.itertuples())
@@ -143,7 +154,10 @@ def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
 
 
 def _pictures(view: View, lines: Sequence[Any]) -> dict[str, Spec]:
-    """Return pictures of accuracy gains and CPU time ratios; points link to the later run."""
+    """Return pictures of accuracy differences and CPU time ratios.
+
+    Each point links to a page of the later run.
+    """
     gains, times = [], []
     for change in lines:
         p = "" if math.isnan(change.p) else f" (corrected p {change.p:.2g})"

@@ -1,4 +1,6 @@
-"""The page of an experiment: tables, pictures, table cells, failures, and facts about the run."""
+"""The page of an experiment in the report: tables, pictures, table cells, failures, and facts about
+the run.
+"""
 
 import shutil
 
@@ -13,12 +15,12 @@ from mmbench.tables.report.site import INDEX, Site
 from mmbench.tables.report.view import View
 from mmbench.tables.results import SPLITS, split_rows
 
-#: Names of the figure and the layout of mean ranks, which need several machines and data sets.
+#: Name of the figure of mean ranks, and name of the layout that contains mean ranks.
 RANKS, RANKS_LAYOUT = "critical_difference", "comparison"
 
 
 def write_experiment(site: Site, view: View) -> None:
-    """Write the page of an experiment, and the files for download."""
+    """Write the page of an experiment and its files for download."""
     site.page(
         f"{view.folder}/{INDEX}",
         "experiment.html",
@@ -31,10 +33,11 @@ def write_experiment(site: Site, view: View) -> None:
 
 
 def drawings(site: Site, view: View) -> list[dict[str, str]]:
-    """Draw the figures of an experiment as SVG files.
+    """Draw the figures of an experiment as SVG files, and return their titles, files and texts.
 
-    If no figure can be drawn from a reference table, the images in its folder are copied instead.
-    If a figure cannot be drawn, ``file`` is empty and ``words`` is the error message.
+    For a reference table from which no figure can be drawn, the images in its folder are copied. If
+    a figure cannot be drawn, the entry ``file`` is empty, and the entry ``words`` is the error
+    message.
     """
 
     names, drawn = figures_of(view.experiment), []
@@ -43,7 +46,8 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
         file, name = f"figures/{image.name}", image.stem
         shutil.copyfile(image, site.path(f"{view.folder}/{file}"))
         drawn.append({"name": view.name if name == "figure" else name, "file": file, "words": ""})
-    # machines are not ranked over training sizes, since sizes of one data set are not independent
+    # ranks over training sizes are not drawn, since results for two sizes of one data set are
+    # dependent
     ranks = [RANKS] if all(key.size is None for key in view.keys) else []
     for name in () if drawn else (*names, *ranks):
         file = f"figures/{name}.svg"
@@ -57,7 +61,10 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
 
 
 def _write_files(site: Site, view: View) -> dict[str, str]:
-    """Write the files for download, and return the description of each file by file name."""
+    """Write the files for download.
+
+    Returns a dict of their descriptions, with file names as keys.
+    """
     files = {"table.csv": "all cells and metrics"}
     site.text(f"{view.folder}/table.csv", to_csv([view.sheet]))
     if view.has_records:
@@ -73,11 +80,13 @@ def _write_files(site: Site, view: View) -> dict[str, str]:
 
 
 def ranks_table(view: View) -> Table | None:
-    """Return a table of mean ranks and paired tests, or None for fewer than three machines."""
+    """Return a table of mean ranks and paired tests, or None if fewer than three machines have
+    results.
+    """
     machines = {key.machine for key, cell in view.cells.items() if cell.done}
     if len(machines) < 3 or view.sheet.plan.layout == RANKS_LAYOUT:
         return None
     try:
         return arrange(sheet_of(view.experiment, RANKS_LAYOUT))
-    except UserError:  # the layout of ranks cannot show several training sizes
+    except UserError:  # the layout cannot show several training sizes
         return None

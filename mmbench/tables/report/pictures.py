@@ -1,7 +1,7 @@
-"""Interactive pictures of experiments and table cells, as figures of the library plotly.
+"""Interactive pictures of experiments and table cells, drawn by the library plotly.
 
-A machine has the same colour and marker in all pictures of an experiment. A script in the page sets
-other colours for light and dark mode.
+In all pictures of an experiment, a machine has the same colour and marker. A script in the page
+changes the colours in dark mode.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,22 +18,24 @@ from mmbench.tables.frame import METRIC, Cell
 from mmbench.tables.report.view import View, data_text, metric_name
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
-#: Heights in pixels: of a picture, of the row of a data set, and of each machine in this row.
+#: Heights in pixels: of a picture, of the row of a data set, and of each machine in the row of a
+#: data set.
 HEIGHT, LINE, STEP = 420, 24, 11
 
-#: Type of a figure in plotly's format, with its data and layout.
+#: Type of a plotly figure as a dict with the keys "data" and "layout".
 Spec = dict[str, Any]
 
 
 class Point(NamedTuple):
-    """A point in a picture, which shows a value of a table cell.
+    """A point in a picture. It shows one value of a table cell.
 
-    `error` is half the length of the error bar. `hint` is the last line of the text on hover.
+    Half the length of the point's error bar is `error`. The last line of the text that appears on
+    hover is `hint`.
     """
 
     key: Key
     x: float
-    #: Vertical coordinate, or None in a picture with one row per data set.
+    #: Vertical coordinate of the point, or None if the picture has one row per data set.
     y: float | None = None
     error: float | None = None
     hollow: bool = False
@@ -41,7 +43,7 @@ class Point(NamedTuple):
 
 
 def label(text: str) -> str:
-    """Return a text for plotly, in which the characters of HTML tags are escaped.
+    """Return a text for plotly, with the characters of HTML tags escaped.
 
     Examples
     --------
@@ -52,12 +54,15 @@ def label(text: str) -> str:
 
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
-    """Return an axis with a title in plotly's format."""
+    """Return an axis of a plotly figure, with the given title."""
     return {"title": {"text": label(title)}, "automargin": True, "zeroline": False, **more}
 
 
 def rule(name: str, value: float, dash: str = "solid") -> dict[str, Any]:
-    """Return a line across the picture at a value of the axis `name`, which is "x" or "y"."""
+    """Return a line of a plotly figure across the whole picture.
+
+    The line is at a value of the axis `name`, "x" or "y".
+    """
     other = "y" if name == "x" else "x"
     ends = {f"{name}0": value, f"{name}1": value, f"{other}0": 0, f"{other}1": 1}
     return {"type": "line", f"{other}ref": "paper", **ends, "line": {"width": 1, "dash": dash}}
@@ -73,15 +78,16 @@ def scatter(
     root: str = "",
     **layout: Any,
 ) -> Spec:
-    """Return a scatter plot in plotly's format, with one trace per machine.
+    """Return a plotly figure of points, with one trace per machine.
 
-    A point shows the details of its table cell on hover, and links to the page of the table cell.
-    If `y` is None, the vertical axis has one category per data set, and points have error bars. If
-    `y` is None and there are more machines than markers, the vertical axis has one category per
-    machine, and points have no error bars.
+    On hover, a point shows the details of its table cell. A click on the point opens the page of
+    the table cell. If `y` is None, the vertical axis has one category per data set, and each point
+    has a horizontal error bar. If `y` is None and there are more machines than markers, the
+    vertical axis has one category per machine instead, without error bars.
 
-    If `named` is true, hollow points are labelled with the machine. `root` is the relative path to
-    the folder of the linked pages. `layout` contains further properties of plotly's layout.
+    If `named` is true, the name of the machine is written beside each hollow point. The relative
+    path `root` leads to the folder of the linked pages. The keyword arguments `layout` are
+    properties of the plotly layout.
     """
     several, shared = len(view.sheet.kernels) > 1, share_marks(view)
     traces = []
@@ -129,7 +135,9 @@ def scatter(
 
 
 def share_marks(view: View) -> bool:
-    """Return whether machines share markers, because there are more machines than markers."""
+    """Return whether some machines have the same marker, since there are more machines than
+    markers.
+    """
     return len(view.sheet.machines) > len(MARKS)
 
 
@@ -140,7 +148,10 @@ def _hover(view: View, point: Point) -> str:
 
 
 def pictures_of(view: View) -> dict[str, Spec]:
-    """Return the pictures of an experiment by name of the HTML element, without empty pictures."""
+    """Return the pictures of an experiment as a dict with HTML identifiers as keys.
+
+    Pictures without points are left out.
+    """
     made = {"against-published": against_published(view)}
     if len(view.ran) > 1:
         values = {key: view.sheet.value(key, METRIC) for key in view.sheet.keys}
@@ -151,7 +162,10 @@ def pictures_of(view: View) -> dict[str, Spec]:
 
 
 def against_published(view: View) -> Spec:
-    """Return a picture of measured minus published values, with comparison bands as error bars."""
+    """Return a picture of measured minus published values.
+
+    The error bars are the comparison bands.
+    """
     points = [
         Point(r.key, r.measured - r.published, error=r.half_width, hollow=not r.in_band)
         for r in view.rows
@@ -162,7 +176,10 @@ def against_published(view: View) -> Spec:
 
 
 def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
-    """Return a picture of accuracies minus the accuracy of the first machine, on each data set."""
+    """Return a picture of differences in accuracy.
+
+    On each data set, every machine is compared with the first machine.
+    """
     first, *others = view.ran
     points = []
     for base in view.sheet.places:
@@ -179,10 +196,10 @@ def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
 def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
     """Return a picture of accuracy against CPU time.
 
-    If there are several data sets, accuracy and CPU time are relative to the first machine. If
-    there are several data sets and more machines than markers, each machine has a row with its CPU
-    times, and accuracies are not shown. For a single data set with more machines than markers, each
-    point is labelled with its machine.
+    If there are several data sets, the picture shows accuracies and CPU times relative to the first
+    machine. If there are also more machines than markers, the picture has one row of CPU times per
+    machine, and no accuracies. If there is one data set, and more machines than markers, each point
+    is labelled with its machine.
     """
     times = {key: total_with_search(view.sheet, key) for key in accuracies}
     starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]
@@ -206,7 +223,9 @@ def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
 
 
 def splits_picture(view: View, cell: Cell) -> Spec | None:
-    """Return a picture of the accuracies on splits, with mean, published value and band."""
+    """Return a picture of the accuracy on each split, with the mean, the published value and the
+    comparison band.
+    """
     splits = cell.counted
     if len(splits) < 2:
         return None

@@ -1,4 +1,4 @@
-"""The folder of a report, with pages and shared files, and the filters of the templates."""
+"""The folder of a report: pages, files that all pages use, and filters of the templates."""
 
 from __future__ import annotations
 
@@ -33,18 +33,19 @@ from mmbench.tables.report.view import (
 if TYPE_CHECKING:
     from jinja2 import Template
 
-#: Name of the first page, and beginning of an HTML tag that identifies the folder of a report.
+#: Name of the overview page, and beginning of an HTML tag by which the folder of a report is
+#: recognized.
 INDEX = "index.html"
 GENERATOR = '<meta name="generator" content="mmbench'
-#: Pattern of footnote marks at the end of a table cell's text.
+#: Pattern for the footnote marks at the end of a table cell's text.
 NOTES = re.compile(r"(?:\s*\[\d+\])+$")
 
 
 class Site:
-    """Writer of the files of a report to a folder.
+    """Writes the files of a report to a folder.
 
-    The constructor writes the files that all pages share. Raises UserError if the folder cannot be
-    written to, or contains files that are not from an earlier report.
+    The constructor writes the files that all pages use. Raises UserError if the folder cannot be
+    written to, or if it contains files that do not belong to an earlier report.
     """
 
     def __init__(self, folder: Path):
@@ -60,24 +61,31 @@ class Site:
             raise UserError(
                 f"{folder}: contains files that are not of a report; give an empty folder"
             )
-        # if writing the report fails, this page identifies the folder as a report
+        # if the report is not finished, this page identifies the folder as a report
         self.text(INDEX, f'<!doctype html>{GENERATOR}"><title>unfinished</title>Unfinished report')
         for asset in files("mmbench.tables.report").joinpath("assets").iterdir():
             self.text(f"assets/{asset.name}", asset.read_text(encoding="utf-8"))
         self.text("assets/plotly.min.js", get_plotlyjs())
 
     def page(self, path: str, name: str, **values: Any) -> Path:
-        """Write a page from a template, in which `root` is the relative path to the report."""
+        """Write a page that is rendered from a template.
+
+        The template's variable `root` is the relative path from the page to the folder of the
+        report.
+        """
         values |= {"root": "../" * path.count("/"), "version": __version__}
         return self.text(path, visible(template(name).render(**values)))
 
     def table(self, path: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Path:
-        """Write rows as a CSV file; integers stay integers even if values are missing."""
+        """Write rows as a CSV file.
+
+        A column of integers contains integers even if some values are missing.
+        """
         frame = pd.DataFrame(list(rows), columns=list(columns), dtype=object)
         return self.text(path, csv_text(frame))
 
     def text(self, path: str, text: str) -> Path:
-        """Write a text to a file of the report, and return the path of the file."""
+        """Write a text to a file of the report. Returns the path of the file."""
         target = self.path(path)
         with converted(f"{target}: cannot be written", OSError):
             target.write_text(text, encoding="utf-8")
@@ -92,7 +100,7 @@ class Site:
 
 
 def template(name: str) -> Template:
-    """Return a jinja2 template with all filters of the report."""
+    """Return a jinja2 template of the report, with all filters."""
     filters = (
         *(card_of, duration, emphasized, footnotes, groupwise, kernel_text, limits_text),
         *(metric_name, most_confused, number, optional, parameters_text, preprocessed, published),
@@ -102,7 +110,7 @@ def template(name: str) -> Template:
 
 
 def optional(value: float | None, form: str = "", nothing: str = "") -> Any:
-    """Return a number, formatted if `form` is not empty; for None and NaN, return `nothing`.
+    """Return a number in the format `form`. If the number is None or NaN, return `nothing`.
 
     Examples
     --------
@@ -115,7 +123,8 @@ def optional(value: float | None, form: str = "", nothing: str = "") -> Any:
 
 
 def footnotes(text: str) -> tuple[str, list[str]]:
-    """Return the text of a table cell without footnote marks, and the numbers in these marks.
+    """Split the text of a table cell into the text without footnote marks, and the numbers of the
+    footnotes.
 
     Examples
     --------
@@ -127,7 +136,9 @@ def footnotes(text: str) -> tuple[str, list[str]]:
 
 
 def most_confused(confusion: Mapping[str, Sequence[int]]) -> int:
-    """Return the largest off-diagonal count of a confusion matrix, or 1 if all counts are 0."""
+    """Return the largest number of confusions between two classes in a confusion matrix, or 1 if
+    there are none.
+    """
     rows = enumerate(confusion.values())
     errors = (count for k, counts in rows for j, count in enumerate(counts) if j != k)
     return max(errors, default=0) or 1

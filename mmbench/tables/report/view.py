@@ -1,4 +1,6 @@
-"""Values for the pages of an experiment: tables, summary, table cells, and facts on the run."""
+"""Values that the pages of an experiment show: tables, a summary, table cells, and facts about the
+run.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,14 @@ from mmbench.tables.model import (
 )
 from mmbench.tables.results import Experiment
 
-#: Maximum length of a file name in characters; file systems allow 255 bytes.
+#: Maximum number of characters in a file name. File systems allow 255 bytes.
 LENGTH = 80
 
 
 def unique_names(texts: Iterable[str]) -> list[str]:
-    """Return a unique name for each text, which is valid in file systems and URLs.
+    """Return a name for each text. The names are unique, and valid in file systems and URLs.
 
-    If an earlier text has the same name, a number is appended.
+    If two texts would have the same name, a number is appended to the second name.
 
     Examples
     --------
@@ -58,7 +60,7 @@ def unique_names(texts: Iterable[str]) -> list[str]:
 
 
 def data_text(key: Key, with_kernel: bool = True) -> str:
-    """Return as text the data set, kernel and training size of a table cell.
+    """Return a text that names the data set, kernel and training size of a table cell.
 
     Examples
     --------
@@ -78,24 +80,25 @@ NAMES = {
     "n_support": "support vectors per pair",
 }
 
-#: Metrics of the certificates in a table cell: largest gap, tolerance, and largest violation.
+#: Metrics that summarize the certificates of a table cell: largest gap, tolerance, and largest
+#: violation.
 CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
 
-#: Type of lists of (name, value), which pages show as HTML description lists.
+#: Type of a list of pairs (name, value). A page shows such a list as an HTML description list.
 Facts = list[tuple[str, str]]
 
-#: Statuses of table cells that the summary does not count as doubtful.
+#: Statuses of a table cell for which the summary does not report doubtful fits.
 SOUND = (*FINISHED, Status.UNCERTIFIED)
 
 
 class View:
-    """An experiment, with values that several pages of its report show.
+    """An experiment with the values that the pages of its report show.
 
     Parameters
     ----------
     experiment : Experiment
     folder : str
-        Folder of the pages, relative to the folder of the report.
+        Folder of the experiment's pages, relative to the folder of the report.
     """
 
     def __init__(self, experiment: Experiment, folder: str):
@@ -105,16 +108,16 @@ class View:
         self.cells, self.table = sheet.cells, arrange(sheet)
         self.title = self.table.title.removeprefix(f"{self.name}: ")
         path, text = experiment.folder / CONFIG, experiment.text or ""
-        #: Configuration of the run as text; empty if the experiment has no records.
+        #: Configuration of the run as text, or an empty text if the experiment has no records.
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
-        #: Remarks on the whole run. The remarks on a reference table are read from its Markdown
-        #: file.
+        #: Sentences on the whole run, such as versions and lost records. For a reference table,
+        #: they are read from its Markdown file.
         self.remarks = [*sheet.remarks, *re.findall("^- (.*)$", text, re.M)]
-        #: Metric of the comparison with published values.
+        #: Metric for which measured values are compared with published values.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
-        #: Rows of the long table for the metric that is compared with published values, one per
-        #: planned table cell, and the keys of these table cells.
+        #: Rows of the long table for this metric, one per planned table cell, and the keys of these
+        #: table cells.
         self.rows = [row for row in rows if row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
@@ -122,9 +125,9 @@ class View:
         self.ran = [machine for machine in sheet.configured if machine in ran]
         missing = {row.key for row in self.rows if row.measured is None} - self.cells.keys()
         partial = {k for k, cell in self.cells.items() if len(cell.done) < cell.planned.n_splits}
-        #: Keys of the table cells with missing splits.
+        #: Keys of the table cells in which splits are missing.
         self.incomplete = (missing | partial) & {*self.keys}
-        #: Rows of table cells with missing splits, or with a note on doubtful fits.
+        #: Rows of the table cells in which splits are missing or fits are doubtful.
         self.failures = [
             row
             for row in self.rows
@@ -132,20 +135,21 @@ class View:
         ]
         #: Records by data set.
         self.datasets = grouped((record.job.dataset.name, record) for record in self.records)
-        #: HTML identifiers for the details of table cells in the page of the experiment.
+        #: HTML identifiers of the elements that show the details of table cells.
         self.ids = {key: f"details-{k}" for k, key in enumerate(self.keys)}
         keys = [key for key, cell in self.cells.items() if cell.records]
         names = unique_names(f"{data_text(key)} {key.machine}" for key in keys)
-        #: Path of the page of each table cell with records, relative to `folder`.
+        #: Path of the page of each table cell with records, relative to the folder of the
+        #: experiment's pages.
         self.pages = dict(zip(keys, (f"cells/{name}.html" for name in names), strict=True))
 
     def heading(self, key: Key) -> str:
-        """Return the title of a table cell: machine, data set, kernel and training size."""
+        """Return the title of a table cell's page: machine, data set, kernel and training size."""
         text = data_text(key, key.machine not in self.experiment.foreign)
         return f"{self.sheet.label(key.machine)} on {text}"
 
     def details(self, key: Key) -> Facts:
-        """Return the facts about a table cell that pages show on hover or tap."""
+        """Return the facts about a table cell that a page shows on hover or tap."""
         sheet, facts = self.sheet, []
         rows = [r for metric in (METRIC, "errors_count") if (r := sheet.row(key, metric)).metric]
         for row in rows:
@@ -167,7 +171,10 @@ class View:
         ]
 
     def parameters(self, key: Key) -> str:
-        """Return the medians of the selected parameters in a table cell as text."""
+        """Return a text that states the selected parameters of a table cell.
+
+        For several selections, it states the medians.
+        """
         if (chosen := self.sheet.chosen(key)) != NOTHING:
             return chosen
         rows = (r for r in self.sheet.rows if r.key == key and r.metric.startswith(SELECTED))
@@ -175,15 +182,15 @@ class View:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """Numbers and texts that summarize the experiment on the first page."""
+        """Numbers and texts that summarize the experiment on the overview page."""
         sheet, rows = self.sheet, self.rows
         compared = [row.in_band for row in rows if row.in_band is not None]
         timed = sheet.frame[sheet.frame.metric.isin(SECONDS)]
         seconds = sum((timed.measured * timed.n).fillna(0.0))
         fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
-        # The largest gap is taken over fits with a tolerance, or over all fits if none has a
-        # tolerance. Fits with the status `STOPPED_BY_RULE` are reported separately, since their gap
-        # is not small.
+        # Gaps of fits without a tolerance are used only if no fit has a tolerance. Fits that the
+        # paper's stopping rule ended (status `STOPPED_BY_RULE`) are reported separately, since
+        # their gaps are not small.
         gaps = [fit for fit in fits if fit[1] is not None]
         by_rule = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
         known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
@@ -215,14 +222,14 @@ class View:
             "cpu_seconds": seconds,
             "started": started,
             "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
-            # computer, mmbench version and Python version of each remark that begins with "Run
-            # with"
+            # A remark that begins with "Run with" names a computer, a version of mmbench and a
+            # version of Python.
             "computers": list(dict.fromkeys(computers)),
         }
 
 
 def metric_name(metric: str) -> str:
-    """Return the name of a metric in the report.
+    """Return the name of a metric as shown in the report.
 
     Examples
     --------
@@ -233,8 +240,8 @@ def metric_name(metric: str) -> str:
 
 
 def measured(row: Row) -> str:
-    """Return the measured mean as text, with its standard deviation, its standard error, and the
-    number of splits.
+    """Return the measured mean as text, with standard deviation, standard error and number of
+    splits.
     """
     if row.measured is None:
         return row.status.replace("_", " ")
@@ -244,12 +251,17 @@ def measured(row: Row) -> str:
 
 
 def published(row: Row) -> str:
-    """Return published value and printed uncertainty as text; empty if there is no value."""
+    """Return the published value as text with its uncertainty, or an empty text if there is no
+    value.
+    """
     return "" if row.published is None else published_text(row)
 
 
 def difference(row: Row) -> str:
-    """Return measured minus published value as text, with the number of standard errors."""
+    """Return measured minus published value as text.
+
+    The difference is also given in standard errors.
+    """
     if row.in_band is None or row.measured is None or row.published is None:
         return ""
     errors = "" if row.z is None else f", {abs(row.z):.2g} standard errors"
@@ -259,9 +271,10 @@ def difference(row: Row) -> str:
 
 
 def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str:
-    """Return duality gap, tolerance and violation of a certificate as text.
+    """Return a text that states the duality gap, the tolerance for the gap, and the constraint
+    violation.
 
-    `unknown` is the text for an unknown tolerance.
+    If the tolerance is None, the text states `unknown` in its place.
 
     Examples
     --------
@@ -276,7 +289,9 @@ def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str
 
 
 def number(value: float | None, metric: str) -> str:
-    """Return a value as text with the decimals of its metric, or an empty text for None.
+    """Return a value as text with the number of decimals for its metric.
+
+    For None, return an empty text.
 
     Examples
     --------
@@ -291,7 +306,7 @@ def number(value: float | None, metric: str) -> str:
 def signed(value: float, metric: str) -> str:
     """Return a difference as text with its sign.
 
-    The minus sign is the Unicode character with the width of a plus sign.
+    For the minus sign, the Unicode character with the width of a plus sign is used.
 
     Examples
     --------
@@ -303,7 +318,7 @@ def signed(value: float, metric: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as text, in seconds, minutes or hours.
+    """Return a duration as text, in seconds, minutes or hours.
 
     Examples
     --------
@@ -321,10 +336,10 @@ def card_of(dataset: str) -> Card | None:
 
 
 def parameters_text(stored: str) -> str:
-    """Return parameters, given as JSON, as text.
+    """Return a text that states parameters. The argument contains the parameters as JSON.
 
-    If the JSON is a list (one choice per pair of classes), the text states only the number of
-    choices.
+    If parameters are selected per pair of classes, the JSON is a list. In this case, the text
+    states only the number of different choices.
 
     Examples
     --------
@@ -343,7 +358,9 @@ def parameters_text(stored: str) -> str:
 
 
 def limits_text(record: Record) -> str:
-    """Return as text the stage, time and memory at which a limit stopped a job; may be empty."""
+    """For a job that was stopped by a limit, return the stage, time and memory as text; otherwise
+    return an empty text.
+    """
     if not (reached := record.reached):
         return ""
     memory = f" with {reached['bytes'] / 1e6:.0f} MB" if reached.get("bytes") else ""
@@ -352,7 +369,10 @@ def limits_text(record: Record) -> str:
 
 
 def run_facts(records: Iterable[Record]) -> Facts:
-    """Return versions, computers, threads, seeds and limits, with counts if values differ."""
+    """Return facts about a run: versions, computers, threads, seeds and limits.
+
+    If records differ in a fact, the number of records is stated for each value.
+    """
     facts: list[tuple[str, str]] = []
     for record in records:
         if not (run := record.environment):
