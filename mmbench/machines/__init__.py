@@ -1,8 +1,8 @@
 """The classifiers as scikit-learn estimators, with one file or folder per classifier.
 
-Each machine has one line in `MACHINES`, which maps its name in YAML files and tables to the module
-and name of its class. `ALIASES` contains the papers' names for machines with fixed parameter
-values. Classifiers are imported at their first use, so that a list of the names needs no imports.
+`MACHINES` maps the name of each machine in YAML files to the module and the name of its class.
+`ALIASES` contains the papers' names for machines with fixed parameter values. The module of a
+classifier is imported at its first use.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MACHINES = {
 # machines that other installed packages define are added to `MACHINES`
 MACHINES = with_plugins("machines", MACHINES)
 
-#: Names of machines in tables; by default the name in capital letters.
+#: Names of machines in tables. The default name in tables is the machine's name in capital letters.
 LABELS = {
     "sigma_svm": "Σ-SVM",
     "lssvm": "LS-SVM",
@@ -80,7 +80,7 @@ class Alias:
         Groups of hyper-parameters that are selected one group after the other; see
         `mmbench.selection.select`.
     version : int
-        Number that is added to the `version` of the machine.
+        Version number of the alias, which is added to the `version` of the machine.
     """
 
     machine: str

@@ -33,11 +33,11 @@ NO_VARIANCE = 1e-12
 #: the Gram matrix.
 ROWS_PER_FEATURE = 2
 
-#: LAPACK computes only the requested components if their number is at most this fraction of the
-#: matrix order.
+#: LAPACK computes only the requested components, instead of all components, if their number is at
+#: most this fraction of the matrix order.
 PARTIAL_SHARE = 0.25
 
-#: The Lanczos method is used for at least LANCZOS_ROWS rows, and for at most LANCZOS_SHARE
+#: The Lanczos method is used if there are at least LANCZOS_ROWS rows, and at most LANCZOS_SHARE
 #: requested components per row. For these numbers of rows and components, the Lanczos method is 2
 #: to 40 times as fast as LAPACK (`benchmarks/routes.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
@@ -85,7 +85,7 @@ class Spectrum:
         )
 
     def original(self, w: NDArray, b: float) -> tuple[NDArray, float]:
-        """Convert ``f(x) = w'z(x) + b`` to weights of the features or training rows, and a bias."""
+        """Return the weights of the features or rows, and the bias, of ``f(x) = w'z(x) + b``."""
         weights = self.basis @ w
         return weights, b - float(self.origin @ weights)
 
@@ -112,7 +112,7 @@ def spectrum(
 
 
 def spectrum_of_many(X: NDArray, weights: NDArray | None = None) -> Spectrum:
-    """Return the result of `spectrum` for a linear kernel and many rows with few features.
+    """Compute `spectrum` for a linear kernel and many rows with few features.
 
     `Spectrum.rows` is a linear operator, so that the coordinates are not stored.
     """

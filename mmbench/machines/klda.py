@@ -58,8 +58,8 @@ from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
 
-#: Two scores count as equal if their relative difference is below this number. The scores of
-#: repeated rows differ by rounding errors.
+#: Two scores are considered equal if they differ by at most this fraction of the largest absolute
+#: score. The scores of repeated rows differ by rounding errors.
 SCORE_RESOLUTION = 1e-12
 
 
@@ -153,7 +153,7 @@ def train_klda(
     started = time.perf_counter()
     rows = _Rows(gram, problem.y, problem.weights)
     gram, delta = rows.gram, rows.delta
-    level = float(gram.trace()) / sum(rows.totals) or 1.0  # if all rows are 0, w = 0 for any ridge
+    level = float(gram.trace()) / sum(rows.totals) or 1.0  # if all rows are 0, w is 0 for any ridge
     ridges = level * np.array(etas)
     status, route, features = Status.OPTIMAL, "Cholesky", None
     if isinstance(gram, FeatureGram):
@@ -181,9 +181,9 @@ class _Rows:
     """The training rows multiplied by the square roots of their weights.
 
     `root` contains the square roots of the row weights, which replace the vector of ones in all
-    formulas. In `sides`, the first copy of `root` has zeros at the negative rows, and the second
-    copy has zeros at the positive rows. `totals` contains the sums of the weights of the positive
-    rows and of the negative rows.
+    formulas. `sides` contains two copies of `root`, the first with zeros at the negative rows and
+    the second with zeros at the positive rows. `totals` contains the sums of the weights of the
+    positive rows and of the negative rows.
     """
 
     def __init__(self, gram: Gram, y: NDArray, weights: NDArray | None):
@@ -207,13 +207,13 @@ class _Rows:
 
 
 def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArray:
-    """Return w if features are given, else a; column k belongs to the k-th value of eta.
+    """Return the weights w if features are given, else the coefficients a, for each value of eta.
 
     The least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and c = 2
     n+ n- / n. By the Sherman-Morrison formula, the optimal w of `KLDA` is the w of the least
     squares SVM divided by ``c - w'(m+ - m-) c/2``. Without features, ``w'(m+ - m-)`` is computed as
-    ``2 - eta delta'a`` from the dual variables a of the least squares SVM, where ``m+ - m-`` has
-    the coefficients delta over the rows.
+    ``2 - eta delta'a`` from the dual variables a of the least squares SVM. The vector delta
+    contains the coefficients of ``m+ - m-`` over the rows.
     """
     y, costs = rows.root * rows.y, (1 / etas).tolist()
     half = rows.totals[0] * rows.totals[1] / sum(rows.totals)
@@ -227,9 +227,9 @@ def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArra
 def _certified(
     rows: _Rows, etas: NDArray, coef: NDArray, bias: str, errors: NDArray | None, features: Any
 ) -> list[BinaryModel]:
-    """Return the models for all values of eta; `coef` contains w if features are given, else a.
+    """Return the models for all values of eta, with certificates computed by matrix products.
 
-    The certificates of all models are computed together by matrix products.
+    `coef` contains the weights w if features are given, else the coefficients a.
     """
     delta, of_weights = rows.delta, features is not None
     scores = (features if of_weights else rows.gram) @ coef

@@ -1,4 +1,4 @@
-"""Maximal average margin classifiers: differences of two class sums of kernel values.
+"""Maximal average margin classifiers, whose scores are differences of class sums of kernel values.
 
     max over w, b   (1/M) sum_i y_i (w'phi(x_i) + b) - 1/2 (w'w + b^2)                  (11)
     w = (1/M) sum_i y_i phi(x_i),   b = (1/M) sum_i y_i                           (12), (13)
@@ -82,7 +82,7 @@ class MAMC(WeightedClassifier):
         single_precision=False,
     )
     sparse_input = True
-    # training needs only matrix products
+    # training needs only products with the Gram matrix, and stores no Gram matrix
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=0)
     version: ClassVar[int] = 2
 
@@ -159,7 +159,7 @@ def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassS
 
 
 def _shares(y: NDArray, weights: NDArray | None) -> NDArray:
-    """Return an array whose column k contains s_i/M for the rows i of class k + 1, else 0."""
+    """Return one column per class, with the weight s_i/M for each row i of the class, else 0."""
     sides = np.column_stack([y > 0, y < 0])
     return sides / len(y) if weights is None else sides * (weights / weights.sum())[:, None]
 

@@ -1,7 +1,6 @@
 """Base classes of the machines: parameters, one-vs-one training, certificates, search spaces.
 
-A machine imports the base classes from this package. A module of the package is loaded when one of
-its names is first used.
+A module of this package is imported at the first use of one of its names.
 """
 
 from importlib import import_module

@@ -142,7 +142,7 @@ else:
                 return None
 
         def with_callbacks(method):
-            """Add the stack frame of scikit-learn 1.9, which `stacklevel` of warnings counts."""
+            """Wrap a method as scikit-learn 1.9 does; `stacklevel` of warnings counts this call."""
             return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
     class Estimator(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -153,8 +153,9 @@ class PairwiseClassifier(Declared, Estimator):
     """Base class of the machines: binary training, extended to several classes by one-vs-one.
 
     A subclass declares its parameters (see `parameter`) and implements `train`. A subclass may
-    override `train_path` or `train_folds`, so that grid points or folds share work. A subclass may
-    override the following class attributes:
+    override `train_path` to share computations between grid points, and `train_folds` to share
+    computations between cross-validation folds. A subclass may override the following class
+    attributes:
 
     - ``kernels``: names of the kernels for which the machine is defined. A machine with a kernel
       other than linear also accepts kernel matrices and kernel functions.
@@ -169,17 +170,17 @@ class PairwiseClassifier(Declared, Estimator):
     - ``translation_invariant``: whether the linear machine is unchanged if a constant vector is
       added to all rows.
 
-    - ``convex_on_any_matrix``: whether the optimisation problem is also convex for a kernel matrix
-      with negative eigenvalues, so that lower bounds on its optimum are valid.
+    - ``convex_on_any_matrix``: whether the optimisation problem is also convex if the kernel matrix
+      has negative eigenvalues.
 
-    - ``gap_tolerance_factor``: maximum relative duality gap of an optimal solution, in units of
-      ``tol``.
+    - ``gap_tolerance_factor``: a solution has the status ``optimal`` if its relative duality gap is
+      at most this factor times ``tol``.
 
     - ``version``: number that is increased by each change of the code that may alter results. The
       key of each record of an experiment contains `version`.
 
-    - ``kernel_versions``: additional version numbers by kernel, for changes that alter the results
-      of one kernel only.
+    - ``kernel_versions``: version number by kernel, which is increased by changes of the code that
+      may alter the results of this kernel only.
 
     Attributes
     ----------
@@ -395,9 +396,9 @@ class PairwiseClassifier(Declared, Estimator):
     @property
     def dual_coef_(self) -> NDArray:
         """Coefficients of the support vectors, one row per pair of classes."""
-        # rounding errors of sums over this array depend on the memory order
+        # Fortran order is fixed, since rounding errors of sums over an array depend on its order
         dense = self._sparse_coef.toarray(order="F")
-        dense.flags.writeable = False  # predictions do not use this array
+        dense.flags.writeable = False  # predictions do not read `dense`
         return dense
 
     @property
@@ -433,7 +434,7 @@ class PairwiseClassifier(Declared, Estimator):
         Parameters
         ----------
         problem : BinaryProblem
-        warm : BinaryModel, optional
+        warm : instance of BinaryModel, optional
             Warm start: the solution at a neighbouring grid point on the same rows.
 
         Returns
@@ -452,7 +453,7 @@ class PairwiseClassifier(Declared, Estimator):
 
         The grid points are trained in the order of `path_key`, and each training has the preceding
         solution as its warm start. The models are returned in the order of `points`. A machine
-        overrides `train_path` if its grid points can share more work, for example an
+        overrides `train_path` if its grid points can share computations, for example an
         eigendecomposition.
         """
         models: list[BinaryModel | None] = [None] * len(points)
@@ -470,7 +471,7 @@ class PairwiseClassifier(Declared, Estimator):
     ) -> Iterator[list[BinaryModel]]:
         """Run `train_path` on each fold of a cross-validation, one fold after the other.
 
-        A machine overrides `train_folds` if its folds can share work.
+        A machine overrides `train_folds` if its folds can share computations.
         """
         for problem in problems:
             yield self.train_path(problem, points)
@@ -587,7 +588,8 @@ class PairwiseClassifier(Declared, Estimator):
     ) -> Self:
         """Train all pairs of classes on validated rows with positive weights.
 
-        The fit is a task of scikit-learn's callbacks, and each pair of classes is a subtask.
+        For scikit-learn's callbacks, `fit` is a task, and the training of each pair of classes is a
+        subtask.
         """
         self.classes_, labels = encode_labels(y)
         n_pairs = len(class_pairs(len(self.classes_)))
@@ -643,7 +645,7 @@ class PairwiseClassifier(Declared, Estimator):
         time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
         limited, watched = self.time_limit is not None, bool(getattr(self, "_skl_callbacks", ()))
         shares = ((time, -(-(len(pairs) - k) // at_a_time)) for k in range(len(pairs)))
-        calls = (  # callbacks only run in this process; without callbacks, joblib may use a cluster
+        calls = (  # with callbacks, training is in this process; else joblib may use a cluster
             delayed(trained)(k, share if limited else None)
             if watched
             else delayed(_train_pair)(machines[k], problem(k), share if limited else None)
@@ -668,15 +670,15 @@ class PairwiseClassifier(Declared, Estimator):
     def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
         """Convert numerical errors to a ValueError that names their cause.
 
-        Warns if `gram` is indefinite. The context manager yields the kernel matrix `gram` if the
-        training problem is not convex, else None.
+        Warns if `gram` is indefinite. The context manager yields `gram` if the training problem is
+        not convex, else None.
         """
         machine, nonconvex = type(self).__name__, False
         text = f"{machine} found no solution in double precision; scale the data"
         caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
         if gram is not None and not gram.any():
             text = f"the kernel matrix is zero; {machine} has no solution on it"
-            # the ValueError of a solver may not mention that the kernel matrix is zero
+            # a ValueError raised by a solver may not name the cause, a kernel matrix of zeros
             caught = (ArithmeticError, ValueError)
         elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
             least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
@@ -747,9 +749,9 @@ def _hooks_called(
 ) -> Iterator[None]:
     """Call the hooks of scikit-learn's callbacks before and after a task.
 
-    If `task` is None, no hooks are called. The hooks after the task get `fitted` as their argument
-    `reconstruction_attributes`. If the machine is fitted after the task, `fitted` is the function
-    `dict`, else None.
+    If `task` is None, no hooks are called. `fitted` is the argument `reconstruction_attributes` of
+    the hooks after the task: the function `dict` if the machine is fitted after the task, else
+    None.
     """
     if task is not None:
         task.call_on_fit_task_begin(estimator=machine, **data)
@@ -763,8 +765,8 @@ def _train_pair(
 ) -> BinaryModel:
     """Train the machine of one pair of classes within a time limit.
 
-    `share` is a pair (allowance, divisor): the time limit is the remaining time of the allowance,
-    divided by the divisor. If `share` is None, there is no time limit.
+    `share` is a pair of an allowance and a divisor. The time limit is the remaining time of the
+    allowance, divided by the divisor. If `share` is None, there is no time limit.
     """
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored, since `_store` raises an error if the solution is not finite
@@ -781,7 +783,7 @@ def without_false_bounds(
 ) -> Sequence[BinaryModel]:
     """Set the lower bound of a model to minus infinity if its kernel matrix is indefinite.
 
-    If the kernel matrix is indefinite, the training problem is nonconvex, and dual objective values
+    A training problem with an indefinite kernel matrix is nonconvex, and its dual objective values
     are not lower bounds on its optimum.
     """
     if gram is None:

@@ -34,7 +34,7 @@ def foreign_class(path: str) -> type["ForeignClassifier"]:
     """
     name = path.partition(":")[2]
     make = imported(path)
-    # only estimator classes and functions are called, but no functions of the standard library
+    # estimator classes and functions are called, except functions of Python's standard library
     library = str(getattr(make, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
     estimators = isinstance(make, type) and hasattr(make, "fit") and hasattr(make, "get_params")
     if library or not (estimators or isinstance(make, FunctionType)):
@@ -131,7 +131,7 @@ class ForeignClassifier:
         return self.classes_[self._predicted(X)]
 
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
-        """Return decision values of pairs of classes, whose votes agree with the predicted labels.
+        """Return decision values of pairs of classes, with most votes for the predicted class.
 
         For two classes, each absolute value is the absolute decision value of the classifier. If
         the classifier has no decision function, the absolute value is the distance of the predicted
@@ -149,7 +149,7 @@ class ForeignClassifier:
                 return signs[:, None]
             magnitude = np.abs(scores[:, 1] - scores[:, 0]) / 2
             return (signs * np.maximum(magnitude, np.finfo(np.float32).tiny))[:, None]
-        # if the first class of a pair is not predicted, the second class gets the vote
+        # the second class of a pair gets the vote unless the first class is predicted
         pairs = class_pairs(len(self.classes_))
         return np.column_stack([np.where(predicted == low, -1.0, 1.0) for low, _ in pairs])
 
@@ -191,9 +191,9 @@ class ForeignClassifier:
     def _by_class(self, values: NDArray, first: Callable[[NDArray], NDArray]) -> NDArray | None:
         """Return decision values or probabilities with one column per class, as in `classes_`.
 
-        If `values` has a single column, it belongs to the second of two classes. The function
-        `first` computes the column of the first class from the column of the second class. Returns
-        None if `values` are not finite or a class has no column.
+        A single column of `values` belongs to the second of two classes. The function `first`
+        computes the column of the first class from the column of the second class. Returns None if
+        `values` are not finite or a class has no column.
         """
         values = np.asarray(values)
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

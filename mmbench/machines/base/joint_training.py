@@ -23,7 +23,7 @@ class JointClassifier(PairwiseClassifier):
     def train_jointly(
         self, problem: "JointProblem", points: Sequence[Mapping[str, Any]]
     ) -> list[list[BinaryModel]]:
-        """Train at all grid points; return per point a list of models, one per pair of classes.
+        """Return a list of models for each grid point, with one model per pair of classes.
 
         All grid points have the same kernel.
         """
@@ -74,7 +74,8 @@ class JointProblem(NamedTuple):
 
     #: Training rows of all classes, with the kernel. The labels `BinaryProblem.y` are not used.
     data: BinaryProblem
-    #: Class index of each row; all of 0, ..., n_classes - 1 occur. Shape (n_samples,), int.
+    #: Class index of each row, from 0 to n_classes - 1; every class occurs. Shape (n_samples,),
+    #: int.
     labels: NDArray
 
     @property

@@ -4,9 +4,9 @@ A machine declares its parameters as class attributes:
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
 
-From the declared parameters, the base class `Declared` derives the constructor, its signature for
-type checkers, and the section "Parameters" of the docstring. The parameters of estimators and of
-YAML files are checked against the declarations.
+The base class `Declared` derives the constructor and the section "Parameters" of the docstring from
+the declared parameters. The parameters of estimators and of YAML files are checked against the
+declarations.
 """
 
 import inspect
@@ -27,7 +27,7 @@ def parameter(default: Any, valid: "Param", doc: str, after: str | None = None) 
     Parameters
     ----------
     default : object
-    valid : Param
+    valid : instance of Param
         The valid values; see also `positive` and `choice`.
     doc : str
         Meaning of the parameter, in full sentences.
@@ -38,8 +38,8 @@ def parameter(default: Any, valid: "Param", doc: str, after: str | None = None) 
     Returns
     -------
     Any
-        The declaration. The return type is Any, since the attribute of an instance is the value of
-        the parameter and not its declaration.
+        The declaration. The return type is Any, since the attribute of an instance is the
+        parameter's value, which has another type.
     """
     return Parameter(**vars(valid), default=default, doc=doc, after=after)
 
@@ -135,7 +135,7 @@ class Param:
 
 
 def positive(**options: Any) -> Param:
-    """Return a `Param` that accepts positive numbers, with other fields set by `options`."""
+    """Return a `Param` that accepts positive numbers; `options` are other fields of `Param`."""
     return Param(low=0, open_low=True, **options)
 
 

@@ -23,23 +23,22 @@ from mmbench.solvers.result import relative_gap
 #: training rows, computing the whole matrix is faster than computing its rows on demand.
 STORED_ROWS = 3000
 
-#: Up to this number of features, the rows of an ``rbf`` kernel matrix are computed one by one, at
-#: their first use. Computing rows of the kernel matrix at their first use, instead of the whole
-#: matrix, reduces the CPU time of an SVM to 1/2 on the 325 pairs of Letter (16 features), and to
-#: 1/6 on 5300 rows of Banana (2 features).
+#: Up to this number of features, each row of an ``rbf`` kernel matrix is computed at its first use.
+#: Compared with computing the whole kernel matrix, the CPU time of an SVM falls to 1/2 on the 325
+#: pairs of Letter (16 features), and to 1/6 on 5300 rows of Banana (2 features).
 LAZY_FEATURES = 64
 
-#: Statuses that are changed to "optimal" if the gap and the violation are within the tolerances.
+#: Statuses that are changed to "optimal" if the duality gap and the constraint violation are within
+#: their tolerances.
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
-#: Because of rounding errors, a lower bound may exceed the objective by this fraction. If a lower
-#: bound exceeds the objective by more than the fraction FALSE_BOUND_EXCESS, the status of the
-#: certificate is ``failed``.
+#: A lower bound may exceed the objective by at most this fraction because of rounding errors. If
+#: the excess is larger, the status of the certificate is ``failed``.
 FALSE_BOUND_EXCESS = 1e-3
 
-#: If decision values are computed for at most this number of rows, the coefficients of the support
-#: vectors are used as a sparse array. For c classes, at most c - 1 of the c (c - 1) / 2
-#: coefficients of a support vector are not zero.
+#: Decision values of at most this number of rows are computed with a sparse array of the support
+#: vectors' coefficients. With c classes, a support vector has c (c - 1) / 2 coefficients, of which
+#: at most c - 1 are not zero.
 FEW_ROWS = 32
 
 #: Maximum size of a block of kernel values in prediction, in bytes.
@@ -60,8 +59,8 @@ class BinaryProblem:
         Features of the rows of both classes.
     y : ndarray of shape (n_samples,)
         Labels of the rows, -1.0 or +1.0; both labels occur.
-    kernel : Kernel
-        Kernel; the value of gamma is a number.
+    kernel : instance of Kernel
+        Kernel with a numerical value of gamma.
     given_gram : ndarray of shape (n_samples, n_samples), optional
         Kernel matrix of `X`, in float32 or float64; by default computed from `X`.
     classes : tuple, default=()
@@ -125,7 +124,7 @@ class BinaryModel:
     ----------
     intercept : float
         Bias b.
-    fit : Fit
+    fit : instance of Fit
         Certificate of the training.
     coef : ndarray of shape (n_samples,) or None
         Coefficients over the training rows, ``f(z) = sum_i coef_i k(x_i, z) + b``.
@@ -197,10 +196,10 @@ class Fit:
 
 
 def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
-    """Return the certificate with the status that its gap and its largest violation imply.
+    """Return the certificate with the status that follows from its gap and its largest violation.
 
-    A solution is optimal if its relative gap and its largest violation are within the tolerances,
-    whatever status the solver reports.
+    A solution is optimal if its relative duality gap and its largest constraint violation are
+    within their tolerances, even if the solver reports an inaccurate solution or a limit.
 
     In exact arithmetic, a lower bound is at most the objective of a feasible solution. If `bound`
     exceeds a feasible `objective` by more than rounding errors, the status is ``failed`` and the
@@ -256,8 +255,9 @@ def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
 def out_of_time(model: BinaryModel) -> BinaryModel:
     """Set the status of a model to ``time_limit``, since its training exceeded the time limit.
 
-    Statuses that do not depend on time, for example ``trivial``, are not changed. If the gap and
-    the violation are within the tolerances, `judged` later sets the status to "optimal".
+    Statuses that do not depend on time, for example ``trivial``, are not changed. If the duality
+    gap and the constraint violation are within their tolerances, `judged` later sets the status to
+    "optimal".
     """
     if model.fit.status not in (Status.OPTIMAL, Status.STOPPED_BY_RULE, Status.FAILED, *UNPROVEN):
         return model
@@ -274,9 +274,9 @@ def not_begun(problem: BinaryProblem) -> BinaryModel:
 class PartProblem(BinaryProblem):
     """The training problem of a fold of a cross-validation, with a stored Gram matrix of all rows.
 
-    The Gram matrix of the fold is a submatrix of the matrix `whole` of all rows, and is copied at
-    its first use. A machine that only needs matrix products uses `whole`, so that no submatrix is
-    copied.
+    The Gram matrix of the fold is a submatrix of the Gram matrix `whole` of all rows, and is copied
+    at its first use. A machine that only needs products with the Gram matrix uses `whole` without
+    copying a submatrix.
     """
 
     def __init__(self, X: NDArray, y: NDArray, kernel: Kernel, whole: NDArray, rows: NDArray):
@@ -297,8 +297,8 @@ class PartProblem(BinaryProblem):
 def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_array) -> NDArray:
     """Return ``sum_i coef[p, i] k(support[i], x)`` for each row x of X and each row p of `coef`.
 
-    The result has shape (len(X), len(coef)). Kernel values are computed in blocks of rows of X.
-    `coef` may be sparse.
+    The returned array has shape (len(X), len(coef)). Kernel values are computed in blocks of rows
+    of X. `coef` may be sparse.
     """
     n, n_support = X.shape[0], support.shape[0]  # len() of a sparse array raises an error
     out = np.zeros((n, coef.shape[0]), dtype=coef.dtype)
@@ -313,8 +313,8 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
     step = max(1, BLOCK_BYTES // (coef.dtype.itemsize * n_support))
     for start in range(0, n, step):
         block: Any = X[start : start + step]
-        # `block` is converted to the format of `support` (dense or sparse), since a centre is
-        # subtracted only from dense rows
+        # `block` gets the format of `support` (dense or sparse), since KernelRows subtracts a
+        # centre only from dense rows
         if issparse(block) != issparse(support):
             block = csr_array(block) if issparse(support) else block.toarray()
         rows = KernelRows(kernel, block, expansion.centre, coef.dtype)

@@ -111,8 +111,8 @@ def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
                 lines = (folder / "memory.stat").read_text().splitlines()
                 stat = dict(line.split() for line in lines)
             except (OSError, ValueError):
-                # the file `limit` is missing in control groups of the other version, and contains
-                # "max" if the control group has no memory limit
+                # the file named by `limit` does not exist in this version of control groups, or
+                # contains "max" if there is no memory limit
                 continue
             # the operating system frees the memory of cached files if a process needs it
             yield max(0, top - used + int(stat.get(cache, 0)))
@@ -140,14 +140,14 @@ REFERENCE_GRAMS = 8
 #: in blocks.
 WHOLE_GRAM = ("libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 
-#: Workspace of a solver without a stored Gram matrix, as the number of floats per row and the
-#: number of copies of X.
+#: Workspace of a solver that does not store the Gram matrix: number of floats per row, and number
+#: of copies of X.
 ROW_VECTORS, ROW_COPIES = 70, 2
 
-#: The workspace for blocks of the Gram matrix is at most PART_GRAMS matrices of size n x n. For at
-#: most SMALL_PART_ROWS rows, the workspace for blocks of the Gram matrix is at most
-#: SMALL_PART_GRAMS matrices of size n x n. SMALL_PART_GRAMS includes the memory for the factors of
-#: a matrix of order 2n.
+#: Upper bound on the workspace for blocks of the Gram matrix of n rows: PART_GRAMS matrices of size
+#: n x n, or if this is more, SMALL_PART_GRAMS matrices of size m x m, where m is the minimum of n
+#: and SMALL_PART_ROWS. SMALL_PART_GRAMS includes the memory for the factors of a matrix of order
+#: 2n.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
@@ -158,12 +158,12 @@ class SearchSpace:
     Parameters
     ----------
     auto_grids : mapping of str to (str, tuple)
-        For each grid axis with the value ``auto``, the parameter and the values that replace this
-        axis. For example, ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces the axis B by the axis
+        Replacement of each grid axis that has the value ``auto``: the name of a parameter and its
+        values. For example, ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces the axis B by the axis
         B_fraction with two values.
     prefer : mapping of str to {"small", "large", "near_one"}
-        Preferred values of parameters among equally good grid points. If several parameters have
-        preferred values, the first parameter has priority.
+        Values of parameters that are preferred among grid points with equal scores. Ties are broken
+        by the first parameter, then by the second parameter, and so on.
     tol : float or None
         Tolerance of the trainings in a grid search, or None for the parameter `tol` of the machine.
     single_precision : bool
@@ -200,7 +200,7 @@ class MemoryNeeds:
     covariance_copies : int
         Number of d x min(n, d) arrays with a linear kernel, in addition to `linear_row_copies`.
     rows_per_feature : int
-        Minimum n / d for which a linear kernel needs no Gram matrix.
+        Minimum ratio n / d for which a training with a linear kernel needs no Gram matrix.
     part_bytes : int
         Upper bound on the workspace for blocks of the Gram matrix, in bytes. If the blocks of the
         Gram matrix need more than `part_bytes`, the free memory is checked during training.
@@ -220,7 +220,7 @@ class MemoryNeeds:
     in_parts: bool = False
 
     def by_reference(self, solver: object) -> bool:
-        """Return whether a solver needs as much memory as ``solver="reference"``."""
+        """Return whether a solver needs as much memory as the solver "reference"."""
         return solver == "reference" or (self.in_parts and solver in WHOLE_GRAM)
 
     def training_bytes(
@@ -260,7 +260,7 @@ class MemoryNeeds:
         )
 
     def in_features(self, kernel: str, n_rows: int, n_features: int) -> bool:
-        """Return whether a training works in the feature space, without a Gram matrix."""
+        """Return whether a training uses the features and needs no Gram matrix."""
         few = n_rows >= self.rows_per_feature * n_features
         return kernel == "linear" and self.linear_row_copies is not None and few
 

@@ -4,9 +4,9 @@
 
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
-For every function penalty(w), the optimal bias b minimises the sum of the hinge losses if w is
-fixed at its optimum. The dual variables a of a machine with hinge loss satisfy ``0 <= a_i <= C``
-and ``y'a = 0``.
+For every function penalty(w), the optimal bias b minimises the sum of the hinge losses at the
+optimal weights w. The dual variables a of a machine with hinge loss satisfy ``0 <= a_i <= C`` and
+``y'a = 0``.
 
 `optimal_bias`. For given scores s(x), the bias with the fewest training errors solves the following
 problem (MAMC paper, section 2.3):
@@ -23,10 +23,10 @@ to one class.
 If the rows have weights s_i, ``E_R`` is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S =
 sum_i s_i xi_i``.
 
-In equation (25) of the paper, "arg max" is a misprint for "arg min", since the text of the paper
-requires the nearest class 1 point above a misclassified class 2 point. Ties between candidates with
-equal training errors E_R and equal sums of slacks E_S are resolved by the largest margin rho, then
-by the smallest |b|.
+In equation (25) of the paper, "arg max" is a misprint for "arg min": the text of the paper requires
+the nearest class 1 point above a misclassified class 2 point. Ties between candidates with equal
+training errors E_R and equal sums of slacks E_S are resolved by the largest margin rho, then by the
+smallest |b|.
 
 References
 ----------
@@ -39,16 +39,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: Two sums of weights, errors, slacks or margins are considered equal if their relative difference
-#: is below this value.
+#: Sums of weights, numbers of errors, sums of slacks and margins are considered equal if their
+#: relative difference is below this value.
 TIE = 1e-12
 
 
 def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     """Return the s >= 0 that minimises ``s length + sum_i p_i max(0, 1 - s m_i)``.
 
-    Row i has the margin m_i and the penalty p_i. If the minimised function decreases for all s, 1
-    is returned.
+    Row i has the margin m_i and the penalty p_i. If the function decreases for all s, and so has no
+    minimiser, 1 is returned.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> 
 
 
 def balanced(a: NDArray, y: NDArray, upper: float | NDArray) -> NDArray:
-    """Clip dual variables a to [0, upper], and scale down the a_i of one class so that y'a = 0."""
+    """Clip dual variables a to [0, upper], then scale down the a_i of one class so that y'a = 0."""
     a = np.clip(a, 0.0, upper)
     positive, negative = float(a[y > 0].sum()), float(a[y < 0].sum())
     lighter = min(positive, negative)
@@ -134,7 +134,7 @@ def optimal_bias(
     if not len(gaps):
         return one_class_bias(scores, y, weights)
     below, above = s[gaps], s[gaps + 1]
-    # a candidate threshold misclassifies the rows of class 1 below it and of class 2 above it
+    # misclassified are the rows of class 1 below the threshold and of class 2 above the threshold
     own = np.ones(len(y), dtype=int) if weights is None else weights[order]
     low, high = np.where(positive, own, 0), np.where(positive, 0, own)[::-1]
     n_low, sum_low = np.cumsum(low)[gaps], np.cumsum(low * s)[gaps]
@@ -180,7 +180,7 @@ def given_bias(
 def reference_bias(
     scores: NDArray, y: NDArray, resolution: float = 0.0, weights: NDArray | None = None
 ) -> Bias:
-    """Return the bias of `optimal_bias`, computed by the paper's enumeration of pairs of rows."""
+    """Compute the bias of `optimal_bias` by enumerating pairs of rows, as in the paper."""
     own = np.ones(len(y), dtype=int) if weights is None else weights
     candidates = []
     for top in scores[y > 0]:
@@ -200,11 +200,11 @@ def reference_bias(
 
 
 def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
-    """Return all p for which the midpoint of the sorted scores s[p] and s[p + 1] is a candidate."""
+    """Return all p for which (s[p] + s[p + 1]) / 2 is a candidate for the threshold -b."""
     edges = np.flatnonzero(np.diff(s) > resolution)
     if not len(edges):
         return edges
-    # equal sorted scores form blocks, which start at index 0 and after each increase of the scores
+    # `starts` are the first indices of blocks of equal sorted scores
     starts = np.concatenate([[0], edges + 1])
     n_positive = np.add.reduceat(positive.astype(np.intp), starts)
     sizes = np.diff(np.append(starts, len(s)))
@@ -214,7 +214,7 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
 def _first(errors: NDArray, slack: NDArray, rho: NDArray, b: NDArray, weights: NDArray) -> int:
     """Return the index of the best threshold, compared by E_R, then E_S, then rho, then |b|.
 
-    Values that differ only by rounding errors are considered equal.
+    Values of E_R, E_S or rho that differ only by rounding errors are considered equal.
     """
     tie = TIE * (np.abs(b).max() + rho.max())
     left = np.flatnonzero(errors <= errors.min() + TIE * weights.sum())

@@ -1,6 +1,6 @@
 """One-vs-one classification: the order of the pairs of classes, votes, and tie rules.
 
-The decision values of all pairs are stored, so that voting and tie rules need no retraining. A
+Votes are counted, and ties are resolved, from the decision values of all pairs of classes. A
 positive decision value of the pair of classes i < j is a vote for class j, as in scikit-learn for
 two classes. Arrays over pairs have shape (n_samples, n_pairs), and arrays over classes have shape
 (n_samples, n_classes).
@@ -32,7 +32,7 @@ def votes(decisions: NDArray, n_classes: int) -> NDArray:
 
 
 def _signs(n_classes: int) -> NDArray:
-    """Return the sign of each class in each pair (-1.0 or +1.0), 0.0 for all other classes."""
+    """Return the label (-1.0 or +1.0) of each class in each pair of classes, else 0.0."""
     low, high = np.transpose(class_pairs(n_classes))
     return np.eye(n_classes)[high] - np.eye(n_classes)[low]
 
@@ -50,7 +50,7 @@ def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> 
 
 
 def expected_errors(counts: NDArray, truth: NDArray) -> float:
-    """Return the expected number of prediction errors if ties are broken uniformly at random.
+    """Return the expected number of prediction errors if tied votes are resolved at random.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def n_ties(counts: NDArray) -> int:
 
 
 def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> NDArray:
-    """Return class scores: votes plus a term in (-1/3, 1/3) that depends on the decision values.
+    """Return class scores: numbers of votes plus terms in (-1/3, 1/3) from the decision values.
 
     If `break_ties` is false, the class selected by `resolve_votes` has the largest score.
     """
@@ -85,8 +85,8 @@ def scores_of_votes(counts: NDArray, confidence: NDArray, break_ties: bool = Fal
     """Return class scores from votes and summed decision values.
 
     For two classes, the scores are the summed decision values. If there are more than two classes
-    and `break_ties` is true, the decision values rank the classes with equal votes. If `break_ties`
-    is false, the class selected by `resolve_votes` has the largest score.
+    and `break_ties` is true, the summed decision values rank the classes with equal votes. If
+    `break_ties` is false, the class selected by `resolve_votes` has the largest score.
     """
     if counts.shape[1] == 2:
         return confidence

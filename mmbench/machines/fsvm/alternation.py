@@ -1,8 +1,8 @@
 """The alternating algorithm of the F-SVM for the hyperplanes and the transformation M.
 
 The SVMs are trained for a fixed matrix M, and an M-step changes M for fixed hyperplanes. The
-columns of the matrix W are the normal vectors of the hyperplanes, one per pair of classes. In units
-with rho = 1, an M-step decreases the following function of M:
+columns of the matrix W are the normal vectors of the hyperplanes, one per pair of classes. For rho
+= 1, an M-step decreases the following function of M:
 
     1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
 """
@@ -34,19 +34,19 @@ FIRST_STEP, STEP_FACTOR, FLOOR = 0.1, 0.9, 1e-5
 #: An M-step ends after MAX_STEPS gradient steps, or if a step decreases the objective by at most
 #: the fraction MIN_DECREASE.
 MAX_STEPS, MIN_DECREASE = 50, 1e-3
-#: Gradient steps of at most this step size are not tried.
+#: The gradient steps end if the step size is at most this value.
 SHORTEST_STEP = 1e-9
 
 
 def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEPS) -> NDArray:
     """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, equations (20) to (22).
 
-    Each step size is halved until the step does not increase the objective. Without this halving of
-    step sizes, the gradient steps of the paper diverge.
+    Each step size is halved until the step does not increase the objective. If step sizes are not
+    halved, the gradient steps of the paper diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
-    # if M minus S times the sum of all step sizes has only eigenvalues above FLOOR, the gradient
-    # steps need no projection
+    # all gradient steps together subtract at most S times the sum of the step sizes from M; if all
+    # eigenvalues of M then exceed FLOOR, no projection is needed
     far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):
@@ -96,7 +96,7 @@ def _is_above_floor(M: NDArray) -> bool:
 
 
 def closed_form_root(W: NDArray, s: NDArray, eps: float) -> NDArray:
-    """Return a root of the minimiser M of ``1/2 tr(M^{-1} (WW' + eps I)) + tr(MS)``.
+    """Return R with ``RR' = M``, where M minimises ``1/2 tr(M^{-1} (WW' + eps I)) + tr(MS)``.
 
     The minimiser is ``M = 2^{-1/2} S^{-1/2} (S^{1/2} (WW' + eps I) S^{1/2})^{1/2} S^{-1/2}``.
     """
@@ -127,13 +127,14 @@ def alternate(
     eps is positive, an M-step computes `closed_form_root`. If eps is 0, an M-step consists of
     gradient steps. `max_steps` is the maximum number of iterations of the SVM solver per pair.
 
-    The status of the returned solution is the worst status of the SVMs. `JointSolution.state`
+    The status of the returned solution is the worst status of its SVMs. `JointSolution.state`
     contains the dual variables of the first SVMs, which are trained before any M-step.
     """
     route = "semi-whitened SVM" if not rounds else "closed M-steps" if eps else "gradient M-steps"
     few = max(len(pair.y) for pair in first) <= INTERIOR_ROWS_IN_SEARCH
     if rounds and solver == "auto" and few and tol < SEARCH_TOL:
-        # all SVMs use one solver, since the number of rounds depends on the last digits of the SVMs
+        # all SVMs use one solver, since the number of rounds depends on the last digits of the
+        # solutions
         solver = "pairwise"
     root = np.diag(rows.s**-0.25)
     M = np.diag(1.0 / np.sqrt(rows.s))
@@ -194,12 +195,12 @@ def _value(M: NDArray, planes: Hyperplanes, s: NDArray, C: float, eps: float) ->
 def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
     """Return a lower bound on the optimum of the F-SVM with ``WW' + eps I`` in place of ``WW'``.
 
-    At dual variables a that are feasible in `lower_bound`, the dual objective is ``sum a + sqrt(2
-    eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. The dual variables are
-    scaled to the boundary of the feasible set, and by several smaller factors. Dual variables
-    inside the feasible set may give a larger lower bound than dual variables on its boundary, where
-    the slope of the matrix square root is infinite. The largest of the lower bounds at all scaled
-    dual variables is returned.
+    For dual variables a that satisfy the constraints in `lower_bound`, the dual objective is ``sum
+    a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. Lower bounds are
+    computed for several multiples of the SVMs' dual variables: the largest feasible multiple, and
+    smaller multiples. A smaller multiple may give a larger lower bound, since the slope of the
+    matrix square root is infinite on the boundary of the feasible set. The largest of the lower
+    bounds is returned.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

@@ -18,21 +18,22 @@ After minimisation over M, problem (12) becomes the following problem with the o
     F* = min over w, b   sqrt(2 rho) ||S^{1/2}w|| + C sum_i xi_i
 
 The problem with the optimal value F* is an SVM on whitened data, except that the norm is not
-squared. The optimal M is proportional to ``ww'``, on the boundary of the cone of positive definite
-matrices. The optimal w and b depend on C and rho only through C / sqrt(rho). For several pairs of
-classes with normal vectors W, the norm in F* is the nuclear norm ``||S^{1/2}W||_*``, which is the
-sum of the singular values.
+squared. The optimal M is proportional to ``ww'``, and lies on the boundary of the cone of positive
+definite matrices. The optimal w and b depend on C and rho only through C / sqrt(rho). For several
+pairs of classes with normal vectors W, the norm in F* is the nuclear norm ``||S^{1/2}W||_*``, which
+is the sum of the singular values.
 
 The paper's algorithm 1 alternates between SVMs and gradient steps in M, and starts at the
-semi-whitening ``M ~ S^{-1/2}`` (17). Algorithm 1 stalls inside the cone of positive definite
-matrices. `Fit.gap` is the relative gap between the objective of algorithm 1 and a lower bound on
-the optimal value F*. For a fixed C / sqrt(rho), the result of the paper's algorithm 1 depends on
-rho, because its step sizes do not scale with M. In this implementation, all variants are computed
-in units with rho = 1, see `mmbench.machines.fsvm.pair_svms`.
+semi-whitening ``M ~ S^{-1/2}`` (17). Algorithm 1 ends inside the cone of positive definite
+matrices, before it reaches the optimal M on the boundary. `Fit.gap` is the relative gap between the
+objective of algorithm 1 and a lower bound on the optimal value F*. For a fixed C / sqrt(rho), the
+solution found by the paper's algorithm 1 depends on rho, because its step sizes do not scale with
+M. This implementation computes all variants for rho = 1, and converts the solution to the given
+rho, see `mmbench.machines.fsvm.pair_svms`.
 
-Variants and routes (`Fit.route`). Each SVM is solved by pairwise steps, or from 1000 rows on (2000
-rows in a grid search) by an interior-point method. The benchmark benchmarks/peers.py compares the
-CPU times of `FSVM` and `SVM`.
+Variants and routes (`Fit.route`). Each SVM is solved by sequential minimal optimisation (SMO), or
+for more than 1000 rows (2000 rows in a grid search) by an interior-point method. The benchmark
+benchmarks/peers.py compares the CPU times of `FSVM` and `SVM`.
 
 ======= =================== ================================ ======================================
 variant route               when                             cost
@@ -49,10 +50,9 @@ opt     "reference"         ``solver="reference"``           one cone program, s
 ======= =================== ================================ ======================================
 
 With a kernel, the CPU time of the variant "pg" grows like n^3, because the number of principal
-components grows with the number n of rows. At 2000 rows (50 normal features, rbf, gamma = 0.02),
-the M-steps of "pg" take 40 % of the time, the SVMs 21 %, the eigendecomposition 14 %, and all other
-computations 25 %. Since the M-steps take less than half of the time of the variant "pg", faster
-M-steps alone cannot halve this time.
+components grows with the number n of rows. At 2000 rows (50 normally distributed features, rbf,
+gamma = 0.02), the M-steps of "pg" take 40 % of the time, the SVMs 21 %, the eigendecomposition 14
+%, and all other computations 25 %.
 
 References
 ----------
@@ -93,15 +93,15 @@ from mmbench.machines.svm import FEW_ROWS, SVM
 #: Default fraction of the variance that the principal components of a kernel explain, as in the
 #: authors' code.
 KERNEL_SHARE = 0.9
-#: Tolerance for the relative gap of the alternating direction method of multipliers (ADMM), as a
-#: multiple of `tol`.
+#: Tolerance of the relative duality gap in the alternating direction method of multipliers (ADMM),
+#: as a multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
 #: If no pair of classes has more than FEW_ROWS rows, `tol` is multiplied by this factor outside a
-#: grid search. Because of FEW_ROWS_FACTOR, training with a row of weight 2 and training with two
-#: equal rows give decision values that agree to seven digits.
+#: grid search. With this smaller tolerance, a row of weight 2 and two equal rows give decision
+#: values that agree to seven digits.
 FEW_ROWS_FACTOR = 1e-3
-#: Largest valid C / sqrt(rho); the inverse of this constant is the smallest valid value. Products
-#: and powers of values of C / sqrt(rho) outside these bounds leave the range of double precision.
+#: Largest valid C / sqrt(rho); the inverse of this constant is the smallest valid value. Outside
+#: these bounds, products and powers of C / sqrt(rho) may overflow or underflow.
 LARGEST_RATIO = 1e50
 
 
@@ -111,14 +111,14 @@ class FSVM(WeightedClassifier, JointClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        One certificate per pair of classes. `objective` is (12) summed over all pairs, plus ``eps
-        tr(M^{-1})/2`` for the variant "eps". `bound` is a dual objective value, so that the optimum
-        lies between `bound` and `objective`. All pairs have the same `objective` and `bound`.
-        `status` is "optimal" if objective and bound agree within the tolerance. `status` is
-        "stopped_by_rule" if the alternation ended, for example after `rounds` rounds, before
-        objective and bound agreed within the tolerance. If an SVM was not solved, `status` is the
-        status of this SVM. `extra` contains "rounds", "objectives" (after 0, 1, ... rounds) and
-        "eigenvalues" (smallest and largest eigenvalue of M).
+        One certificate per pair of classes. `objective` is the objective of (12), summed over all
+        pairs, plus ``eps tr(M^{-1})/2`` for the variant "eps". `bound` is a dual objective value,
+        so that the optimum lies between `bound` and `objective`. All pairs have the same
+        `objective` and `bound`. `status` is "optimal" if objective and bound agree within the
+        tolerance. `status` is "stopped_by_rule" if the alternation ended, for example after
+        `rounds` rounds, before objective and bound agreed within the tolerance. If an SVM was not
+        solved, `status` is the status of this SVM. `extra` contains "rounds", "objectives" (after
+        0, 1, ... rounds) and "eigenvalues" (smallest and largest eigenvalue of M).
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
@@ -149,12 +149,12 @@ class FSVM(WeightedClassifier, JointClassifier):
             "eps": "large",
         },
         tol=1e-3,
-        # small components of a float32 kernel matrix consist of rounding errors
+        # in float32, components with a small variance consist of rounding errors
         single_precision=False,
     )
     version: ClassVar[int] = 3
-    #: Version 1: another algorithm computes the principal components if few components of many
-    #: training rows are needed.
+    #: Version 1: for few components of many training rows, another algorithm computes the principal
+    #: components.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")
@@ -288,7 +288,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         return self.n_components  # type: ignore[return-value]
 
     def _train_in(self, space: ComponentSpace) -> JointSolution:
-        """Train the F-SVM in units with rho = 1."""
+        """Train the F-SVM with the penalty ``C / sqrt(rho)`` on slack, and with rho = 1."""
         by_rule, tol = self.variant != "opt", self.tol
         if tol < SEARCH_TOL and max(len(y) for _, y in space.rows.pairs) <= FEW_ROWS:
             tol *= FEW_ROWS_FACTOR
@@ -325,7 +325,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         C, starts = self._ratio, None
         if self._rule in space.states:
             last, before = space.states[self._rule]
-            # dual variables of the warm start are scaled in proportion to C
+            # the dual variables of the warm start are multiplied by the ratio of the penalties
             starts = [C / last * u for u in before]
         found = alternate(
             space.rows,
@@ -343,10 +343,11 @@ class FSVM(WeightedClassifier, JointClassifier):
 
 
 class ComponentSpace:
-    """The principal components of the training rows, and the data that grid points share.
+    """The principal components of the training rows, and other data shared by grid points.
 
-    `weights` contains one array per pair of classes, the factors of C in the penalties on slack.
-    `states` contains one warm start for each combination of parameters of the algorithm.
+    `weights` contains one array per pair of classes, with factors that multiply C in the penalty on
+    the slack of each row. `states` contains one warm start for each combination of parameters of
+    the algorithm.
     """
 
     def __init__(
@@ -373,10 +374,9 @@ class ComponentSpace:
         return self._transformed[name]
 
     def models(self, found: JointSolution, seconds: float, rho: float) -> list[BinaryModel]:
-        """Return one model per pair of classes, in units with the given rho.
+        """Return one model per pair of classes, converted from rho = 1 to the given rho.
 
-        The conversion from rho = 1 to the given rho multiplies the objective by sqrt(rho) and
-        divides M by sqrt(rho).
+        The conversion multiplies the objective by sqrt(rho) and divides M by sqrt(rho).
         """
         scale = float(np.sqrt(rho))
         extra = {

@@ -1,8 +1,8 @@
 """The optimum of the F-SVM, computed by SVMs on whitened rows.
 
-All arrays are in units with rho = 1, and in coordinates in which the scatter matrix S is diagonal.
-The matrix ``V = S^{1/2}W`` has one column per pair of classes. After minimisation over M, the
-objective (12) of the F-SVM is the function F*:
+All arrays belong to the problem with rho = 1, in coordinates in which the scatter matrix S is
+diagonal. The matrix ``V = S^{1/2}W`` has one column per pair of classes. After minimisation over M,
+the objective (12) of the F-SVM is the function F*:
 
     F*(V, b) = sqrt(2) ||V||_* + C sum xi,    ||V||_* = sum of the singular values of V
 
@@ -59,8 +59,8 @@ SVM_SHARE_OF_GAP = 0.5
 #: the ADMM penalty.
 MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 
-#: If the duality gaps of the SVMs are too large, the tolerance of the SVMs is multiplied by this
-#: factor.
+#: If the sum of the SVMs' duality gaps exceeds its tolerance, the tolerance of their KKT conditions
+#: is multiplied by this factor.
 TIGHTENING_FACTOR = 1 / 8
 
 #: An update multiplies the ADMM penalty by the factor sqrt(primal residual / dual residual). If the
@@ -71,7 +71,7 @@ SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 
 class WhitenedSVM(NamedTuple):
-    """The last SVM in the search for the penalty C', used as the warm start for another C."""
+    """The last SVM in the search for the penalty C' on slack; the warm start for another C."""
 
     #: Penalty C' on the slack of this SVM.
     penalty: float
@@ -104,7 +104,7 @@ def solve_pair(
         slope = start.slope if 0.1 <= start.slope <= 1.0 else 1.0
         search = SecantSearch(log(start.penalty), slope)
         search.move(log(start.penalty) - log(start.length) - log(c))
-        # the new search has no bracket, since the length ||v|| of the warm start is inexact
+        # the new search starts without a bracket, since ||v|| of the warm start is inexact
         search = SecantSearch(search.at, slope)
     best, bound, iterations, rounds = majority(rows, C), 0.0, 0, 0
     while rounds < MAX_SVMS:
@@ -132,8 +132,8 @@ def solve_pair(
             break
     value, W, b = best
     if value - bound > gap_tolerance * value:
-        # if C is large, slacks caused by rounding errors have a large penalty; a slightly larger
-        # multiple of (w, b) has no slacks caused by rounding errors
+        # if C is large, slacks due to rounding errors increase the objective; multiplying (w, b) by
+        # a factor s slightly above 1 removes such slacks
         (index, y), costs = rows.pairs[0], C * rows.costs[0]
         margins = y * (rows.Z[index] @ W[:, 0] + b[0])
         length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))
@@ -269,7 +269,7 @@ def solve_pairs(
 def _advance(at: ADMMState, U: NDArray, adapt: bool) -> ADMMState:
     """Return the next iterate of ADMM, given the solution U of the SVMs.
 
-    If `adapt` is true, the penalty is changed to balance the primal and the dual residual.
+    If `adapt` is true, the ADMM penalty is changed to balance the primal and the dual residual.
     """
     relaxed = RELAXATION * U + (1 - RELAXATION) * at.V
     left, sizes, right = np.linalg.svd(relaxed + at.D, full_matrices=False)

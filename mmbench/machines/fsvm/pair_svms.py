@@ -1,22 +1,22 @@
 """The SVMs of all pairs of classes for one matrix M, and lower bounds on the F-SVM's optimum.
 
-All arrays are in units with rho = 1, and in the coordinates of a `Spectrum`, in which the scatter
-matrix S is diagonal. The objective of the F-SVM for any rho follows from the objective for rho = 1,
-by the change of units ``M = N / sqrt(rho)``:
+All arrays belong to the problem with rho = 1, in the coordinates of a `Spectrum`, in which the
+scatter matrix S is diagonal. The substitution ``M = N / sqrt(rho)`` reduces the problem for any rho
+to rho = 1:
 
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
 
 Up to the factor sqrt(rho), the optimal value depends only on C / sqrt(rho). All variants are
-computed in units with rho = 1, so that a grid over C and rho needs one training per value of C /
+computed for rho = 1. Therefore, a grid over C and rho needs one training per value of C /
 sqrt(rho).
 
-Even for a fixed C / sqrt(rho), the ratio objective / sqrt(rho) of the paper's algorithm 1 depends
-on rho, since the step sizes and the lower bound on eigenvalues of the algorithm apply to M. In this
-implementation, the step sizes and the lower bound on eigenvalues apply to ``N = sqrt(rho) M``. For
-example, on standardised Heart with C / sqrt(rho) = 0.1, the paper's algorithm 1 ends with objective
-/ sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4. On standardised Heart with C /
-sqrt(rho) = 0.1, the optimal value of objective / sqrt(rho) is 12.7.
+In the paper's algorithm 1, the step sizes and the lower bound on eigenvalues apply to M. Therefore,
+the ratio objective / sqrt(rho) found by algorithm 1 depends on rho, even for a fixed C / sqrt(rho).
+In this implementation, the step sizes and the lower bound on eigenvalues apply to ``N = sqrt(rho)
+M``. For example, on standardised Heart with C / sqrt(rho) = 0.1, the paper's algorithm 1 ends with
+objective / sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4. On standardised Heart with C
+/ sqrt(rho) = 0.1, the optimal value of objective / sqrt(rho) is 12.7.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,20 +35,20 @@ from mmbench.solvers.result import Result
 from mmbench.solvers.svm_dual.qp import UNRESOLVED_TOLERANCES, PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
-#: If the tolerance of a training is at least SEARCH_TOL, for example in a grid search, only few
-#: digits of the solution need to be correct.
+#: A training with at least this tolerance, for example in a grid search, computes only the first
+#: digits of the solution.
 SEARCH_TOL = 1e-4
 
-#: The interior point is used for pairs of classes with more than INTERIOR_ROWS rows, or in a grid
-#: search with more than INTERIOR_ROWS_IN_SEARCH rows. On 4000 rows of LFW and Ringnorm, the
-#: interior point is 3 and 30 times as fast as pairwise steps. If there are fewer than
-#: INTERIOR_ROWS_PER_COMPONENT rows per principal component, pairwise steps are tried before the
-#: interior point.
+#: The interior-point method is used for pairs of classes with more than INTERIOR_ROWS rows, or in a
+#: grid search with more than INTERIOR_ROWS_IN_SEARCH rows. On 4000 rows of LFW and Ringnorm, the
+#: interior-point method is 3 and 30 times as fast as SMO. If there are at most
+#: INTERIOR_ROWS_PER_COMPONENT rows per principal component, SMO is tried before the interior-point
+#: method.
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
 
-#: The interior point is used if pairwise steps do not converge within STEPS_BEFORE_INTERIOR steps.
-#: If the tolerance is below `SEARCH_TOL` and a pair of classes has at least FEWER_INTERIOR_ROWS
-#: rows, the maximum number of pairwise steps is STEPS_PER_ROW per row.
+#: The interior-point method is used if SMO does not converge within STEPS_BEFORE_INTERIOR steps. If
+#: the tolerance is below `SEARCH_TOL` and a pair of classes has at least FEWER_INTERIOR_ROWS rows,
+#: SMO takes at most STEPS_PER_ROW steps per row.
 FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
 
 
@@ -60,7 +60,7 @@ class PairRows:
     rows: NDArray
     #: Labels -1.0 or +1.0. Shape (n_p,).
     y: NDArray
-    #: Factors of C in the penalties on slack: an array of shape (n_p,), or the number 1.
+    #: Factors that multiply C in the penalties on slack: an array of shape (n_p,), or the number 1.
     weights: NDArray | float
 
     @cached_property
@@ -71,7 +71,7 @@ class PairRows:
     def dual(
         self, C: float, offset: NDArray | None = None, in_features: bool = False
     ) -> PiecewiseQP:
-        """Return the SVM's dual; an `offset` of shape (n_p,) is added to the decision values."""
+        """Return the dual problem of the SVM; `offset` is added to the decision values."""
         dual = svm_dual(self.rows if in_features else self.gram, self.y, C * self.weights)
         return dual if offset is None else replace(dual, slopes=dual.slopes + offset[:, None])
 
@@ -86,13 +86,13 @@ class JointRows:
     s: NDArray
     #: Row indices and signs (-1.0, +1.0) of each pair of classes.
     pairs: list[tuple[NDArray, NDArray]]
-    #: Factors of C in the penalties on slack. Each entry belongs to a pair of classes and is an
-    #: array with one factor per row, or the number 1 for all rows.
+    #: Factors that multiply C in the penalties on slack. For each pair of classes, the sequence
+    #: contains an array with one factor per row, or the number 1.
     weights: Sequence[NDArray | float]
 
     @property
     def costs(self) -> list[NDArray]:
-        """Factors of C in the penalty on slack, one array per pair."""
+        """Factors that multiply C in the penalties on slack, one array per pair of classes."""
         return [c * np.ones(len(y)) for c, (_, y) in zip(self.weights, self.pairs, strict=True)]
 
     def transformed(self, root: NDArray) -> list[PairRows]:
@@ -115,7 +115,7 @@ class JointSolution(Result):
     b: NDArray
     #: Dual variables ``u_i = y_i alpha_i`` of the last SVM of each pair.
     u: list[NDArray]
-    #: Root of the matrix M, which is ``root root'``. Shape (k, r).
+    #: Matrix `root` with ``M = root root'``. Shape (k, r).
     root: NDArray
     #: Objective values of an alternation after 0, 1, 2, ... rounds; a single value for other
     #: algorithms.
@@ -171,12 +171,12 @@ def train_hyperplanes(
     offsets: Sequence[NDArray] | None = None,
     gap_tolerance: float = np.inf,
 ) -> Hyperplanes:
-    """Train the SVM of each pair on its transformed rows.
+    """Train the SVM of each pair of classes on the pair's transformed rows.
 
     `starts` contains a warm start for each pair, the dual variables u of a similar problem.
     `offsets` contains one array per pair of classes, which is added to the decision values of its
-    rows. `solver` is "auto", "reference" for libsvm, or the method that is tried first, "pairwise"
-    or "interior".
+    rows. `solver` is "auto", "reference" (libsvm), "pairwise" (SMO first) or "interior"
+    (interior-point method first).
     """
     found, slack = [], 0.0
     for p, pair in enumerate(transformed):
@@ -216,9 +216,9 @@ def _attempts(
 ) -> Iterator[PiecewiseSolution]:
     """Yield the solutions of an SVM by several algorithms, one after the other.
 
-    The first algorithms are an active-set method (if there is a warm start), pairwise steps (if
-    there are few rows), and the interior point. The last algorithm takes pairwise steps until the
-    duality gap is within its tolerance.
+    The algorithms are an active-set method (if there is a warm start), SMO (if there are few rows),
+    and the interior-point method. The last algorithm is SMO until the duality gap is within its
+    tolerance.
     """
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
@@ -277,11 +277,11 @@ def constant_if_unresolved(
 ) -> JointSolution:
     """Set w = 0 for each pair of classes whose decision values vary by less than the tolerance.
 
-    If the decision values of a pair are constant up to the tolerance, the terms of the sum over
-    rows that defines w cancel, and the direction of w is arbitrary (see
-    `PiecewiseQP.constant_if_unresolved`). Setting w = 0 may increase the objective by at most the
-    gap tolerance. For the variant "opt", `eps` is None and `found.value` is the objective after
-    minimisation over M.
+    If the decision values of a pair are constant up to the tolerance, the terms of ``w = M sum_i
+    u_i z_i`` cancel, and the direction of w is arbitrary (see
+    `PiecewiseQP.constant_if_unresolved`). If w = 0 would increase the objective by more than the
+    gap tolerance, `found` is returned unchanged. For the variant "opt", `eps` is None and
+    `found.value` is the objective after minimisation over M.
     """
     W, b, slack = found.W.copy(), found.b.copy(), 0.0
     for p, ((index, y), weights) in enumerate(zip(rows.pairs, rows.weights, strict=True)):
@@ -307,10 +307,10 @@ def constant_if_unresolved(
 
 
 def infimum_root(W: NDArray, s: NDArray) -> NDArray:
-    """Return a root of ``M = W (W'S W)^{-1/2} W' / sqrt(2)``, the minimiser of (12) for fixed W.
+    """Return R with ``RR' = M = W (W'S W)^{-1/2} W' / sqrt(2)``, the minimiser of (12) for fixed W.
 
-    The minimiser M is on the boundary of the cone of semidefinite matrices, and its root has one
-    column per pair of classes.
+    The minimiser M is on the boundary of the cone of semidefinite matrices. R has one column per
+    pair of classes.
     """
     root = np.sqrt(s)[:, None]
     left, sizes, _ = np.linalg.svd(root * W, full_matrices=False)

@@ -59,8 +59,8 @@ RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 #: below LEAST_GRAM_RIDGE are trained in coordinates in which both class covariances are diagonal.
 LEAST_GRAM_RIDGE = 1e-8
 
-#: Two class means are treated as equal if their squared distance is at most EQUAL_KERNEL_MEANS
-#: times the mean squared norm of the rows, both in the feature space of the kernel.
+#: In the feature space of the kernel, two class means are treated as equal if their squared
+#: distance is at most this fraction of the mean squared norm of the rows.
 EQUAL_KERNEL_MEANS = 1e-13
 
 

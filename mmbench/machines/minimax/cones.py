@@ -30,10 +30,10 @@ The constraint on the means is ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budg
 With ``solver="reference"``, the M4 solves one cone program per value of rho, as in the paper. For
 the hard margin, the largest rho is found by bisection (`bisect_rho`). For the soft margin, the
 paper maximises ``rho - C sum xi`` by quadratic interpolation, which converges to a local optimum.
-In the normalization "margin", `search_budget` minimises the objective over the budget
-``sx + sy = 2/rho``, in which the objective is convex. In the normalization "mean", the reference
-solver is branch and bound (module `mean`) with one cone per training point. Branch and bound also
-gives a lower bound on the objective over all rho.
+In the normalization "margin", `search_budget` minimises the objective, which is a convex function
+of the budget ``sx + sy = 2/rho``. In the normalization "mean", the reference solver is branch and
+bound (module `mean`) with one cone per training point. Branch and bound also gives a lower bound on
+the objective over all rho.
 """
 
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ class SpreadProgram:
 
 @dataclass(frozen=True)
 class SpreadSolution(Result):
-    """Solution of a `SpreadProgram`, with the dual value from the solver as `bound`."""
+    """Solution of a `SpreadProgram`; `bound` is the dual objective value found by the solver."""
 
     #: Variables x, shape (n_columns,).
     x: NDArray
@@ -113,9 +113,9 @@ def solve_spread(
     """Solve a `SpreadProgram` by Clarabel, or by ECOS if `solver` is "ecos".
 
     The variables of the cone program are x and one slack per constraint with a finite penalty. If
-    `cone_a_row` is true, every linear constraint with exactly one class spread becomes a separate
-    cone. If a class spread has the cost 0 and occurs only in separate cones, it is removed from the
-    variables.
+    `cone_a_row` is true, every linear constraint that contains exactly one class spread is replaced
+    by a cone. A class spread is removed from the variables if its cost is 0 and all linear
+    constraints with this spread are replaced.
     """
     m, n = program.rows.shape
     soft, scales = np.flatnonzero(program.soft), list(program.scales)
@@ -169,7 +169,7 @@ class _Cone(NamedTuple):
     values: NDArray
     side: float
     root: NDArray
-    #: Coefficient of the class spread in the linear constraint; the constraint is divided by rho.
+    #: Coefficient of the class spread in the linear constraint, which is divided by this number.
     rho: float = 1.0
 
 
@@ -309,7 +309,8 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
         nonlocal best
         program = budget_program(problem, 2.0 / budget)
         found = solve_program(program, "reference", tol)
-        # in the program "budget", the penalty on a slack is its weight, without the factor C
+        # in the program "budget", the penalty on the slack of a row is the row weight, without the
+        # factor C
         a = problem.C * found.multipliers
         iterations = best.iterations + found.iterations
         best = best.better(problem.solution(found.x[: len(problem.delta)], a, iterations))
@@ -322,7 +323,7 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
 
 
 def bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
-    """Find the largest rho for which (8), (9) of the M4 paper are feasible, by bisection.
+    """Find the largest margin rho for which (8), (9) of the M4 paper are feasible, by bisection.
 
     The value kappa of the MPM is an upper bound on the margin rho of the hard-margin M4.
     """

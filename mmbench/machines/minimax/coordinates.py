@@ -2,9 +2,9 @@
 
 LDA, MPM, MEMPM and M4 depend on the data only through the projections w'z_i of the rows and the
 class spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``. In k coordinates in which both covariances
-are diagonal, a spread is computed in O(k) operations. In these coordinates, every machine, with or
-without a kernel, is a linear machine on a data matrix of shape (n, k). The coordinates are computed
-once per training set, kernel and ridge, and are used for all values of C.
+are diagonal, a spread is computed in O(k) operations. In coordinates with diagonal covariances,
+every machine, with or without a kernel, is a linear machine on a data matrix of shape (n, k). The
+coordinates are computed once per training set, kernel and ridge, and are used for all values of C.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def diagonalise(
 
 
 def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
-    """Apply a linear map to rows; if they are `MappedRows`, only their matrix `map` changes."""
+    """Apply a linear map to rows, or to the matrix `map` if the rows are `MappedRows`."""
     if isinstance(rows, MappedRows):
         return replace(rows, map=change(np.eye(rows.shape[1]) if rows.map is None else rows.map))
     return change(rows)
@@ -197,7 +197,7 @@ def _mean(rows: Rows, side: NDArray) -> NDArray:
 def _without_ridge(
     total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, bool]:
-    """Return the linear map of the rows if the ridge is zero, shape (d, k), and `free`.
+    """Return the matrix that transforms the rows if the ridge is zero, shape (d, k), and `free`.
 
     If the class means differ along a direction of zero variance in both classes, the matrix
     projects rows on this direction, and `free` is True. If `free` is False, both class covariances
@@ -214,7 +214,7 @@ def _without_ridge(
 
 
 class LinearCoordinates:
-    """Coordinates for a linear kernel: features, or a basis of the row span if d > n."""
+    """Coordinates for a linear kernel: centred features, or components in a row basis if d > n."""
 
     def __init__(self, problem: BinaryProblem):
         self.y, self.weights = problem.y, problem.weights
@@ -247,7 +247,7 @@ class LinearCoordinates:
         return data
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Convert models in the coordinates of the last `diagonal` call to feature weights."""
+        """Convert models from the coordinates of the last call of `diagonal` to feature weights."""
         weights = [self.change @ model.w for model in found]
         return [
             replace(model, intercept=model.intercept - float(self.origin @ w), w=w)
@@ -284,7 +284,7 @@ class KernelCoordinates:
         return self.last
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Convert models in the coordinates of the last `diagonal` call to kernel models."""
+        """Convert models from the coordinates of the last call of `diagonal` to kernel models."""
         W = np.column_stack([np.asarray(model.w) for model in found])
         shifts = self.shift @ W
         values = (self.last.rows @ W + shifts)[self.pivots]

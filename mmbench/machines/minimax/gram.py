@@ -2,9 +2,9 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     w = F'c,  K = F F'
 
-The matrix ``S = Sx/theta + Sy/(1 - theta)`` is factorized once, with ``theta = 1/2``, and used for
-all values of C. Let ``F'g`` be the gradient of the sum of class spreads sx + sy at the current w.
-Each iteration solves the problem
+The matrix ``S = Sx/theta + Sy/(1 - theta)`` of the class covariances Sx and Sy, with ``theta =
+1/2``, is factorized once and used for all values of C. Let ``F'g`` be the gradient of the sum of
+class spreads sx + sy at the current w. Each iteration solves the problem
 
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
@@ -14,9 +14,9 @@ of the SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
 
 The step size s is the harmonic mean of ``2 sx`` and ``2 sy`` for the class spreads sx and sy. With
 the step size s, an iteration multiplies the error of w along any direction by a factor of at least
--1. Therefore an error of w whose sign changes in every iteration does not grow. Along w, the sum of
-spreads sx + sy is linear, but its quadratic model is curved. Therefore each iteration ends with a
-line search over the multiples of the SVM solution v.
+-1. Therefore an error of w whose sign changes in every iteration does not grow. For multiples of w,
+the sum of spreads sx + sy is a linear function, but its quadratic model is not. Therefore each
+iteration ends with a line search over the multiples of the SVM solution v.
 
 The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Rows
 outside the working set that violate the margin are added to it, until no row violates the margin.
@@ -37,7 +37,8 @@ from mmbench.machines.minimax.spread import Direction, GramSpread
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: Initial size of the working set: a fraction of all rows, and a minimum number of rows.
+#: Minimum initial size of the working set: the fraction FIRST_ROWS_SHARE of all rows, or FIRST_ROWS
+#: if that is more.
 FIRST_ROWS_SHARE, FIRST_ROWS = 1 / 6, 600
 
 #: Maximum number of rows added to the working set per iteration: a fraction of its size, or

@@ -18,9 +18,9 @@ b of "margin" gives the b of (2), (3). The problem "mean" is not convex in rho a
 over rho.
 
 With row and class weights s, the slack of row i has the penalty ``C s_i``, and the class means and
-covariances are weighted. In (31) and (32) of the paper, the class sizes N_x and N_y are replaced by
-total weights. Therefore theta in (34)-(37) is the weight of the positive class divided by the total
-weight.
+covariances are weighted. With row or class weights, total weights replace the class sizes N_x and
+N_y in (31) and (32) of the paper. Therefore theta in (34)-(37) is the weight of the positive class
+divided by the total weight.
 
 `Fit.route` names the algorithm. ``solver="auto"`` selects one of the following algorithms, for n
 rows and k coordinates in which both covariances are diagonal:
@@ -79,7 +79,7 @@ class M4(WeightedClassifier, SpreadMachine):
         One certificate per class pair. `objective` is ``sx + sy + C sum xi`` in the normalization
         "margin" and for the hard margin, and ``C sum xi - rho`` in "mean". `bound` is a lower bound
         on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa". For the hard
-        margin, "kappa" of the MPM is an upper bound on "rho". With a reduction, ``extra`` also
+        margin, "kappa" of the MPM is an upper bound on "rho". If ``nu > 0``, ``extra`` also
         contains "kept", the number of points with individual constraints. `n_support` is the number
         of rows with an active constraint.
 
@@ -91,9 +91,9 @@ class M4(WeightedClassifier, SpreadMachine):
     status is also ``unbounded`` if the class means differ along a direction in which both classes
     have zero variance.
 
-    If the classes overlap, the useful values of C in the normalization "mean" differ only by a
-    factor of 3 to 5. In the normalization "margin", the range of useful values of C is as wide as
-    for an SVM.
+    If the classes overlap, the largest useful value of C in the normalization "mean" is only 3 to 5
+    times the smallest useful value. In the normalization "margin", the range of useful values of C
+    is as wide as for an SVM.
 
     Examples
     --------
@@ -289,10 +289,11 @@ class M4(WeightedClassifier, SpreadMachine):
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution if the reduction has removed all points of at least one class.
 
-        If only one class has points, some intercept b satisfies their constraints for every w, and
-        only the constraint on the class means restricts w. The optimal w is a multiple of the
-        solution of the MPM, or zero if the objective is smaller at w = 0. The optimal intercepts
-        form an interval; the one nearest to the intercept of the MPM is returned.
+        If at most one class has points left, some intercept b satisfies the constraints of these
+        points for every w. Therefore only the constraint on the class means restricts w. The
+        optimal w is a multiple of the solution of the MPM, or zero if the objective is smaller at w
+        = 0. The optimal intercepts form an interval; the optimal intercept nearest to the intercept
+        of the MPM is returned.
         """
         value = 2.0 * problem.C * problem.removed
         trivial = partial(majority_model, data, Status.TRIVIAL, objective=value, bound=value)

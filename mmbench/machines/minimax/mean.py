@@ -83,22 +83,23 @@ class MeanSolution(Result):
     gamma: float
     #: Tolerance of the dual constraint ``rho * weight * max(||p||, ||q||) <= rho * weight``.
     residual: float
-    #: Decrease of the lower bound that makes up for the tolerance `residual`.
+    #: Decrease of the lower bound that compensates for the tolerance `residual`.
     uncertainty: float
 
 
 def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) -> MeanSolution:
     """Minimise the objective ``C g(rho) - rho`` over rho.
 
-    Both classes must have points, and C must exceed the result of `least_penalty`. With solver
-    "reference", each point has a separate cone, as in the M4 paper.
+    Both classes must have points, and C must exceed `least_penalty`. With solver "reference", each
+    point has a separate cone, as in the M4 paper.
     """
     search = _RhoSearch(problem, solver, tol)
     ends, C = [search.evaluate(0.0), search.evaluate(1.0)], search.problem.C
     while ends[-1].weight * C < 1.0 and len(ends) < MAX_ENDS and not time_is_up():
         ends.append(search.evaluate(2.0 * ends[-1].at))
-    # The search over rho ends at intervals with a relative width of 0.1 * tol. On narrower
-    # intervals of rho, inaccurate multipliers prevent an increase of the lower bound.
+    # The search ends if the interval of rho with the smallest lower bound has a relative width of
+    # at most 0.1 * tol. On narrower intervals of rho, inaccurate multipliers prevent an increase of
+    # the lower bound.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
     # if C is close to `least_penalty`, no upper bound on rho is found
     if ends[-1].weight * C < 1.0:
@@ -126,8 +127,8 @@ class _RhoSearch:
     The rows, C and rho are divided by kappa, so that the class spreads of the MPM sum to 1. If the
     rows were not divided by kappa, the optimal rho could be large. A large rho multiplies the
     solver's errors in the class spreads, and thereby changes the slacks of all rows. For example,
-    kappa exceeds 1000 if the ridge is 1e-8. If the rows were then not divided by kappa, the duality
-    gap would stay above 1e-6.
+    kappa exceeds 1000 with a ridge of 1e-8, and without the division by kappa, the duality gap
+    stays above 1e-6.
     """
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
@@ -182,8 +183,8 @@ class _RhoSearch:
     def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
         """Return the optimal rho for fixed (w, b), and the sum of slacks at this rho.
 
-        The derivative of the objective ``C slack - rho`` with respect to rho is ``C s - 1``, where
-        s is the sum, over the rows with positive slack, of the row weight times the class spread.
+        The derivative of the objective ``C slack - rho`` with respect to rho is ``C s - 1``. Here s
+        is the sum of the products of row weight and class spread over the rows with positive slack.
         """
         problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
         spreads = problem.weights * np.where(problem.y > 0, spread_x, spread_y)
@@ -200,7 +201,8 @@ class _RhoSearch:
         """Return the larger of two lower bounds on the objective between two values of rho.
 
         The first lower bound interpolates the concave function ``C gamma(rho) - rho`` linearly. The
-        second lower bound holds, since the minimum slack g(rho) does not decrease with rho.
+        second lower bound uses the fact that the minimum slack g(rho) does not decrease as rho
+        increases.
         """
         lines = [(self._bound(p, left.at), self._bound(p, right.at)) for p in (left, right)]
         lines = [line for line in lines if np.isfinite(line).all()]

@@ -9,8 +9,8 @@ class, over all distributions with the given class means and covariances. The MP
 case with alpha = beta. The decision function is ``f(z) = w'z - b'``.
 
 At the optimum, ``kap(alpha) sx + kap(beta) sy = 1`` for the class spreads ``sx = sqrt(w'Sx w)`` and
-``sy = sqrt(w'Sy w)``. For a given beta, the largest kap(alpha) is therefore the maximum over w of
-``(1 - kap(beta) sy) / sx``, a ratio of a concave and a convex function.
+``sy = sqrt(w'Sy w)``. For a given beta, the largest kap(alpha) is the maximum over w of ``(1 -
+kap(beta) sy) / sx``, a ratio of a concave and a convex function.
 
 If `sample_weight` is given, the means and covariances are weighted, and theta is the weight of the
 positive class divided by the total weight.
@@ -52,10 +52,10 @@ MAX_RATIO_ROUNDS = 60
 MAX_KAPPA = 1e12
 
 #: The lower bound `least_error` is used only if the kap values at the two ends of a chord differ by
-#: a factor of at most MAX_CHORD_RATIO. Kap values below 1 count as 1 in this comparison. On random
-#: chords with ratios up to MAX_CHORD_RATIO, `least_error` agrees with a fine grid to 1e-13. On
-#: chords with 100 times this ratio, the polynomial roots in `least_error` are inaccurate, and
-#: `least_error` exceeds the minimum by up to 1e-4.
+#: a factor of at most MAX_CHORD_RATIO. Before their ratio is computed, kap values below 1 are
+#: replaced by 1. On random chords with ratios up to MAX_CHORD_RATIO, `least_error` agrees with a
+#: fine grid to 1e-13. On chords with 100 times this ratio, the polynomial roots in `least_error`
+#: are inaccurate, and `least_error` exceeds the minimum by up to 1e-4.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -107,7 +107,7 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
 
 @dataclass(frozen=True)
 class _BetaSolution(Result):
-    """The direction w that maximises kap(alpha) for a fixed beta."""
+    """The direction w that maximises kap(alpha), and so the accuracy alpha, for a fixed beta."""
 
     #: ``arctan(kap(beta))``.
     at: float
@@ -117,7 +117,7 @@ class _BetaSolution(Result):
     spread_x: float
     kappa_x: float
     kappa_y: float
-    #: Upper bound on kap(alpha) over all directions w, for the same beta.
+    #: Upper bound on kap(alpha) over all directions w, for the fixed beta.
     most_x: float
 
 
@@ -168,9 +168,9 @@ class _BetaSearch:
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
         """Return a lower bound on the worst-case error over all beta in an interval.
 
-        On an interval of beta, the largest kap(alpha) lies below the chord between the ends of the
-        interval. Since the largest kap(alpha) does not increase with beta, its upper bound at the
-        smallest beta of an interval holds on the whole interval.
+        On an interval of beta, the graph of the largest kap(alpha) over kap(beta) lies below the
+        chord between the ends of the interval. Since the largest kap(alpha) does not increase with
+        beta, its upper bound at the smallest beta of an interval holds on the whole interval.
         """
         monotone = error(self.theta, left.most_x, right.kappa_y)
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)
@@ -179,10 +179,10 @@ class _BetaSearch:
         return max(monotone, least_error(self.theta, *ends))
 
     def _refuted(self, kappa_x: float, kappa_y: float) -> float:
-        """Try increasing values until one is an upper bound on kap(alpha) over all directions w.
+        """Return an upper bound on kap(alpha) over all directions w, by trying increasing values.
 
-        A trial value k is an upper bound on kap(alpha) if a dual value proves that
-        ``k sx + kap(beta) sy >= 1`` for all w.
+        A trial value k is an upper bound on kap(alpha) if a dual objective value proves that ``k sx
+        + kap(beta) sy >= 1`` for all w.
         """
         step = 1e-10 * max(1.0, kappa_x)
         while kappa_x + step < MAX_KAPPA:

@@ -94,7 +94,7 @@ class MPM(WeightedClassifier, SpreadMachine):
         return [self._model(found, mean_x, len(spread.y))] * len(machines)
 
     def _model(self, found: Direction, mean_x: float, n: int) -> BinaryModel:
-        """Convert a direction w to a model; `mean_x` is the projection w'xm of a class mean."""
+        """Convert a direction w to a model, given the projected mean w'xm of the positive class."""
         kappa = 1.0 / found.value
         alpha = kappa**2 / (1.0 + kappa**2)
         fit = certificate(found, self.tol, n, kappa=kappa, alpha=alpha)

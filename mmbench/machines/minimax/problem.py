@@ -45,7 +45,7 @@ class MarginSolution(Result):
         return not self.w.any()
 
     def better(self, other: MarginSolution) -> MarginSolution:
-        """Return the (w, b) with the smaller objective, and the larger of both lower bounds."""
+        """Return the solution with the smaller objective, with the larger of both lower bounds."""
         best = self if self.value <= other.value else other
         names = ("w", "b", "value", "violation", "status")
         better = {name: getattr(best, name) for name in names}
@@ -74,7 +74,7 @@ class MarginProblem:
 
     @property
     def totals(self) -> tuple[float, float]:
-        """Total slack weight of the positive and of the negative points."""
+        """Sums of the slack weights of the positive and of the negative points."""
         weights = self.weights * np.ones(len(self.y))
         return float(weights[self.y > 0].sum()), float(weights[self.y < 0].sum())
 
@@ -108,7 +108,7 @@ class MarginProblem:
         return self.C * 2.0 * (min(positive, negative) + self.removed), sign
 
     def bound(self, a: NDArray, share: float = 0.0) -> float:
-        """Return the largest dual value over all feasible multiples of the multipliers.
+        """Return the largest dual objective value over all feasible multiples of the multipliers.
 
         `a` contains the multipliers of the points. The multiplier a_i is clipped to [0, C s_i],
         where s_i is the weight of point i. The clipped multipliers are scaled so that both classes

@@ -75,7 +75,7 @@ def solve_soft(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
 def solve_hard(
     problem: MarginProblem, solver: str = "auto", tol: float = 1e-6
 ) -> MarginSolution | Status:
-    """Minimise the sum of class spreads ``sx + sy`` without slacks; C must be infinite.
+    """Minimise the sum of class spreads ``sx + sy`` without slacks, for infinite C.
 
     Returns INFEASIBLE if the classes are proven not to be separable. Returns FAILED if the linear
     program gives neither a separating hyperplane nor a proof that the classes are not separable.

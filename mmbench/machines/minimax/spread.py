@@ -216,9 +216,9 @@ class GramSpread:
     def residual_length(self, residual: NDArray, values: NDArray) -> float:
         """Return a bound on ||p|| and ||q|| with ``F'residual = Sx^{1/2} p + Sy^{1/2} q``.
 
-        The vectors p and q are chosen such that ``Sx^{1/2} p = Sy^{1/2} q = F'residual / 2``.
-        Since no eigenvalue of the covariances Sx and Sy is below the ridge, ||p|| and ||q|| are
-        bounded. `values` is ``K residual``.
+        The vectors p and q are chosen such that ``Sx^{1/2} p = Sy^{1/2} q = F'residual / 2``. The
+        bound follows from the ridge, which is a lower bound on the eigenvalues of Sx and Sy.
+        `values` is ``K residual``.
         """
         return 0.5 * float(np.sqrt(max(0.0, residual @ values) / self.ridge))
 

@@ -16,11 +16,12 @@ from mmbench.machines.base.threshold import balanced
 from mmbench.machines.mmrm.program import Program
 from mmbench.solvers.result import Result
 
-#: If the range of the decision values on the training rows is at most this number, w counts as
+#: If the range of the decision values on the training rows is at most this number, w is considered
 #: zero.
 CONSTANT_DECISION_RANGE = 1e-6
 
-#: A margin that is below 1 by at most this number counts as a margin of 1 with a rounding error.
+#: A margin that is below 1 by at most this number is considered a margin of 1 with a rounding
+#: error.
 ROUNDED_MARGIN = 1e-6
 
 #: Maximum relative duality gap for the status "inaccurate". A solution whose relative duality gap
@@ -54,8 +55,8 @@ class CertifiedSolution(Result):
     def limited(self, program: Program, tol: float) -> bool:
         """Whether the upper limit on ``sum |u_k|`` is active.
 
-        The upper limit counts as active if ``sum |u_k|`` exceeds half of the limit, and if the
-        product of the limit and `violation`, relative to the objective value, exceeds `tol`.
+        The upper limit is considered active if two conditions hold: ``sum |u_k|`` exceeds half of
+        the limit, and the product of the limit and `violation` exceeds ``tol * max(1, |value|)``.
         """
         binds = self.violation * program.limit > tol * max(1.0, abs(self.value))
         return bool(binds and np.abs(self.u).sum() > program.limit / 2)
@@ -167,8 +168,9 @@ def recertified(
 ) -> CertifiedSolution | None:
     """Return `solution` if it is also optimal with the slack penalties of `program`, else None.
 
-    A solution without slack stays optimal for all slack penalties that are at least the multipliers
-    lam. Therefore a separable pair of classes has one solution for all sufficiently large C.
+    A solution with zero slacks stays optimal for all slack penalties that are at least the
+    multipliers lam. Therefore a separable pair of classes has one solution for all sufficiently
+    large C.
     """
     same = len(solution.lam) == len(program.y) and len(solution.u) == program.n_columns
     if not same or solution.margins.min() < 1 - 1e-9 or np.any(solution.lam > program.cost):

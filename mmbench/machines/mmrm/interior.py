@@ -42,8 +42,8 @@ F, the matrix A of the program is a product ``A = P Q'`` of matrices with few co
 
     p + R S'q + g db = U'D^{-1/2} r,    S R'p - q = V'Theta^{1/2} r_u,    g'p = r_b.
 
-`of_low_rank` forms no n x n matrix. Products like ``P'D^{-1}P`` are avoided, since the entries of D
-differ by many powers of ten and the products would lose digits.
+`of_low_rank` forms no n x n matrix. Products like ``P'D^{-1}P`` are avoided: they would lose
+digits, since the entries of D differ by many powers of ten.
 
 References
 ----------
@@ -96,7 +96,7 @@ class Iterate:
 
 
 def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Iterate:
-    """Return a positive iterate from the u and margins of a warm start and from multipliers lam."""
+    """Return a positive iterate, given u and the margins of a warm start, and multipliers lam."""
     return Iterate(
         u=u + 0.1 * (float(u[u > 0].mean()) if np.any(u > 0) else 1.0),
         b=0.0,
@@ -113,8 +113,8 @@ def size_of(c: NDArray) -> float:
     return mean if mean > ROUNDED_COST else 1.0
 
 
-#: The mean of ``|c_k|`` over the objective coefficients c counts as a rounding error if it is at
-#: most this number.
+#: If the mean of ``|c_k|`` over the objective coefficients c is at most this number, the
+#: coefficients are considered rounding errors.
 ROUNDED_COST = 1e-12
 
 #: Relative residual at which conjugate gradients stop.
@@ -139,8 +139,8 @@ DIAGONAL_SHIFTS = (1e-13, 1e-11, 1e-9)
 #: 0``.
 Residuals = tuple[NDArray, NDArray, NDArray]
 
-#: Function that solves the Newton equations: it returns the step (du, dlam, db) for the right-hand
-#: sides (r, r_u, r_b).
+#: Function from the right-hand sides (r, r_u, r_b) of the Newton equations to the step (du, dlam,
+#: db).
 NewtonSolver = Callable[[NDArray, NDArray, float], tuple[NDArray, NDArray, float]]
 
 
@@ -314,7 +314,7 @@ MAX_WHOLE_ORDER = 2 * SMALL_PART_ROWS + 1
 
 
 class LpInteriorPoint:
-    """Interior-point method for one program; `run` may be called again with a smaller tolerance.
+    """Interior-point method for one program, which `run` may continue with a smaller tolerance.
 
     The upper limit ``sum(u) <= limit`` is appended to A, y and cost as the last row. The argument
     `multiplier` is the initial multiplier of ``sum(u) <= limit``. The default of `multiplier` is
@@ -360,7 +360,7 @@ class LpInteriorPoint:
         return self.cost - self.point.lam
 
     def run(self, tol: float, max_iter: int = 100) -> bool:
-        """Iterate until the complementarity relative to ``1 + |objective|`` is below `tol`.
+        """Iterate until the complementarity products, relative to the objective, are below `tol`.
 
         Returns True if the tolerance is reached, or if the objective value proves that the program
         is unbounded. Returns False if steps are too short, if values are not finite, or if the

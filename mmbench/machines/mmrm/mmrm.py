@@ -95,7 +95,7 @@ MOST_GRAM_BYTES = 1.4e9
 #: margins lose all digits.
 MIN_COST, MAX_COST = 1e-100, 1e100
 
-#: A pair of classes counts as separable if the sum of the slacks is at most this value.
+#: A pair of classes is considered separable if the sum of the slacks is at most this value.
 SEPARABLE_SLACK = 1e-6
 
 
@@ -129,8 +129,8 @@ class MMRM(WeightedClassifier):
     classes of different sizes.
 
     If the kernel is smooth and features are few, the Gram matrix may be singular in double
-    precision. For a singular Gram matrix, (30) has no solution in double precision. Even
-    coefficients of 1e12 lower the objective, since such coefficients fit rounding errors of the
+    precision. For a singular Gram matrix, (30) has no solution in double precision. Coefficients of
+    1e12 and more still lower the objective, since such coefficients fit rounding errors of the
     kernel values. The kernel machine therefore solves (30) with the coefficient limit::
 
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.

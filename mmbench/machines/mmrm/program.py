@@ -59,11 +59,12 @@ MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 class Program(ABC):
     """Labels, slack penalties and class sums of a linear program; a subclass provides the matrix A.
 
-    `row_weights` are the sample weights. If rows of one class are equal, the first of them has the
-    sum of their slack penalties, and the others have penalty zero. `columns` contains the indices
-    of the columns that solvers use. If columns of a kernel program are equal, solvers use only one
-    of these columns. `class_sums`, shape (2, n_columns), contains the weighted sums of the negative
-    rows and of the positive rows of A. `limit` is the upper limit on ``sum |u_k|``.
+    `row_weights` are the sample weights. If several rows of a class are equal, the first row has
+    the sum of the slack penalties of these rows, and the other rows have penalty zero. `columns`
+    contains the indices of the columns that solvers use. If columns of a kernel program are equal,
+    solvers use only one of these columns. `class_sums`, shape (2, n_columns), contains the weighted
+    sums of the negative rows and of the positive rows of A. `limit` is the upper limit on ``sum
+    |u_k|``.
     """
 
     #: True if the coefficients u are nonnegative, False if they are free.

@@ -47,7 +47,7 @@ ADDED_COLUMN_SHARE = 0.03
 #: Maximum number of pricing rounds.
 MAX_ROUNDS = 24
 
-#: The constraint of an omitted row or column counts as violated if its violation exceeds this
+#: The constraint of an omitted row or column is considered violated if its violation exceeds this
 #: number.
 PRICING_TOLERANCE = 1e-7
 

@@ -42,8 +42,8 @@ class Partition:
 def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
     """Return the active constraints of an iterate as a `Partition`.
 
-    After scaling, the smaller factor of each complementarity product, for example ``u_k s_k``,
-    counts as zero. `rows` and `columns` are the indices of the iterate's rows and columns in the
+    After scaling, the smaller factor of each complementarity product, for example ``u_k s_k``, is
+    considered zero. `rows` and `columns` are the indices of the iterate's rows and columns in the
     whole program. The partition contains no index for the additional rows of an iterate, which are
     the class means of omitted rows and the coefficient limit.
     """

@@ -1,4 +1,4 @@
-"""Interior-point method for a whole kernel program: few rows, inseparable data, smooth kernels.
+"""Interior-point method for a whole kernel program, without a restriction to a subset of the rows.
 
 If most rows have margins below 1, a restricted program has no advantage over the whole program. If
 the kernel is smooth, coefficients of 1e5 and more cancel in the decision values. For smooth
