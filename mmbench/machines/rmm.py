@@ -276,8 +276,8 @@ class RMM(WeightedClassifier):
     ) -> tuple[BinaryModel, float]:
         """Train the RMM of problem (13) or (14); return the model and the optimal t.
 
-        `svm` is the SVM with the same C; it is also the solution for D = 0. `start` is the solution
-        at a neighbouring grid point. If `nu` is below 1, the optimal t is 1.
+        `svm` is the SVM with the same C, which is also the solution for D = 0. `start` is the
+        solution at a neighbouring grid point. If `nu` is below 1, the optimal t is 1.
         """
         D = self.C if self.D is None else self.D
         if svm.coef is not None and not svm.coef.any():  # if w = 0, then |f| <= 1 and t = 1
@@ -464,10 +464,11 @@ class DualPoint(NamedTuple):
     w: NDArray | None
 
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
-        """Return the convex combination of two points whose lambda_i and lambda*_i sum to `total`.
+        """Return the convex combination of two points in which the lambdas sum to `total`.
 
-        Since the square root of `rounding` is a convex function of u, the rounding error at the
-        returned point is at most the convex combination of both points' bounds `rounding`.
+        The bound `rounding` of the returned point is the convex combination of the bounds of both
+        points. This combination is an upper bound, since the square root of the bound is a convex
+        function of u.
         """
         share = (total - other.total) / (self.total - other.total)
         mix: list[Any] = [
@@ -514,9 +515,10 @@ class PenaltySearch:
     def to_gap(
         self, svm: BinaryModel, start: PiecewiseSolution | None, tol: float
     ) -> list[DualPoint]:
-        """Run `around` with decreasing tolerances until the gap is small; return all dual points.
+        """Run `around` with decreasing tolerances until the gap is small enough.
 
-        The tolerance decreases by the same factors as in `solve_to_gap`.
+        All dual points are returned. The tolerance decreases by the same factors as in
+        `solve_to_gap`.
         """
         high = self.point(svm.state)
         # the iterations of the SVM are not counted here, since the caller adds them
@@ -558,8 +560,8 @@ class PenaltySearch:
             if not t_low < t < t_high or self.exhausted(low, high, gap_tolerance):
                 break
             point = self.solve(t, tol)
-            # Illinois method: if an end of the bracket is kept twice, the function value at this
-            # end is halved
+            # Illinois method: if an end of the bracket is kept twice, the function value stored for
+            # this end is halved
             if point.total > D:
                 t_low, low, gain_low = t, point, point.total - D
                 gain_high *= 0.5 if side < 0 else 1.0

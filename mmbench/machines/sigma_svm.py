@@ -36,12 +36,12 @@ If u are the dual variables of the SVM with the kernel (4), the coefficients of 
 rows are ``(n/D) P u``. In the coordinates of the eigendecomposition, Sigma and ``((1-D) I + D
 Sigma)^-1`` are diagonal.
 
-The matrix inverse takes 86 % of the CPU time of a training on 3000 rows (50 normal features, rbf,
-gamma = 0.02, D = 0.9). A working set of m rows would need a Cholesky factor (n^3/3 operations) and
-m columns of the kernel matrix (``n^2 m + n m^2`` operations). If the number m of rows in the
-working set is above 15 % of the number n of training rows, a working set needs more than half of
-the n^3 operations of the inverse. No working set is used, since a working set must contain all
-support vectors, which are 75 % of the rows in the example with 3000 rows.
+The matrix inverse takes 86 % of the CPU time of a training on 3000 rows (50 normally distributed
+features, rbf, gamma = 0.02, D = 0.9). A working set of m rows would need a Cholesky factor (n^3/3
+operations) and m columns of the kernel matrix (``n^2 m + n m^2`` operations). With m above 15 % of
+the number n of training rows, a working set needs more than half of the n^3 operations of the
+inverse. No working set is used, since a working set must contain all support vectors, which are 75
+% of the rows in the example with 3000 rows.
 
 References
 ----------
@@ -293,8 +293,8 @@ def dual_bound(
         return float(value - rounding - 0.5 * residual**2 / (1 - D))
 
 
-#: The training problem with the kernel (4), and a function that converts its model to the kernel of
-#: the data.
+#: The training problem with the kernel (4), and a function that converts a model with the kernel
+#: (4) to a model with the kernel of the data.
 Modified = tuple[BinaryProblem, Callable[[BinaryModel], BinaryModel]]
 
 

@@ -24,8 +24,8 @@ follow the RMM paper. If ``C=inf``, all slacks are zero (hard margin).
 
 With a linear kernel, if SMO or `solvers.features` finds no optimal solution, the other algorithm
 continues. If coordinate descent finds no optimal solution, `solvers.features` or SMO continues. SMO
-alone leaves a relative duality gap of up to 0.7 on unscaled features. The interior point alone
-stalls if there are many rows and one class is rare.
+alone leaves a relative duality gap of up to 0.7 on unscaled features. The interior-point method
+alone stalls if there are many rows and one class is rare.
 
 References
 ----------
@@ -64,29 +64,30 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_gap
 
 #: Minimum number of rows per feature for the solvers in the feature space. For a path over C on 200
-#: rows, solvers in the feature space take 1/3 to 1 times the CPU time of pairwise steps (1.4 times
-#: on Flare-Solar). On 800 rows, solvers in the feature space take 1/180 to 1/7 of the CPU time of
-#: pairwise steps. On a pair of digits (256 features), solvers in the feature space and pairwise
-#: steps take the same CPU time at four rows per feature.
+#: rows, solvers in the feature space take 1/3 to 1 times the CPU time of SMO (1.4 times on
+#: Flare-Solar). On 800 rows, solvers in the feature space take 1/180 to 1/7 of the CPU time of SMO.
+#: On a pair of digits (256 features), solvers in the feature space and SMO take the same CPU time
+#: at four rows per feature.
 ROWS_PER_FEATURE = 4
 
-#: If there are at most this many features d, the interior point is used for any number n > d of
-#: training rows. The interior point is insensitive to feature scaling. On unscaled features, SMO
-#: takes seconds and stops with a duality gap above the tolerance.
+#: If there are at most this many features d, the interior-point method is used for any number n > d
+#: of training rows. The interior-point method is insensitive to feature scaling. On unscaled
+#: features, SMO takes seconds and stops with a duality gap above the tolerance.
 FEW_FEATURES = 64
 
-#: Above this number of features, coordinate descent is tried before the interior point if there are
-#: many dense rows. On 10,000 rows with C = 1 (C = 0.01), the CPU time of coordinate descent
-#: relative to the interior point is 1.2 (0.3) for 500 features, 0.55 (0.15) for 1000, and 0.23
-#: (0.05) for 2000.
+#: Above this number of features, coordinate descent is tried before the interior-point method if
+#: there are many dense rows. On 10,000 rows with C = 1 (C = 0.01), the CPU time of coordinate
+#: descent relative to the interior-point method is 1.2 (0.3) for 500 features, 0.55 (0.15) for
+#: 1000, and 0.23 (0.05) for 2000.
 MANY_FEATURES = 1000
 
-#: Maximum number of features d for the interior point, which factors a d x d matrix per iteration.
+#: Maximum number of features d for the interior-point method, which factors a d x d matrix per
+#: iteration.
 MOST_FEATURES = 5000
 
 #: If coordinate descent ends with at most this relative gap, its solution is the warm start of the
-#: next solver. Pairwise steps from dual variables far from the optimum take longer than pairwise
-#: steps from zero.
+#: next solver. SMO takes longer if it starts at dual variables far from the optimum than if it
+#: starts at zero.
 MOST_START_GAP = 0.1
 
 #: Up to this number of rows, SMO is also tried if the duality gap is within its tolerance but a KKT
@@ -150,8 +151,8 @@ class SVM(WeightedClassifier):
     """
 
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
-        # The grid of C is taken from libsvm's guide. The tolerance is libsvm's default, which is
-        # accurate enough to rank the grid points of a search.
+        # The grid of C is taken from libsvm's guide. The tolerance in a grid search is libsvm's
+        # default, which is accurate enough to rank grid points.
         {"C": ("C", tuple(2.0**k for k in range(-5, 16, 2)))},
         tol=1e-3,
     )
@@ -160,10 +161,10 @@ class SVM(WeightedClassifier):
         gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
     )
     sparse_input = translation_invariant = True
-    #: Version 2: pairwise steps use all rows; rows are no longer removed by shrinking. Version 3: w
-    #: = 0 is returned if the solver finds no smaller objective value than at w = 0, which may occur
-    #: with C below 1e-5. Version 4: if the solver finds no smaller objective value than at w = 0,
-    #: smaller tolerances are tried before w = 0 is returned.
+    #: Version 2: SMO uses all rows; rows are no longer removed by shrinking. Version 3: w = 0 is
+    #: returned if the solver finds no smaller objective value than at w = 0, which may occur with C
+    #: below 1e-5. Version 4: if the solver finds no smaller objective value than at w = 0, smaller
+    #: tolerances are tried before w = 0 is returned.
     version: ClassVar[int] = 4
     #: Version 1 of ``linear``: problems with many rows are solved exactly, which may change ties in
     #: a grid search. Version 2 of ``linear``: in addition to problems with many rows, problems with
@@ -282,8 +283,8 @@ def solve_dual(
 
     `dual` contains the rows or the Gram matrix that `rows_or_gram` returns. `start` is the solution
     at a neighbouring grid point, or the dual variables u of this solution. Smaller tolerances are
-    tried if a solution within the gap tolerance is no better than w = 0, which may occur if C is
-    small.
+    tried if a solution within the gap tolerance has no smaller objective value than w = 0, which
+    may occur if C is small.
     """
     found = _solve(problem, dual, C, solver, tol, gap_tolerance, start, B, cache_size)
     for factor in TOLERANCE_FACTORS[3::3]:
@@ -360,7 +361,7 @@ def train_svm(
     `C` is a number, or an array with one value per row. `start` is the solution for another C on
     the same rows, or the dual variables u of this solution. If `start` is a solution for a smaller
     C and all ``|u_i|`` are below the smaller C, `start` is also optimal for `C`. `max_iter` is the
-    maximum number of pairwise steps; -1 means no limit.
+    maximum number of SMO steps; -1 means no limit.
     """
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
     solver = solver if max_iter < 0 else "smo"

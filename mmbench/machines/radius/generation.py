@@ -123,7 +123,7 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
 
 
 def _joined(pairs: NDArray, more: NDArray) -> NDArray:
-    """Return `pairs`, followed by the pairs of `more` that are not among them."""
+    """Return `pairs`, followed by the pairs of `more` that are not in `pairs`."""
     both = np.concatenate([pairs, more])
     return both[np.sort(np.unique(both, axis=0, return_index=True)[1])]
 

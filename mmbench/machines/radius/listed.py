@@ -43,7 +43,7 @@ from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values, solve_growing
 from mmbench.solvers.rows import weighted_product
 
-#: Feature weights mu_k of at most this number count as zero. The sum of all mu_k is 1.
+#: Feature weights mu_k of at most this number are considered zero. The sum of all mu_k is 1.
 ZERO_WEIGHT = 1e-10
 
 #: Number of iterative refinement steps for Newton equations with one unknown per row and pair.
@@ -137,7 +137,7 @@ def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple
 
 
 def solve_interior(problem: PairProblem, squares: NDArray, tol: float) -> RestrictedSolution:
-    """Solve by the interior-point method; return the last iterate even if it is not converged."""
+    """Solve a restricted problem by the interior-point method, and return the last iterate."""
     listed = squares if problem.lam > 0 else squares[:0]
     kind = MuPlusInteriorPoint if problem.simplex else PlusInteriorPoint
     point = solve_growing(lambda C, a: kind(problem, listed, C, a), problem.C, tol)
@@ -149,7 +149,7 @@ def solve_interior(problem: PairProblem, squares: NDArray, tol: float) -> Restri
 
 
 class PairInteriorPoint(HingeInteriorPoint, ABC):
-    """Base of the interior-point methods of R-SVM+ and R-SVM_mu+; r is the last added unknown."""
+    """Base of the interior-point methods of R-SVM+ and R-SVM_mu+; r is a Newton unknown."""
 
     positive = (*HingeInteriorPoint.positive, "theta")
     products = (*HingeInteriorPoint.products, ("e", "theta", 1.0))
@@ -182,7 +182,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         return max((float(part.mean()) for part in added if len(part)), default=0.0)
 
     def _rates(self) -> tuple[NDArray, NDArray]:
-        """Store the ratios ``theta / e`` of the pairs in `rates`; return them and ``D' rates``."""
+        """Store ``theta / e`` of all pairs in `rates`, and return `rates` and ``D' rates``."""
         self.rates = self.at["theta"] / self.at["e"]
         return self.rates, self.D.T @ self.rates
 
@@ -201,7 +201,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
 
 
 class PlusInteriorPoint(PairInteriorPoint):
-    """Interior-point method of R-SVM+; r is an added unknown of the Newton equations."""
+    """Interior-point method of R-SVM+; the Newton equations have the additional unknown r."""
 
     def _Q(self) -> NDArray:
         return 1.0 + self.D.T @ self.at["theta"]

@@ -12,8 +12,8 @@ Let a >= 0 be multipliers of the margin constraints with ``sum_i y_i a_i = 0``, 
 optimally, the minimum of the Lagrangian is ``(sum a)^2 / (2 m)``, a lower bound on the optimal
 value.
 
-If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``. In the lower bound,
-``sum_i a_i^2 / (C s_i)`` then replaces ``||a||^2 / C``. With a kernel, there is one feature per
+If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``. With row weights, ``sum_i a_i^2
+/ (C s_i)`` replaces ``||a||^2 / C`` in the lower bound. With a kernel, there is one feature per
 training row. If a feature is repeated, the optimal sums of w_k and of mu_k over the equal features
 do not change. Therefore a row of weight 2 is equivalent to two equal rows, also with a kernel.
 
@@ -87,8 +87,8 @@ class MRSVM(RadiusMachine):
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
-        # for features divided by `unit`, C is the same, and the objective value of (3) is
-        # multiplied by unit^2
+        # if the features are divided by `unit`, C does not change, and the objective value of (3)
+        # is multiplied by unit^2
         rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
         C, squares = self.C * s, (0.5 * np.ptp(rows, axis=0)) ** 2  # `squares` is R_k^2.
         # The best solution with w = 0 has the weighted mean of y as b, and mu_k = 1 for the feature

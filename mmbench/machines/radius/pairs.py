@@ -64,7 +64,7 @@ class PairSolution(Result):
     #: Coefficients of the features. Shape (k,).
     w: NDArray
     b: float
-    #: Weights mu_k of the features; None for R-SVM+. Shape (k,).
+    #: Weights mu_k of the features, or None for R-SVM+. Shape (k,).
     mu: NDArray | None
     #: Maximum of half the weighted squared distance over all pairs of rows.
     r: float
@@ -100,7 +100,7 @@ class PairProblem:
     simplex: bool
     #: Factors by which the features are multiplied, one number or shape (k,). In R-SVM+ with a
     #: kernel, the factors are the square roots of the row weights. Distances of rows are computed
-    #: from the features before this multiplication.
+    #: from the features before the multiplication by `roots`.
     roots: float | NDArray = 1.0
 
     @property
@@ -153,7 +153,7 @@ class PairProblem:
         r = float(far_lengths.max(initial=listed_r))
         theta = np.maximum(theta, 0.0)
         theta = theta * (self.lam / theta.sum()) if theta.any() else theta
-        # a pair counts as active if its multiplier theta, relative to lam, exceeds its slack,
+        # a pair is considered active if its multiplier theta, relative to lam, exceeds its slack,
         # relative to r
         held = theta * listed_r > self.lam * (listed_r - lengths)
         if len(rows) == n:
@@ -170,7 +170,8 @@ class PairProblem:
         scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
         slack = np.maximum(0.0, 1.0 - self.y * scale * decision)
         value = 0.5 * scale**2 * norm + float(np.sum(self.C * slack))
-        # if w is no better than w = 0, the direction of w is a rounding error
+        # if the objective value at w is not below the value at w = 0, the direction of w is a
+        # rounding error
         if value >= 2.0 * self.smaller:
             value, w = 2.0 * self.smaller, np.zeros(k)
             b = best_bias(self.rows @ w, self.y, self.C)
@@ -215,7 +216,7 @@ def quotient(w: NDArray, mu: NDArray) -> float:
 
 
 def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
-    """Return pairs of points with half squared distances above `above`, and these distances.
+    """Return pairs of points, and half the squared distances of the pairs, which exceed `above`.
 
     The pairs (i, j), i < j, are in decreasing order of distance. Each point is compared with all
     points that are nearer to the centre, and forms one pair with the most distant of these points.

@@ -68,10 +68,11 @@ from mmbench.machines.svm import tolerance
 #: The published grid of C and of lambda.
 GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
 
-#: A coefficient counts as zero if its magnitude is at most this fraction of the largest magnitude.
+#: A coefficient is considered zero if its magnitude is at most this fraction of the largest
+#: magnitude.
 ZERO_COEFFICIENT = 1e-6
 
-#: A feature counts as constant if its range is at most this fraction of its largest magnitude.
+#: A feature is considered constant if its range is at most this fraction of its largest magnitude.
 ROUNDING = 16 * np.finfo(float).eps
 
 
