@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     results: ModuleType
 
-#: The machines. Functions of mmbench are not listed here, so that a star import does not replace
-#: other functions of the same name.
+#: Names of the machines. Functions of mmbench are not listed, so that ``from mmbench import *``
+#: does not replace other functions of the same name.
 __all__ = ["FSVM", "KLDA", "LDA", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM", "RMM"]
 __all__ += ["SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
 __version__ = "1.0.0rc1"

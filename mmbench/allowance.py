@@ -62,10 +62,10 @@ _current: ContextVar[Allowance] = ContextVar("allowance", default=_NO_LIMIT)
 
 
 def allowed(seconds: float | None = None, memory: float | None = None) -> Allowance:
-    """Return an allowance that starts now and does not exceed the current allowance.
+    """Return an `Allowance` that starts now and does not exceed the current time and memory limits.
 
-    If `seconds` is None, the time limit of the current allowance remains valid. If `memory` is
-    None, the memory limit of the current allowance remains valid.
+    If `seconds` is None, the current time limit remains valid. If `memory` is None, the current
+    memory limit remains valid.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def allowed(seconds: float | None = None, memory: float | None = None) -> Allowa
 
 @contextmanager
 def within(allowance: Allowance) -> Iterator[Allowance]:
-    """Run a ``with`` block under an allowance."""
+    """Run a ``with`` block under the time and memory limits of an `Allowance`."""
     token = _current.set(allowance)
     try:
         yield allowance
@@ -109,7 +109,7 @@ def memory_limit() -> float:
 
 
 def delayed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `joblib.delayed(function)`; the function runs under the allowance of this thread."""
+    """Return `joblib.delayed(function)`; the function runs under the limits of this thread."""
     import joblib
 
     return joblib.delayed(partial(_call_within, _current.get(), function))
@@ -132,7 +132,7 @@ def blas_threads_for(n_rows: int) -> AbstractContextManager:
 
 @cache
 def blas() -> Any:
-    """Return the controller of the loaded BLAS libraries; cached, since the search is slow."""
+    """Return the controller of the loaded BLAS libraries, which are searched only once."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")

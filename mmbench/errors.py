@@ -54,7 +54,7 @@ def converted(
 
 @contextmanager
 def extra(name: str, feature: str) -> Iterator[None]:
-    """Replace an ImportError in the block by a `UserError` that names the extra to install."""
+    """Replace an ImportError in a ``with`` block by a UserError that names the extra to install."""
     try:
         yield
     except ImportError as error:

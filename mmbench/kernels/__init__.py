@@ -1,8 +1,8 @@
 """Kernel functions, computed from inner products or squared distances of rows.
 
-A kernel matrix is a scalar function of a *base* matrix, applied to each entry. The base matrix
-contains squared distances for ``rbf``, and inner products for ``linear`` and ``poly``. On a grid of
-kernel parameters, the base matrix is computed once, and the scalar function per grid point.
+Each entry of a kernel matrix is a scalar function of the same entry of a *base* matrix. The base
+matrix contains squared distances for ``rbf``, and inner products for ``linear`` and ``poly``. On a
+grid of kernel parameters, the base matrix is computed once, and the scalar function per grid point.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SINGLE_PRECISION_EXPONENT = 100.0
 #: ``gamma (x'x + z'z) > 1e10``.
 NEAR_SHARE = 1e-10
 
-#: Number of matrix rows per chunk; temporary arrays have the size of one chunk.
+#: Number of rows of a kernel matrix whose powers are computed at a time.
 CHUNK_ROWS = 256
 
 #: Squared distances of close rows are computed from differences of rows only if
@@ -114,10 +114,9 @@ class Kernel:
     def base(self, X: Any, Z: Any, dtype: DTypeLike = np.float64) -> NDArray:
         """Return the matrix of squared distances (``rbf``) or inner products of rows.
 
-        The shape is (len(X), len(Z)). `X` and `Z` are both dense or both sparse; sparse rows are
-        not converted to dense rows. If
-        ``X is Z``, the matrix of squared distances is exactly symmetric with a diagonal of exact
-        zeros, also in float32.
+        The returned matrix has the shape (len(X), len(Z)). `X` and `Z` are both dense or both
+        sparse; sparse rows are not converted to dense rows. If ``X is Z``, the matrix of squared
+        distances is exactly symmetric with a diagonal of exact zeros, also in float32.
         """
         same = X is Z
         if issparse(X):
@@ -199,7 +198,7 @@ def row_squares(X: Any) -> NDArray:
 
 
 def _integer_power(base: NDArray, degree: int, divisor: float) -> NDArray:
-    """Replace values v by ``v**degree / divisor``, in place.
+    """Replace each entry v of a matrix by ``v**degree / divisor``, in place.
 
     The power is computed by repeated products, which are faster than `np.power`.
     """

@@ -436,14 +436,14 @@ def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, floa
 def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
     """Return the worst-case accuracy of a decision function for each class, and their mean.
 
-    ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the mean of
-    ``t_i f_i`` over the class divided by its standard deviation. The numbers ``alpha_positive`` and
-    ``alpha_negative`` are lower bounds on the probability of a correct decision, over all
-    distributions with the mean and covariance of the class (Marshall and Olkin, theorem 1 of the
-    MEMPM paper). ``worst_case`` is the mean of ``alpha_positive`` and ``alpha_negative`` weighted
-    by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM paper. Since the class means and
-    covariances are estimated, ``alpha_positive`` and ``alpha_negative`` are only estimates of the
-    lower bounds.
+    ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the mean of ``t_i
+    f_i`` over the class divided by the standard deviation of ``t_i f_i``. The numbers
+    ``alpha_positive`` and ``alpha_negative`` are lower bounds on the probability of a correct
+    decision, over all distributions with the mean and covariance of the class (Marshall and Olkin,
+    theorem 1 of the MEMPM paper). ``worst_case`` is the mean of ``alpha_positive`` and
+    ``alpha_negative`` weighted by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM
+    paper. Since the class means and covariances are estimated, ``alpha_positive`` and
+    ``alpha_negative`` are only estimates of the lower bounds.
     """
     bounds = {}
     for name, sign in (("alpha_positive", 1.0), ("alpha_negative", -1.0)):
@@ -469,8 +469,8 @@ class Ball(NamedTuple):
 def enclosing_ball(gram: NDArray) -> Ball:
     """Return an upper and a lower bound on the radius R of the minimum enclosing ball, and Rbar.
 
-    R is defined in (7) of the F-SVM paper. Rbar is the largest distance of a row from the mean of
-    all rows. By theorem 1 of the F-SVM paper, ``R <= Rbar <= 2 R``.
+    The radius R is defined in (7) of the F-SVM paper. Rbar is the largest distance of a row from
+    the mean of all rows. By theorem 1 of the F-SVM paper, ``R <= Rbar <= 2 R``.
 
     By duality, ``R^2`` is the maximum of ``p'd - p'Kp`` over p in the simplex, where d is the
     diagonal of the kernel matrix K. Each p in the simplex gives a lower bound on R. The smallest
@@ -540,7 +540,7 @@ def rademacher_bounds(
     u : ndarray of shape (n_u,)
         Projections ``w'u_i``.
     D : float
-        Weight of the squared projections ``(w'u_i)^2`` in E.
+        Weight of the squared projections ``(w'u_i)^2`` in the parameter E.
     """
     n, m = cross.shape
 

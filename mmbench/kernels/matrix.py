@@ -3,14 +3,14 @@
 A user may pass a kernel matrix or a kernel function in place of a kernel name. With
 ``kernel="precomputed"``, `fit` takes the kernel matrix of the training rows, and `predict` takes
 the kernel values between new rows and training rows. A kernel function takes two sets of rows and
-returns the matrix of kernel values. A kernel matrix of the training rows that is passed by the user
-or computed by a kernel function is stored, and must be symmetric. If a given kernel matrix is not
-positive semidefinite, only a few machines return a lower bound on the optimal value.
+returns the matrix of kernel values. A kernel matrix of the training rows that comes from the user
+or from a kernel function is stored, and must be symmetric. If a given kernel matrix is not positive
+semidefinite, only a few machines return a lower bound on the optimal value.
 
 `LazyGram` is a stored kernel matrix; each row is computed at its first use. `KernelMatrix` computes
 kernel values by blocks, and stores rows of the kernel matrix up to a memory limit. Whole rows are
-stored. If one kernel coefficient changes, all decision values change by a multiple of one row of
-the symmetric kernel matrix.
+stored, since a change of one kernel coefficient adds a multiple of one row of the symmetric kernel
+matrix to the decision values.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
 
 
 def part_of(gram: NDArray, rows: NDArray) -> NDArray:
-    """Return the submatrix of ascending row indices, without a copy if all are selected."""
+    """Return the submatrix of ascending row indices; `gram` itself if it has no other rows."""
     return gram if len(rows) == len(gram) else submatrix(gram, rows, rows)
 
 
@@ -171,7 +171,7 @@ class KernelRows:
     X : ndarray or sparse array of shape (n_samples, n_features)
         Data rows. Sparse rows are not centred, since their zeros keep the data near the origin.
     centre : ndarray of shape (n_features,), optional
-        Mean of `X` by default.
+        Vector that is subtracted from dense rows for ``rbf``, by default the mean of `X`.
     dtype : data type, default=float64
         Data type of the kernel values.
 
@@ -284,7 +284,7 @@ class LazyGram:
         return coefficients @ self.values[: len(coefficients)]
 
     def _stored(self, rows: NDArray) -> NDArray:
-        """Return the indices of some rows in `values`, after computing rows that are not stored."""
+        """Return the indices of some rows in `values`; compute the rows that are not stored yet."""
         for i in rows[self.slots[rows] < 0]:
             read_row(*self.source, i)
         return self.slots[rows]
@@ -324,7 +324,7 @@ def read_row(values, columns, gamma, slots, i):
     return row
 
 
-#: Minimum and maximum size in bytes of a block of kernel values, and its maximum number of rows. A
+#: Minimum and maximum size in bytes, and maximum number of rows, of a block of kernel values. A
 #: block of maximum size fits in the last-level cache. Products with smaller blocks are slower.
 LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES, BLOCK_ROWS = 2**18, 2**22, 256
 
@@ -423,8 +423,8 @@ class KernelMatrix:
     def part(self, rows: NDArray) -> NDArray:
         """Return the submatrix of some rows, shape (len(rows), len(rows)).
 
-        The next call overwrites the returned array. Allocating a new array would take as long as
-        computing the kernel values.
+        The next call of `part` overwrites the returned array. Allocating a new array would take as
+        long as computing the kernel values.
         """
         n, some = len(rows), self._rows.take(rows)
         if len(self._memory) < n**2:

@@ -85,8 +85,8 @@ def staged(
 ) -> list[dict[str, Sequence[Any]]]:
     """Return the subgrids that are searched one after the other, one per stage.
 
-    Axes that are in no stage belong to the first subgrid. Stages without axes of the grid are
-    omitted.
+    Parameters of the grid that are in no stage belong to the first subgrid. Stages without
+    parameters of the grid are omitted.
 
     Examples
     --------

@@ -23,14 +23,14 @@ from mmbench.selection.grid import GridPoint, kernel_part, without_kernel
 from mmbench.selection.metrics import Metric
 from mmbench.selection.views import Block, View, can_share, kernel_blocks
 
-#: One entry per kernel: the indices of its grid points and, for each inner split, the decision
-#: values on the held-out rows, shape (n_held, n_points). If only signs are needed,
+#: One tuple per kernel: the indices of the kernel's grid points and, for each inner split, the
+#: decision values on the held-out rows, shape (n_held, n_points). If only signs are needed,
 #: booleans replace the decision values (True for values >= 0).
 Decided = list[tuple[list[int], list[NDArray]]]
 
 
 class GridScores:
-    """Values of a metric at all grid points, computed by threads over pairs or inner splits."""
+    """Values of a metric at all grid points, computed in parallel over pairs or inner splits."""
 
     def __init__(self, data: SearchRows, points: list[GridPoint], metric: Metric, n_jobs: int):
         self.data, self.points, self.metric = data, points, metric
@@ -51,7 +51,7 @@ class GridScores:
         folds = [Fold(train, signs[train], held) for train, held in data.splits(rows)]
         table = np.empty((len(self.points), len(folds)))
         n_own = int((rows < data.n_train).sum())
-        # kernel values of validation rows are not stored
+        # kernel values of rows that are used for validation only are not stored
         stored = None if n_own == len(rows) else np.arange(n_own)
         for members, view in kernel_blocks(
             machine, data.X[rows], self.points, data.X_train, stored

@@ -105,9 +105,10 @@ def select(
         Tolerance of the trainings in the search. The default is the tolerance of the machine's
         `search_space`, unless `tol` is in the grid or set in the machine.
     stages : sequence of sequences of str, default=()
-        Groups of grid axes that are searched one after the other. In each stage, the parameters of
+        Groups of parameters that are searched one after the other. In each stage, the parameters of
         earlier groups have their selected values, and the parameters of later groups have the
-        values set in `machine`. Axes that are in no group are searched in the first stage.
+        values set in `machine`. Parameters of the grid that are in no group are searched in the
+        first stage.
     metric : str, default="accuracy"
         The metric to maximise, one of `mmbench.selection.metrics.SELECTABLE`.
     groups : ndarray of shape (n_samples,), optional

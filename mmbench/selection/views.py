@@ -74,9 +74,8 @@ def kernel_blocks(
 class View:
     """Training problems and decision values for one kernel; linear machines predict from weights.
 
-    `gram` is the stored kernel matrix of the rows with the indices `rows`, which are in ascending
-    order; by default, the kernel matrix of all rows.
-    Kernel values that are not stored are computed on demand.
+    `gram` is the stored kernel matrix of the rows with the ascending indices `rows`, by default of
+    all rows. Kernel values that are not stored are computed on demand.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ Solved = tuple[NDArray, NDArray, NDArray, int, Status]
 
 @dataclass(frozen=True)
 class ConeProgram:
-    """Arrays of a cone program, named as in the docstring of the module."""
+    """The cone program ``min c'x`` subject to ``A x = b`` and ``h - G x in K``."""
 
     #: Shape (n,).
     c: NDArray
@@ -84,9 +84,10 @@ class ConeSolution(Result):
 
     #: Shape (n,).
     x: NDArray
-    #: Multipliers y of ``A x = b``; at the optimum ``c + A'y + G'z = 0``. Shape (p,).
+    #: Multipliers y of ``A x = b``. At the optimum, ``c + A'y + G'z = 0`` with the multipliers z.
+    #: Shape (p,).
     y: NDArray
-    #: Multipliers z of ``h - G x in K``; the vector z is in K as well. Shape (m,).
+    #: Multipliers z of ``h - G x in K``; the vector z is in the cone K as well. Shape (m,).
     z: NDArray
 
 

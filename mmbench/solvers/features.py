@@ -1,11 +1,12 @@
 """Solve a `PiecewiseQP` with a linear kernel, many rows and few features, without a Gram matrix.
 
 The attribute `gram` of the `PiecewiseQP` contains the data matrix Z in place of the Gram matrix. A
-training row i is free if its dual variable u_i lies strictly between two knots of its piecewise
-linear cost. At the optimum there are about as many free rows as features. SMO needs thousands of
-passes over the n x n Gram matrix to find the free rows. An interior-point method finds the free
-rows with one product ``Z' diag(weights) Z`` per iteration. If the free rows are known, one linear
-system determines the dual variables u and the intercept b.
+training row i is a free support vector if its dual variable u_i lies strictly between two knots of
+its piecewise linear cost. At the optimum, there are about as many free support vectors as features.
+SMO needs thousands of passes over the n x n Gram matrix to find the free support vectors. An
+interior-point method finds the free support vectors in 10 to 30 iterations with one product ``Z'
+diag(weights) Z`` each. If the free support vectors are known, one linear system determines the dual
+variables u and the intercept b.
 
 ==============  =======================================  ==========================================
 route           condition                                cost
@@ -92,8 +93,8 @@ def solve_in_features(
     slope s_i other than -y_i, the problem is the dual of an SVM with the constant ``s_i + y_i``
     added to the decision of row i. `tol` is the tolerance of the KKT conditions, in units of
     decision values. `start` contains the dual variables u at a neighbouring grid point. If no
-    candidate meets `tol` and `gap_tolerance`, the candidate with the smallest gap is returned with
-    the status ``inaccurate``.
+    method meets `tol` and `gap_tolerance`, the solution with the smallest gap is returned with the
+    status ``inaccurate``.
     """
     best: PiecewiseSolution | None = None
     iterations = 0
@@ -174,8 +175,9 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     """Return feasible dual variables u for which ``Z'u`` is close to the weights w.
 
     A dual variable near a knot of its cost is set to the knot. All dual variables that are not at a
-    knot are corrected by a least squares problem, which reduces ``||w - Z'u||``. If u is large and
-    w is short, setting u_i to knots without a correction would change w considerably.
+    knot are corrected by a least squares problem, which reduces ``||w - Z'u||``. If the dual
+    variables u are large but ``Z'u`` is small, setting u_i to knots without a correction would
+    change ``Z'u`` considerably.
     """
     rows, u, w = dual.gram, end.u, end.w
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
@@ -199,11 +201,11 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
 
 
 def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
-    """Return dual variables u from an interior point; if row i is not free, u_i is a knot.
+    """Guess the optimal dual variables u from an interior point.
 
-    In each complementarity product, the smaller of the two factors is replaced by zero. To compare
-    a slack with its multiplier, the slack xi is multiplied by C, and every other slack by the
-    largest multiplier.
+    In each complementarity product, the smaller of the two factors is replaced by zero. Before the
+    two factors are compared, the slack xi is multiplied by C, and every other slack by the largest
+    multiplier.
     """
     at, unit = point.at, float(point.at["a"].max())
     at_C = at["rest"] < at["slack"] * C
@@ -235,10 +237,9 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
 
     The active set assigns each u_i either to a knot of its cost or to a linear piece between two
     knots. The guess u only determines the initial active set. If u_i is on a linear piece, the
-    decision of row i must be minus the slope of the piece. For all rows with u_i on a linear piece,
-    the equations of the decisions form a linear system in b and in the u_i of these rows. If row i
-    violates an optimality condition at the solution of the linear system, u_i is assigned to the
-    next knot or piece.
+    decision of row i must be minus the slope of the piece. These equations form a linear system in
+    the intercept b and in all u_i on linear pieces. If the solution of the linear system violates
+    an optimality condition of row i, u_i is assigned to the next knot or linear piece.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
     # `place[i]` is 2 j if u_i is assigned to knot j, and 2 j + 1 if u_i is assigned to the linear
@@ -270,12 +271,12 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
 def _on_slopes(
     part: NDArray, slopes: NDArray, w: NDArray, total: float
 ) -> tuple[NDArray, NDArray, float] | None:
-    """Return u of the free rows, w and b such that the decisions of the free rows equal `slopes`.
+    """Return u, w and b for which the decisions of the rows `part` equal `slopes`.
 
-    `part` contains the free rows, `w` is the contribution of the other rows to the weights, and
-    `total` is the sum of the returned u. Iterative refinement continues while the residual exceeds
-    SLOPE_TOLERANCE and decreases. Iterative refinement is necessary if the norms of the rows or the
-    dual variables are large. Iterative refinement makes w more accurate than u.
+    `part` contains the free support vectors, `w` is the contribution of all other rows to the
+    weights, and `total` is the sum of the returned u. Iterative refinement continues while the
+    residual exceeds SLOPE_TOLERANCE and decreases. Iterative refinement is necessary if the norms
+    of the rows or the dual variables are large. Iterative refinement makes w more accurate than u.
     """
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf
     for refinements in range(MAX_REFINEMENTS):

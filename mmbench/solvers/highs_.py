@@ -84,7 +84,7 @@ def solve_lp(
     tol: float = 1e-7,
     interior: bool = False,
 ) -> LpSolution:
-    """Solve a linear program; feasibility and dual bound are recomputed from its arrays.
+    """Solve a linear program; recompute its violation and dual bound from the given arrays.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def solve_lp(
     if status is Status.MEMORY_LIMIT:
         raise MemoryError
     if status is Status.TIME_LIMIT:
-        time_is_up()  # `time_is_up` records that the time limit ended the training
+        time_is_up()  # this call records that the time limit ended the training
     return _solution(highs, status, c, A, rows, columns)
 
 
@@ -172,7 +172,7 @@ def _solution(
 
 
 def _dual_value(dual: NDArray, lower: NDArray, upper: NDArray) -> tuple[float, NDArray]:
-    """Return the contribution of multipliers to the dual objective, and violations of their signs.
+    """Return the multipliers' part of the dual objective, and violations of their sign conditions.
 
     A positive multiplier belongs to the lower bound, a negative multiplier to the upper bound. A
     multiplier of an infinite bound must be zero and does not contribute to the dual objective.

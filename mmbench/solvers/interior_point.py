@@ -3,9 +3,9 @@
     min over w, b, xi   1/2 ||w||^2 + C sum_i xi_i
     subject to          y_i f(z_i) >= 1 - xi_i,  xi_i >= 0,  [-B <= f(z_i) <= B,]  f(z) = w'z + b
 
-Let slack be xi, and let surplus be ``y f - 1 + xi``. The margin constraints have the multipliers a,
-and the bounds ``y f <= B`` and ``y f >= -B`` have the multipliers p and q. With
-``v = Z' y (a - p + q)``, the optimality conditions are
+The slack is xi, and the surplus is ``y f - 1 + xi``. The margin constraints have the multipliers a,
+and the bounds ``y f <= B`` and ``y f >= -B`` have the multipliers p and q. With ``v = Z' y (a - p +
+q)``, the optimality conditions are
 
     surplus - slack = y f - 1,   surplus a = 0,   slack (C - a) = 0,
     (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v
@@ -39,11 +39,11 @@ from mmbench.allowance import time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
 
 #: BOUNDARY_SHARE is the maximum step length as a fraction of the distance to the boundary of the
-#: feasible set. BACKTRACK_FACTOR shortens a step that violates a nonlinear constraint.
+#: feasible set. A step that violates a nonlinear constraint is shortened by BACKTRACK_FACTOR.
 BOUNDARY_SHARE, BACKTRACK_FACTOR = 0.99, 0.8
 
 #: Lower bound on the initial complementarity products of the rows, as a fraction of the largest
-#: complementarity product that a subclass adds.
+#: initial complementarity product of a subclass's variables.
 FIRST_PRODUCT_SHARE = 0.1
 
 #: Maximum absolute value of the initial decisions, as a fraction of the bound B.
@@ -72,7 +72,7 @@ Values = dict[str, NDArray]
 def solve_growing(
     start: Callable[[Any, NDArray | None], HingeInteriorPoint], C: float | NDArray, tol: float
 ) -> HingeInteriorPoint:
-    """Solve the problem for a C that may be far larger than the optimal multipliers.
+    """Solve the problem for a penalty C that may be far larger than the optimal multipliers.
 
     A sequence of problems with increasing C is solved. In the first problem, C is the largest
     initial multiplier times a ratio from LARGEST_FIRST_RATIOS. In each problem after the first, C
@@ -111,7 +111,7 @@ class HingeInteriorPoint:
     y : ndarray of shape (n,)
         Labels -1.0 and +1.0; both must occur.
     C : float or ndarray of shape (n,)
-        Penalty on slack, or penalty of each row.
+        Penalty on the slack variables: one number, or one number per row.
     a : ndarray of shape (n,), optional
         Initial multipliers, positive and less than C, with ``y'a = 0``.
     offset : ndarray of shape (n,), default=0.0
@@ -169,7 +169,7 @@ class HingeInteriorPoint:
             self.at["w"] = share * self.at["w"]
         self.at["b"], margin = share * b, share * margin - 1.0
         # Newton steps would be short if the complementarity products of the rows were far smaller
-        # than the complementarity products that a subclass adds
+        # than the complementarity products of a subclass's variables
         room = max(
             float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / float(np.max(C))
         )
@@ -189,8 +189,8 @@ class HingeInteriorPoint:
     def run(self, tol: float, max_iter: int = 100) -> None:
         """Take Newton steps until the gap is at most `tol`.
 
-        The iterations end earlier if a step is too short, or if their maximum number or the time
-        limit is reached.
+        The iterations end earlier if a step is too short, after `max_iter` iterations, or at the
+        time limit.
         """
         while self.gap > tol and self.iterations < max_iter and not time_is_up():
             self.iterations += 1
@@ -285,8 +285,8 @@ class HingeInteriorPoint:
         mean = self.open / sum(len(at[x]) for x, _, _ in self.products)
         step = self._step(share * mean, ahead)
         length = self._length(step, BOUNDARY_SHARE)
-        # a Newton step is short if its second-order terms are inaccurate, or if complementarity
-        # products differ by orders of magnitude
+        # a Newton step is short if the second-order terms of the corrector are inaccurate, or if
+        # complementarity products differ by orders of magnitude
         if length < CENTRING_LENGTH:
             step = self._step(0.5 * mean, None)
             length = self._length(step, BOUNDARY_SHARE)

@@ -43,7 +43,7 @@ def solve_libsvm(
     y : ndarray of shape (n,)
         Labels -1.0 and +1.0.
     C : float or ndarray of shape (n,)
-        Penalty on slack, or penalty of each row.
+        Penalty on the slack variables: one number, or one number per row.
     tol : float, default=1e-5
         Option `eps` of libsvm, the tolerance of the KKT conditions.
     solver : {"reference", "libsvm", "sklearn"}, default="reference"
@@ -55,8 +55,8 @@ def solve_libsvm(
     -------
     PiecewiseSolution
         `iterations` is 0 and `status` is ``optimal``, since libsvm reports neither its number of
-        iterations nor a failure. The certificate is computed from a feasible u and a recomputed
-        ``Ku``, and shows whether the solution is accurate.
+        iterations nor a failure. The certificate shows whether the solution is accurate; it is
+        computed from feasible dual variables u and a recomputed ``Ku``.
 
     Raises
     ------
@@ -89,8 +89,8 @@ def solve_liblinear(
     """Solve the linear SVM with scikit-learn's LinearSVC, which adds ``b^2 / 2`` to the objective.
 
     LinearSVC returns no multipliers. The lower bound is computed from guessed multipliers, which
-    are C for rows with slack and 0 for all other rows. A bound from guessed multipliers lies far
-    below the optimum.
+    are C for rows with slack and 0 for all other rows. The lower bound is therefore far below the
+    optimum.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC

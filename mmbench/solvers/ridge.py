@@ -1,13 +1,13 @@
-"""Ridge systems with a bias, ``[[G + I/C, 1], [1', 0]] [a; b] = [y; 0]``, for G = K or G = K K'.
+"""Ridge systems ``[[G + I/C, 1], [1', 0]] [a; b] = [y; 0]`` with a bias b, for G = K or K K'.
 
-K is a Gram matrix. `solve_path` computes one Cholesky factorisation per value of C. For a
-`FeatureGram`, the order of the factorised matrix is the number of features. The results of
-`solve_printed`, which solves a dense system per value of C, are the reference for `solve_path`.
+The matrix K is a Gram matrix. `solve_path` computes one Cholesky factorisation per value of C. For
+a `FeatureGram`, the factorised matrix has one row per feature. The results of `solve_printed`,
+which solves a dense system per value of C, are the reference for `solve_path`.
 
 If rows have weights s, the ridge I/C is replaced by ``diag(1/(C s))``. With row weights s, an
 equivalent system with the ridge I/C is ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, with ``r =
-sqrt(s)`` and R = diag(r). The parameter `border` is the vector r; without row weights, r is the
-vector of ones.
+sqrt(s)`` and R = diag(r). The parameter `border` is the vector ``r = sqrt(s)`` for row weights s,
+or the vector of ones without row weights.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FULL_RANK = 1e-300
 
 @dataclass(frozen=True)
 class FeatureGram:
-    """A Gram matrix ``F F'`` of rows with few features, as a linear operator.
+    """The Gram matrix ``F F'`` of a data matrix F with few features, as a linear operator.
 
     Examples
     --------
@@ -103,8 +103,8 @@ def solve_path(
     Parameters
     ----------
     gram : ndarray of shape (n_samples, n_samples) or FeatureGram
-        K, symmetric and positive semidefinite. If K is a `FeatureGram`, `squared` must be True; for
-        ``squared=False``, `solve_weights` solves the system.
+        Gram matrix K, symmetric and positive semidefinite. If K is a `FeatureGram`, `squared` must
+        be True; for ``squared=False``, `solve_weights` solves the system.
     y : ndarray of shape (n_samples,)
         Targets.
     costs : sequence of float

@@ -73,7 +73,8 @@ class MappedRows:
     def product(self, weights: NDArray) -> NDArray:
         """Return ``rows' diag(weights) rows``.
 
-        To save time, the product is computed without `map`, and `map` is applied to the result.
+        To save time, the product is computed for the rows ``x - origin``, and then multiplied by
+        `map` from both sides.
         """
         if isinstance(self.X, np.ndarray):
             out = np.zeros((self.X.shape[1],) * 2)

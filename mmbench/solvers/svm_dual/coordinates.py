@@ -2,17 +2,18 @@
 
 The attribute `gram` of the problem contains the data matrix Z in place of the Gram matrix ``Z Z'``.
 If the intercept b is fixed, the dual problem has no equality constraint. For a fixed b, each
-coordinate step minimises the following function over a single u_i (Hsieh et al. 2008).
+coordinate step minimises the following function over a single dual variable u_i (Hsieh et al.
+2008).
 
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
 
 A coordinate step costs one product of a row with ``w = Z'u`` and one update of w. For a fixed b,
-let s(b) be the sum of the optimal u_i. The sum s(b) of the dual variables decreases with the
-intercept b, and the secant method finds the optimal b, for which the sum is zero. The derivative of
-the sum s(b) of the dual variables is ``-e' K_FF^-1 e``, with the free rows F and the vector e of
-ones. In the first update of b, the derivative of the sum s(b) is replaced by its upper bound
-``-|F|^2 / ||Z_F' e||^2``. Coordinate descent for each b starts at the minimiser for the previous b.
-As the changes of b become smaller, the tolerance of coordinate descent is reduced.
+let s(b) be the sum of the optimal u_i. The sum s(b) decreases with the intercept b. The secant
+method finds the optimal b, for which the sum s(b) of the dual variables is zero. The derivative of
+s(b) is ``-e' K_FF^-1 e``, with the free support vectors F and the vector e of ones. In the first
+update of b, the derivative of the sum s(b) is replaced by its upper bound ``-|F|^2 / ||Z_F'
+e||^2``. Coordinate descent for each b starts at the minimiser for the previous b. As the changes of
+b become smaller, the tolerance of coordinate descent is reduced.
 
 ==================  ============================================  ================================
 route               condition                                     cost
@@ -43,7 +44,7 @@ from mmbench.errors import Status
 from mmbench.solvers.rows import MappedRows
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, optimality
 
-#: Maximum number of passes over the rows for the first value of b, and in total.
+#: Maximum number of passes over the rows for the first value of the intercept b, and in total.
 FIRST_PASSES, MOST_PASSES = 40, 400
 
 #: FIRST_TOLERANCE is the tolerance of coordinate descent for the first value of b. For each later
@@ -51,12 +52,13 @@ FIRST_PASSES, MOST_PASSES = 40, 400
 #: STEP_SHARE times the last change of b.
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
-#: Maximum change of the intercept b in one update. If no row is free and no interval is known that
-#: contains the optimal b, b is changed by MOST_STEP.
+#: Maximum change of the intercept b in one update. If no interval that contains the optimal b is
+#: known, a longer change is replaced by MOST_STEP.
 MOST_STEP = 1.0
 
-#: Tolerance of coordinate descent for the last value of b, and maximum change of the decisions by
-#: the final correction of ``sum_i u_i``, both as fractions of `tol`.
+#: LAST_SHARE is the tolerance of coordinate descent for the last value of b, as a fraction of
+#: `tol`. SUM_SHARE is the maximum change of the decisions by the final correction of ``sum_i u_i``,
+#: as a fraction of `tol`.
 LAST_SHARE, SUM_SHARE = 0.5, 0.1
 
 

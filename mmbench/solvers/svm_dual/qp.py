@@ -2,9 +2,9 @@
 
 The cost phi_i of the dual variable u_i is the conjugate of the loss of row i, so that ``loss_i(f) =
 max over u of -f u - phi_i(u)``. In the feature space of the kernel, the weights are ``w = sum_i u_i
-x_i``. The intercept b is the multiplier of ``sum_i u_i = 0``. At the optimum, ``-f(x_i)`` is a
-subgradient of phi_i at u_i. The primal problem and the dual problem are stated in
-`mmbench.solvers.svm_dual`.
+x_i``. The intercept b is the multiplier of ``sum_i u_i = 0``. At the optimum, minus the decision
+f(x_i) is a subgradient of the cost phi_i at u_i. The primal problem and the dual problem are stated
+in `mmbench.solvers.svm_dual`.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class PiecewiseQP:
         return row_squares(gram) if stored else np.maximum(gram.diagonal(), 0.0)
 
     def _credible(self, value: float) -> float:
-        """Return `value` if it is a possible dual value, otherwise the dual value at u = 0.
+        """Return the dual value `value` if it is possible, otherwise the dual value at u = 0.
 
         By weak duality, minus a dual value is at most the machine's objective at w = 0. A `value`
         that violates weak duality, or that is above the dual value at u = 0, is replaced.
@@ -194,8 +194,8 @@ class PiecewiseQP:
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
         """Return the solution with w and b multiplied by the factor that minimises the objective.
 
-        If the loss is steep, a margin that is too small by a rounding error has a large loss, which
-        a slightly longer w removes.
+        If the loss is steep, a margin that is too small by a rounding error has a large loss. A
+        slightly longer w has no such loss.
         """
         f, w = solution.decision + solution.bias, solution.weights
         scale = self.best_scale(f, float(solution.u @ solution.decision if w is None else w @ w))

@@ -21,12 +21,12 @@ the Gram matrix has low rank or quickly decreasing eigenvalues, pairwise steps a
 slowly. For example, a linear SVM with a large C may need millions of tiny pairwise steps for a few
 dozen rows. As long as no dual variable reaches a knot, a Newton step solves a quadratic program
 with one equality constraint by one Cholesky factorisation ``K = L L'``. If a Newton step brings a
-dual variable to a knot, the variable is fixed in all further steps of the series. With the Cholesky
-factor L and the gradient g, the Newton direction is ``-L^-T p`` for a projection p of ``L^-1 g``.
-The projection p is orthogonal to ``L^-1 1``, and to ``L^-1 e_i`` for each fixed variable u_i. A
-series of Newton steps uses the same factorisation and usually ends at a minimum between knots. For
-an RMM with the poly kernel on USPS, SMO with Newton steps takes 1/22 of the CPU time of SMO without
-Newton steps.
+dual variable to a knot, the variable is fixed in all further steps of the same series of Newton
+steps. With the Cholesky factor L and the gradient g, the Newton direction is ``-L^-T p`` for a
+projection p of ``L^-1 g``. The projection p is orthogonal to ``L^-1 1``, and to ``L^-1 e_i`` for
+each fixed variable u_i. A series of Newton steps uses the same factorisation and usually ends at a
+minimum between knots. For an RMM with the poly kernel on USPS, SMO with Newton steps takes 1/22 of
+the CPU time of SMO without Newton steps.
 
 The quadratic term of the RMM's dual (8) depends on the three variables of row i only through their
 signed sum u_i. A pairwise step takes as much time for the RMM as for the SVM. The cost of u_i has
@@ -36,11 +36,11 @@ memory of the SVM and the RMM, and compares the SVM with scikit-learn's SVC.
 A working set contains the rows with ``u_i != 0`` and the rows with ``u_i = 0`` that violate the
 optimality conditions most. `Descent` solves the restricted problem of the working set, in which all
 other u_i are fixed. After each restricted problem, the decisions of all rows are updated. A working
-set is complete if it contains all rows with ``u_i = 0`` that are close to a violation. The
-restricted problem of a complete working set is solved to the final tolerance. If the kernel values
-of the rows with ``u_i != 0`` do not fit in memory, a working set contains the rows with the largest
-violations (Joachims 1999). Lin (2001) proves convergence for working sets of the largest
-violations.
+set is complete if it contains all rows with ``u_i = 0`` that nearly violate the optimality
+conditions. The restricted problem of a complete working set is solved to the final tolerance. If
+the kernel values of the rows with ``u_i != 0`` do not fit in memory, a working set contains the
+rows with the largest violations (Joachims 1999). Lin (2001) proves convergence for working sets of
+the rows with the largest violations.
 
 Kernel values of working sets and updates of ``Ku`` are computed in float32 if the kernel allows it.
 The rounding error of an update of ``Ku`` is proportional to the change of u. A recomputation of
@@ -84,9 +84,9 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, o
 #: in the same time.
 SERIES_OVERHEAD = 2e5
 
-#: A series of Newton steps starts if the budget is at least BUDGET_FACTOR times the cost of the
-#: series. A series of Newton steps ends if the budget is used up or if MOST_KNOTS_MET variables
-#: reach a knot.
+#: A series of Newton steps starts if the time budget is at least BUDGET_FACTOR times the cost of
+#: the series. A series of Newton steps ends if the time budget is used up or if MOST_KNOTS_MET
+#: variables reach a knot.
 BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
 
 #: The number of pairwise steps between two checks of the time limit is a quarter of the number of
@@ -107,17 +107,17 @@ BLOCK_COLUMNS = 64
 #: pairwise step decreases the objective if its relative length is below 2. Pairwise steps of the
 #: relative lengths 1.5 and 1 were compared on ten SVMs and their RMMs (kernels rbf, poly and
 #: linear, C from 0.1 to 1000). On most of the ten SVMs and their RMMs, SMO with the relative length
-#: 1.5 takes 0.5 to 0.7 times as many pairwise steps as with the length 1. On none of the ten SVMs
-#: and their RMMs does SMO with the relative length 1.5 take more than 1.2 times as many pairwise
-#: steps as with the length 1. If the violation is below LAST_STEPS_TOLERANCES times `tol`, the
-#: relative length of a pairwise step is 1, so that SMO ends at the exact minimum of a problem with
-#: few variables.
+#: 1.5 takes 0.5 to 0.7 times as many pairwise steps as with the length 1. On all of the ten SVMs
+#: and their RMMs, SMO with the relative length 1.5 takes at most 1.2 times as many pairwise steps
+#: as with the length 1. If the violation is below LAST_STEPS_TOLERANCES times `tol`, the relative
+#: length of a pairwise step is 1, so that SMO ends at the exact minimum of a problem with few
+#: variables.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: The number of rows with ``u_i = 0`` in a working set is NEW_ROWS_SHARE of all rows, but at least
 #: LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, the number of rows with ``u_i = 0``
-#: in a working set is at least half the number of support vectors. SMO for an RMM may start at the
-#: solution of an SVM with a fifth as many support vectors.
+#: in a working set is at least half the number of support vectors. For example, SMO for an RMM may
+#: start at the SVM's solution with a fifth as many support vectors.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: The restricted problem of a working set is solved to the tolerance SET_VIOLATION_SHARE times the
@@ -130,8 +130,8 @@ ROUNDING_SHARE = 1e-3
 
 #: ``Ku`` is recomputed after IDLE_ROUNDS working sets without a decrease of the violation. If the
 #: objective has not decreased over IDLE_RENEWALS recomputations, kernel values in float32 are
-#: replaced by float64. SMO ends if the objective does not decrease although the kernel values are
-#: float64.
+#: replaced by kernel values in float64. SMO ends if the objective does not decrease although the
+#: kernel values are float64.
 IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
 
 #: Minimum relative decrease of the objective between two recomputations of ``Ku``; smaller
@@ -181,13 +181,14 @@ class Descent:
     route: str = "SMO"
 
     def run(self) -> None:
-        """Take steps until the violation is at most `tol`.
+        """Take SMO steps until the violation of the KKT conditions is at most `tol`.
 
-        The steps end earlier if their maximum number or the time limit is reached.
+        SMO ends earlier if `left` is used up or the time limit is reached.
         """
         problem, u, budget, refutations = self.problem, self.u, 0.0, 0
         knots, slopes = problem.knots, problem.slopes
-        # the curvature along a pair of nearly equal rows is a rounding error of the kernel values
+        # the computed curvature along a pair of nearly equal rows is a rounding error of kernel
+        # values
         floor = float(np.finfo(problem.gram.values.dtype).eps * self.diagonal.max())
         floor = floor if floor > 0 else 1e-12
         chunk = max(len(u) // 4, LEAST_CHUNK_STEPS)
@@ -306,12 +307,12 @@ def _projected(removed: NDArray, x: NDArray) -> NDArray:
 def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_iter, floor):
     """Take up to `max_iter` pairwise steps in place; return the number of steps.
 
-    `source` contains the arguments of `read_row` except the row. The gain ``rise[i] - decision[i]``
-    is the decrease of the objective per increase of u_i. The difference ``fall[i] - decision[i]``
-    is the increase of the objective per decrease of u_i. At the optimum, the intercept b lies
-    between the largest ``rise - decision`` and the smallest ``fall - decision``. The arrays `rise`
-    and `fall` come from `gains` and are updated in place. The curvature along a pair is taken to be
-    at least `floor`.
+    `source` contains the arguments of `read_row` except the row number. The gain ``rise[i] -
+    decision[i]`` is the decrease of the objective per increase of u_i. The difference ``fall[i] -
+    decision[i]`` is the increase of the objective per decrease of u_i. At the optimum, the
+    intercept b lies between the largest ``rise - decision`` and the smallest ``fall - decision``.
+    The arrays `rise` and `fall` come from `gains` and are updated in place. The curvature of the
+    objective along a pair (u_i, u_j) is replaced by `floor` if it is smaller.
     """
     values, columns, gamma, slots = source
     # for a literal 0, Numba would compile `read_row` for another type of argument
@@ -423,7 +424,7 @@ class WorkingSets(Descent):
         self.idle, self.idle_renewals = 0, 0
 
     def run(self) -> None:
-        """Solve restricted problems until the violation is at most `tol`.
+        """Solve restricted problems until the violation of the KKT conditions is at most `tol`.
 
         SMO ends earlier if the maximum number of steps or the time limit is reached.
         """
@@ -498,14 +499,14 @@ class WorkingSets(Descent):
         self.rounding = rounding
         self.measure()
         self.idle = self.idle + 1 if self.violation >= self.best else 0
-        if not len(moved):  # if a working set changes no u_i, the next one does not either
+        if not len(moved):  # if a working set changes no u_i, the next also changes none
             self.idle = IDLE_ROUNDS + 1
         self.best = min(self.best, self.violation)
 
     def working_set(self) -> tuple[NDArray, bool]:
-        """Return the rows of the next working set, and whether no violating row is left out.
+        """Return the rows of the next working set, and whether all violating rows are included.
 
-        Rows are also in the working set if their u_i is not zero.
+        Rows with a non-zero u_i are included as well if memory allows.
         """
         # violations of the optimality conditions for an increase and for a decrease of each u_i, or
         # -inf if a bound prevents the change of u_i
