@@ -1,4 +1,4 @@
-"""The command line: commands, options and exit codes."""
+"""The command line of mmbench: commands, options and exit codes."""
 
 import os
 import signal
@@ -10,20 +10,20 @@ INTERRUPTED = "interrupted; finished jobs are stored"
 
 
 def main() -> None:
-    """Run the command line; the first Ctrl-C ends the command, and a second Ctrl-C is ignored."""
+    """Run the command line. The first Ctrl-C ends the command, and further ones are ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
-    # if stdout or stderr remained closed, the next file that is opened would receive all messages
+    # if stdout or stderr is closed, the next file to be opened would receive its messages
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
-    # the current folder may contain plug-ins, or may have been deleted
+    # the current folder may contain plug-ins, and may not exist any more
     with suppress(OSError):
         if os.getcwd() not in sys.path:
             sys.path.append(os.getcwd())
     try:
-        from mmbench.cli.app import app  # imported here, since Ctrl-C may interrupt the import
+        from mmbench.cli.app import app  # Ctrl-C may interrupt this import
 
         app()
     except KeyboardInterrupt:

@@ -1,9 +1,10 @@
-"""The commands of the command line: their options, calls and printed output.
+"""The commands of the command line, with their options and their printed output.
 
-The exit code is 0 if all jobs are done. The exit code is 1 if a job failed; the results of the
-other jobs are stored. The exit code is 2 if the input was not valid; one line gives the reason.
-The exit code is 130 after an interruption. A command imports the modules that it needs when it is
-called, so that ``mmbench --help`` does not wait for the import of scikit-learn.
+The exit code is 0 if all jobs are done. The exit code is 1 if a job failed. The results of the
+other jobs are stored nevertheless. The exit code is 2 if the user's input was not valid. A message
+of one line states the reason. The exit code is 130 if the user interrupted the command. A command
+imports the modules that it needs only when it is called. Therefore, ``mmbench --help`` does not
+wait for the import of scikit-learn.
 """
 
 import errno
@@ -23,17 +24,17 @@ EXIT_WRONG_INPUT = 2
 
 
 class OneLineErrors(TyperGroup):
-    """A group of commands that reports user errors in one line, without a traceback."""
+    """A group of commands in which a user's error is reported as one line, without a traceback."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse the command line; if Ctrl-C interrupts the parsing, print one line."""
+        """Parse the command line. If Ctrl-C interrupts the parsing, print one line."""
         try:
             return super().make_context(*args, **kwargs)
         except KeyboardInterrupt:
             raise _stop(INTERRUPTED, EXIT_INTERRUPTED) from None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; after a user error or Ctrl-C, print one line and set the exit code."""
+        """Run a command. After a user's error or Ctrl-C, print one line and set the exit code."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -48,23 +49,26 @@ class OneLineErrors(TyperGroup):
 
 
 def _stop(message: str, code: int) -> typer.Exit:
-    """Print a message as one line, and return an exception that ends the program with `code`."""
+    """Print a message as one line.
+
+    Returns an exception that ends the program with the exit code `code`.
+    """
     say("mmbench: " + " ".join(message.split()))
     return typer.Exit(code)
 
 
 def echo(text: str, **options: Any) -> None:
-    """Print a text in which control characters are replaced by escape sequences."""
+    """Print a text in which escape sequences replace control characters."""
     typer.echo(visible(text), **options)
 
 
 def group(text: str, **options: Any) -> typer.Typer:
-    """Return an empty group of commands."""
+    """Return a group of commands that is still empty."""
     return typer.Typer(help=text, no_args_is_help=True, rich_markup_mode=None, **options)
 
 
 def complete_config(incomplete: str) -> list[str]:
-    """Return the names of experiments and YAML files that begin with an incomplete word."""
+    """Return the names of experiments and the YAML files that begin with an incomplete word."""
     from mmbench.config.files import config_files
 
     files = (str(path) for path in Path().glob(f"{incomplete}*") if path.suffix in ("", ".yaml"))
@@ -90,17 +94,20 @@ for _part in (data_app, check_app, config_app, list_app):
 
 
 def argument(metavar: str, text: str, default: Any = ..., **settings: Any) -> Any:
-    """Return a positional argument, required by default, with its name and help text."""
+    """Return a positional argument of a command, with its name and help text."""
     return typer.Argument(default, metavar=metavar, help=text, **settings)
 
 
 def option(metavar: str, text: str, *names: str, default: Any = None, **settings: Any) -> Any:
-    """Return an option with a value; the default name is the name of the function's parameter."""
+    """Return an option of a command that takes a value.
+
+    By default, the option has the name of the function's parameter.
+    """
     return typer.Option(default, *names, metavar=metavar, help=text, **settings)
 
 
 def flag(name: str, text: str) -> Any:
-    """Return an option without a value."""
+    """Return an option of a command that takes no value."""
     return typer.Option(False, name, help=text)
 
 
@@ -123,7 +130,8 @@ SET = option(
     "'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
-#: Argument of commands that read results folders and also reference tables, which have no records.
+#: Argument of commands that read experiments with records as well as reference tables without
+#: records.
 TABLES = argument(
     "RESULTS", "Folders of results, or of experiments in them; reference/NAME comes with mmbench."
 )
@@ -170,7 +178,7 @@ def run(
     from mmbench.config.files import find_config
 
     for name in configs:
-        find_config(name)  # a wrong name is reported before libraries are imported
+        find_config(name)  # an unknown name is reported before libraries are imported
     if dry_run:
         from mmbench.commands import dry_run as command
 
@@ -359,7 +367,7 @@ def verify(names: Names = NAMES, mirror: str | None = MIRROR, store: Path = STOR
 
 
 def _echo_outcomes(verb: str, names: list[str] | None, mirror: str | None, store: Path) -> None:
-    """Print the outcome of each data set, then exit with code 1 if a data set failed."""
+    """Print the outcome of each data set. If a data set failed, exit with code 1."""
     from mmbench.commands import data
 
     good = True
@@ -397,7 +405,7 @@ def certify(
 
 
 def echo_columns(rows: list[tuple]) -> None:
-    """Print rows with aligned columns."""
+    """Print rows of values in aligned columns."""
     from mmbench.commands.listing import aligned
 
     echo("\n".join(aligned(rows)))
@@ -429,7 +437,9 @@ _add_list("config", "List the experiments of mmbench and of the folder configs/.
 @config_app.callback()
 @check_app.callback()
 def _group() -> None:
-    """Do nothing; without a callback, typer would drop the name of a group with one command."""
+    """Do nothing. Without this function, typer would drop the name of a group that has only one
+    command.
+    """
 
 
 @config_app.command()

@@ -1,1 +1,3 @@
-"""Functions that implement the commands, one file per command or group of commands."""
+"""Functions behind the commands of the command line, with one file per command or group of
+commands.
+"""

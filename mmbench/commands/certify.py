@@ -1,22 +1,23 @@
-"""`mmbench.certify`: objective, bound and violation of a fitted SVM, recomputed from the data.
+"""The function `mmbench.certify` recomputes the objective, a lower bound and the constraint
+violation of a fitted SVM from the training data.
 
-A binary problem separates a pair of classes (one-vs-one), or a class from the rest (one-vs-rest).
-The objectives of the binary problem, with labels y_i = -1 or 1 and penalties C_i per row, are
+A binary problem either separates two classes (one-vs-one), or one class from all other classes
+(one-vs-rest). The binary problem has labels y_i = -1 or 1 and penalties C_i. Its objectives are
 
     primal objective    P(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i))
     decision value      f(x)    = w'phi(x) + b
     dual objective      D(a)    = sum_i a_i - 1/2 ||sum_i a_i y_i phi(x_i)||^2
     dual constraints    0 <= a_i <= C_i,   sum_i a_i y_i = 0
 
-By weak duality, D(a) <= P(w, b) for all feasible dual variables a. The difference P(w, b) - D(a)
-bounds the distance of both objectives from the optimal value (Boyd and Vandenberghe, Convex
-Optimization, section 5.5.1). LinearSVC adds b^2 to ||w||^2 and may square the losses; its dual
-objective differs accordingly.
+By weak duality, D(a) <= P(w, b) for all feasible dual variables a. Therefore, P(w, b) and D(a)
+differ from the optimal value by at most P(w, b) - D(a) (Boyd and Vandenberghe, Convex Optimization,
+section 5.5.1). LinearSVC minimises another primal objective: it adds b^2 to ||w||^2 and, with
+squared hinge loss, squares the losses. The dual objective differs accordingly.
 
-The distance of a model from the optimum can be measured by its objective, its decision values or
-its predicted labels, with different results. The solver libsvm stops if the violation of the
-optimality conditions is within a tolerance. When libsvm stops, the relative gap may be 0.9 although
-all predicted labels agree with the labels at the optimum.
+A model can be far from the optimum in its objective, but close in its decision values or its
+predicted labels. For example, the solver libsvm stops if the optimality conditions are satisfied to
+within a tolerance. The relative duality gap may then be 0.9, although each predicted label is the
+label at the optimum.
 """
 
 from __future__ import annotations
@@ -43,27 +44,29 @@ if TYPE_CHECKING:
 
 __all__ = ["certify"]
 
-#: Maximum number of training rows for which the kernel matrix of a model is stored.
+#: Maximum number of training rows for which `certify` computes a kernel matrix.
 MAX_KERNEL_ROWS = 20_000
 
-#: Maximum violation of a dual constraint, relative to the largest penalty C_i, at which the dual
-#: objective of a model counts as a lower bound.
+#: Maximum violation of a dual constraint, relative to the largest penalty C_i. Up to this
+#: violation, the dual objective of a model counts as a lower bound.
 DUAL_TOLERANCE = 1e-9
 
-#: Names of classifiers with a known objective, in mmbench, scikit-learn and compatible packages.
+#: Names of the classifiers, in mmbench, scikit-learn and compatible packages, whose objective is
+#: known.
 KNOWN = {"SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace", "PairwiseClassifier"}
 
-#: Maximum relative difference between the objective that a machine of mmbench has stored and the
-#: objective that is recomputed from the training data.
+#: Maximum relative difference between the objective that a machine of mmbench stores and the
+#: objective recomputed from the training data.
 OBJECTIVE_TOLERANCE = 1e-3
 
 
 class Binary(NamedTuple):
-    """A binary problem, and the solution of the problem in a fitted model."""
+    """A binary problem, and the solution that a fitted model contains."""
 
-    #: Labels of the negative and of the positive class.
+    #: Labels of the negative class and of the positive class.
     pair: tuple[Any, Any]
-    #: Kernel matrix, shape (n, n), if there are dual variables; else training rows, shape (n, d).
+    #: If the model has dual variables, the kernel matrix, shape (n, n); otherwise the training
+    #: rows, shape (n, d).
     X: Any
     #: Labels y_i of the training rows, -1 or 1. Shape (n,).
     y: NDArray
@@ -71,11 +74,12 @@ class Binary(NamedTuple):
     C: NDArray
     #: Decision values of the model at the training rows. Shape (n,).
     f: NDArray
-    #: Squared norm ``||w||^2``, plus the square of a penalised intercept.
+    #: Squared norm ``||w||^2`` of the model. If the intercept is penalised, its square is added.
     square: float
-    #: Products a_i y_i of dual variables and labels, or None without dual variables. Shape (n,).
+    #: Products a_i y_i of the model's dual variables and the labels, or None if there are no dual
+    #: variables. Shape (n,).
     u: NDArray | None = None
-    #: Whether the problem has an intercept that is not penalised.
+    #: Whether the binary problem has an intercept without a penalty.
     free_intercept: bool = True
     squared_loss: bool = False
 
@@ -88,51 +92,49 @@ def certify(
     C: float | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    """Recompute how close a fitted support vector machine is to the optimum of its problem.
+    """Measure how close a fitted support vector machine is to the optimum of its optimization
+    problem.
 
     Parameters
     ----------
     model : estimator or path
         A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn, or an object
-        with the same attributes (scikit-learn-intelex, cuML, ThunderSVM). The model may also be a
-        machine of mmbench, a pipeline or a grid search with one of these estimators, or a model
-        file of libsvm or liblinear.
+        with the same attributes (scikit-learn-intelex, cuML, ThunderSVM). The argument may also be
+        a machine of mmbench, a pipeline or grid search that contains one of these estimators, or
+        the path of a model file of libsvm or liblinear.
     X : array-like of shape (n_samples, n_features)
-        Training rows; the kernel matrix if the model's kernel is precomputed.
+        Training rows or, if the model's kernel is precomputed, the kernel matrix.
     y : array-like of shape (n_samples,)
         Class labels.
     C : float, optional
-        Penalty on slack, if the model does not store it. By default, C is the largest dual variable
-        of a NuSVC or of a model file of libsvm. If a training row violates the margin, the largest
-        dual variable is equal to C.
+        Penalty C, needed if the model does not store it. For a NuSVC or a model file of libsvm, the
+        default is the largest dual variable, which equals C if a training row violates the margin.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows in training.
+        Weights of the training rows.
 
     Returns
     -------
     DataFrame
-        One row per binary problem. The column ``objective`` is the primal objective of the model,
-        and ``dual`` is the objective of its dual variables (missing if the model has none). The
-        column ``violation`` is the largest violation of a dual constraint. The column ``optimum``
-        is the objective of the solution of mmbench, ``bound`` is the lower bound of the optimal
-        objective from this solution, and ``status`` is the status of this solution. The column
-        ``gap`` is the relative difference between ``objective`` and the larger of the two lower
-        bounds. The column ``decision_change`` is the largest absolute difference between the
-        decision values of the model and of the solution of mmbench at the training rows. The column
-        ``labels_changed`` is the number of training rows at which the decision values of the model
-        and of the solution of mmbench differ in sign. The column ``n_support`` is the number of
-        support vectors of the model.
+        One row per binary problem. The column ``objective`` is the primal objective of the model.
+        The column ``dual`` is the dual objective of the model's dual variables, and is missing if
+        the model has none. The column ``violation`` is the largest violation of a dual constraint
+        by the model. mmbench solves the same problem: ``optimum`` is the objective of its solution,
+        ``bound`` is its lower bound on the optimal objective, and ``status`` is its status. The
+        column ``gap`` is the relative difference between ``objective`` and a lower bound, which is
+        the larger one of ``dual`` and ``bound``. The column ``decision_change`` is the largest
+        absolute difference, over the training rows, between the model's decision values and those
+        computed by mmbench. The column ``labels_changed`` is the number of training rows for which
+        the signs of these decision values differ. The column ``n_support`` is the number of the
+        model's support vectors.
 
     Raises
     ------
     UserError
         If the model is not fitted, if its objective is unknown or not convex, or if `X` and `y` are
-        not the training data.
+        not the data on which it was trained.
 
-    Notes
-    -----
-    If the model is a machine of mmbench other than the SVM, a training with ``solver="reference"``
-    computes the columns ``optimum`` and ``bound``.
+    Notes ----- If the model is a machine of mmbench other than the SVM, the columns ``optimum`` and
+    ``bound`` come from another training with ``solver="reference"``.
 
     Examples
     --------
@@ -160,7 +162,7 @@ def certify(
         raise UserError(f"{problem}; {_TRAINING_DATA}")
     if lacking := sorted(map(repr, known - found)):
         raise UserError(f"y has no row of the model's classes {listed(lacking)}; {_TRAINING_DATA}")
-    stored = getattr(model, "C", None)  # C is 0 for a NuSVC, and model files contain no C
+    stored = getattr(model, "C", None)  # a NuSVC stores C = 0, and model files contain no C
     if C is not None and (not C > 0 or (stored and stored != C)):
         raise UserError(f"C={C:g}: the model stores C={stored:g}" if stored else "C must be > 0")
     for name in ("coef_", "dual_coef_", "intercept_", "gamma", "coef0", "degree"):
@@ -184,7 +186,10 @@ def certify(
 def _validated(
     model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Any, Any, NDArray, NDArray]:
-    """Return the fitted classifier in a model, and the training rows, labels and row weights."""
+    """Check the arguments of `certify`.
+
+    Returns the fitted classifier, and the training rows, labels and row weights.
+    """
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import (
         _check_sample_weight,
@@ -225,7 +230,9 @@ def _validated(
 
 
 def _check_objectives(fits: Sequence[Any], objectives: Iterable[float]) -> None:
-    """Raise UserError if recomputed objectives differ from the objectives of stored fits."""
+    """Raise UserError if an objective that is recomputed from the data differs from the stored
+    objective of the fit.
+    """
     for fit, objective in zip(fits, objectives, strict=True):
         if not np.isclose(objective, fit.objective, rtol=OBJECTIVE_TOLERANCE, atol=1e-12):
             raise UserError(
@@ -243,10 +250,11 @@ def certify_file(
     trusted: bool,
     overrides: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """Return the certificates of a model that is stored in a file, by the function `certify`.
+    """Return the certificates of a model that is stored in a file, as `certify` does for a model.
 
-    The strings `overrides` are settings for reading the training data, as in ``mmbench easy``. A
-    file of joblib or pickle is read only if `trusted` is true, since reading it runs code.
+    The strings `overrides` are settings for reading the data, as the option ``--set`` of ``mmbench
+    easy``. Files of joblib and pickle are only read if `trusted` is true, since reading such a file
+    runs code.
     """
     from mmbench.commands.easy import experiment_of
     from mmbench.config.read import config_of
@@ -261,7 +269,7 @@ def certify_file(
             raise UserError(f"{path}: reading it runs code stored in it; if trusted, add --trusted")
         import joblib
 
-        # a damaged file may raise any exception
+        # reading a damaged file may raise any exception
         with converted(f"{path}: cannot be read", Exception):
             model = joblib.load(path)
     X = _with_categories(training) if training.n_categorical else training.X
@@ -269,7 +277,10 @@ def certify_file(
 
 
 def _with_categories(data: Dataset) -> pd.DataFrame:
-    """Return the feature columns of a user's table, with names of categories instead of codes."""
+    """Return the feature columns of a user's table as a data frame.
+
+    Categories are names instead of codes.
+    """
     import pandas as pd
 
     ordered = sorted(data.columns, key=lambda name: data.columns[name] is not None)
@@ -280,12 +291,12 @@ def _with_categories(data: Dataset) -> pd.DataFrame:
     return frame[list(data.columns)]
 
 
-#: Decision values, objective, lower bound and status of the solution of mmbench.
+#: A solution by mmbench: decision values, objective, lower bound and status.
 Optimum = tuple[NDArray, float, float, str]
 
 
 def _certificate(problem: Binary) -> dict[str, Any]:
-    """Return the certificate of a binary problem, as a row of the result of `certify`."""
+    """Return a row of the data frame that `certify` returns, for one binary problem."""
     y, C, u = problem.y, problem.C, problem.u
     slack = np.maximum(0.0, 1.0 - y * problem.f)
     losses = slack**2 if problem.squared_loss else slack
@@ -304,12 +315,12 @@ def _certificate(problem: Binary) -> dict[str, Any]:
 
 
 def _optimum(problem: Binary) -> Optimum:
-    """Solve a problem with hinge loss by the SVM of mmbench."""
+    """Solve a binary problem with hinge loss by the SVM of mmbench."""
     from mmbench.machines import SVM
 
     X, y, C = problem.X, problem.y, problem.C
     if not problem.free_intercept:
-        # each row is added again with opposite sign and label; then the intercept b = 0 is optimal
+        # if each row is added again with opposite sign and label, the optimal intercept b is 0
         X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
         y, C = np.append(y, -y), np.append(C, C) / 2
     kernel = "linear" if problem.u is None else "precomputed"
@@ -323,10 +334,11 @@ def _optimum(problem: Binary) -> Optimum:
 def _row(
     pair: tuple[Any, Any], model: dict[str, Any], own: float, f: NDArray, optimum: Optimum
 ) -> dict[str, Any]:
-    """Return a row of the result of `certify`, which compares a model with the optimum.
+    """Return a row of the data frame that `certify` returns, from the values of a model and of the
+    optimum.
 
-    The argument `own` is the lower bound from the dual variables of the model, and `f` contains the
-    decision values of the model.
+    The argument `own` is the lower bound from the model's dual variables, and `f` contains the
+    model's decision values.
     """
     from mmbench.solvers.result import relative_gap
 
@@ -345,11 +357,15 @@ def _row(
 
 
 def _squared(problem: Binary) -> Optimum:
-    """Minimise ``1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by Newton's method of liblinear.
+    """|w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by Newton's method of liblinear.|Minimise ``1/2
+    ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by liblinear's Newton method. ||w||^2 + sum_i C_i
+    max(0, 1 - y_i w'x_i)^2`` by Newton's method of liblinear.
 
-    The dual variables are ``a_i = 2 C_i max(0, 1 - y_i w'x_i)``. The lower bound is the dual
-    objective ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``, in which the last
-    sum is equal to the sum of the losses.
+    The dual variables are ``a_i = 2 C_i max(0, 1 - y_i w'x_i)``. |sum_i a_i y_i x_i||^2 - sum_i
+    a_i^2 / (4 C_i)``, in which the last sum is equal to the sum of the losses.|The lower bound is
+    the dual objective ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``. Its last
+    sum equals the sum of the losses in the primal objective. ||sum_i a_i y_i x_i||^2 - sum_i a_i^2
+    / (4 C_i)``, in which the last sum is equal to the sum of the losses.
     """
     from sklearn.svm import LinearSVC
 
@@ -366,7 +382,9 @@ def _squared(problem: Binary) -> Optimum:
 
 
 def _signs(labels: NDArray, classes: Any, positive: Any) -> tuple[NDArray, NDArray]:
-    """Return the indices of the rows of some classes, and labels: 1 for `positive`, else -1."""
+    """Return the indices of the rows that belong to `classes`, and their labels: 1 for the class
+    `positive`, else -1.
+    """
     rows = np.flatnonzero(np.isin(labels, classes))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
 
@@ -374,16 +392,16 @@ def _signs(labels: NDArray, classes: Any, positive: Any) -> tuple[NDArray, NDArr
 def _kernel_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
-    """Yield the binary problem of each pair of classes of a model with dual variables."""
+    """Yield one binary problem per pair of classes, for a model with dual variables."""
     from mmbench.kernels.matrix import is_given, is_semidefinite
 
     classes, ours = np.asarray(model.classes_), hasattr(model, "fits_")
     kernel = getattr(model, "kernel", "rbf")
-    # an SVC has nu = 0, and a NuSVC has C = 0
+    # scikit-learn stores nu = 0 in an SVC, and C = 0 in a NuSVC
     is_nu = hasattr(model, "nu") and not getattr(model, "C", 0)
     if kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise UserError(f"X has shape {X.shape}, and the kernel matrix of the rows is square")
-    if not ours:  # the indices in `support_` of scikit-learn skip rows of weight 0
+    if not ours:  # in scikit-learn, the indices `support_` do not count rows of weight 0
         counted = np.flatnonzero(weights)
         X = X[np.ix_(counted, counted)] if kernel == "precomputed" else X[counted]
         labels, weights = labels[counted], weights[counted]
@@ -416,7 +434,7 @@ def _kernel_problems(
                 f"the kernel matrix of {pair[0]} / {pair[1]} is not positive semidefinite; the "
                 "problem is not convex, and has no certificate"
             )
-        # the penalty C of a nu-SVM is 1 / rho, which differs between the pairs of classes
+        # a nu-SVM has the penalty C = 1 / rho, where rho differs between the pairs of classes
         own_C = C or largest or float((np.abs(u) / weights[rows]).max())
         penalties = own_C * _relative_penalties(pair, y, weights[rows], class_weight)
         values = gram @ u
@@ -434,7 +452,9 @@ def _dense(values: Any) -> Any:
 def _linear_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
-    """Yield the binary problems of a linear model, one-vs-one or one-vs-rest."""
+    """Yield the binary problems of a linear model without dual variables, one-vs-one or
+    one-vs-rest.
+    """
     from sklearn.utils.class_weight import compute_class_weight
 
     classes, kind = np.asarray(model.classes_), type(model).__name__
@@ -468,8 +488,8 @@ def _linear_problems(
     pairs = [("rest", c) for c in classes] if one_vs_rest else list(combinations(classes, 2))
     class_weight: Any = getattr(model, "class_weight", None)
     if not ours:
-        # for class_weight="balanced", the size of a class is its sum of row weights in LinearSVC,
-        # and its number of rows in SGDClassifier
+        # with class_weight="balanced", LinearSVC takes the sum of the row weights as the size of a
+        # class, and SGDClassifier takes the number of rows
         balanced = {} if hasattr(model, "alpha") else {"sample_weight": weights}
         factors = compute_class_weight(class_weight, classes=classes, y=labels, **balanced)
         class_weight = dict(zip(classes.tolist(), factors, strict=True))
@@ -485,7 +505,7 @@ def _linear_problems(
 
 
 def _relative_penalties(pair: tuple, y: NDArray, weights: NDArray, class_weight: Any) -> NDArray:
-    """Return the penalties of the rows of a binary problem, divided by C."""
+    """Return the penalties C_i of the rows of a binary problem, divided by C."""
     from mmbench.machines.base.estimator import row_weights
     from mmbench.machines.base.problem import BinaryProblem
 
@@ -496,7 +516,10 @@ def _relative_penalties(pair: tuple, y: NDArray, weights: NDArray, class_weight:
 def _by_reference(
     model: Any, X: Any, labels: NDArray, sample_weight: ArrayLike | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows of the result of `certify`; the machine's reference solver gives the optimum."""
+    """Yield rows of the data frame that `certify` returns.
+
+    The optimum is computed by the machine's reference solver.
+    """
     from sklearn.base import clone
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -513,14 +536,17 @@ def _by_reference(
 
 
 def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
-    """Read a model file of libsvm or liblinear as an object with the attributes of scikit-learn.
+    """Read a model file of libsvm or liblinear.
 
-    For a file of libsvm, each support vector is searched among the rows of `X`. Support
-    vectors and rows are compared in eight significant digits, since older versions of libsvm write
-    only eight.
+    Returns an object with the attributes of a fitted scikit-learn estimator.
+
+    A file of libsvm does not contain the indices of the support vectors. Therefore, each support
+    vector is searched among the rows of `X`. A support vector is found if it equals a row in eight
+    significant digits, since older versions of libsvm write only eight digits.
     """
     problem = f"{path}: no model file of libsvm or liblinear"
-    # `read_text` raises ValueError if the file is not text or if the path has a null character
+    # `read_text` raises ValueError if the file is not text, or if the path contains a null
+    # character
     with converted(problem, OSError, ValueError):
         lines = path.read_text().splitlines()
     start = next((k for k, line in enumerate(lines) if line.strip() in ("SV", "w")), None)
@@ -538,7 +564,7 @@ def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleName
     losses = {"L2R_L2LOSS_SVC": "squared_hinge", "L2R_L1LOSS_SVC": "hinge"}
     kind, bias = head["solver_type"][0], float(head["bias"][0])
     w = np.array([line.split() for line in lines if line.strip()], dtype=float).T
-    if len(head["label"]) == 2:  # liblinear predicts the first label if w'x is positive
+    if len(head["label"]) == 2:  # liblinear predicts the first of its two labels if w'x is positive
         w = -w
     has_intercept = bias > 0
     return SimpleNamespace(
@@ -582,7 +608,7 @@ def _libsvm_model(
         if not (found := free.get((label, _digits(vector)))):
             raise UserError(f"a support vector is not a row of X with the label {label:g}")
         support.append(found.pop())
-    sign = -1.0 if binary else 1.0  # for two classes, scikit-learn negates the coefficients
+    sign = -1.0 if binary else 1.0  # opposite signs in scikit-learn for two classes
     option = {key: float(head[key][0]) for key in ("gamma", "coef0", "degree") if key in head}
     nu = {"nu": None} if head["svm_type"][0] == "nu_svc" else {}
     return SimpleNamespace(
@@ -601,5 +627,5 @@ def _libsvm_model(
 
 
 def _digits(row: NDArray) -> tuple[str, ...]:
-    """Return the numbers of a row with eight significant digits."""
+    """Return the numbers in a row as texts with eight significant digits."""
     return tuple(f"{value:.8g}" for value in row + 0.0)

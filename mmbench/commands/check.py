@@ -1,8 +1,8 @@
-"""``mmbench check``: checks that every machine must pass, including machines of other packages.
+"""``mmbench check``: checks that each machine must pass, including the machines of other packages.
 
-The function `check_estimator` of scikit-learn checks the interface of a classifier. The checks in
-this module test whether the certificates of a machine are valid, and whether the grid search can
-use the machine.
+The interface of a classifier is checked by the function `check_estimator` of scikit-learn. This
+module checks whether a machine's certificates are valid, and whether grid search can use the
+machine.
 """
 
 import warnings
@@ -21,7 +21,7 @@ from mmbench.machines import machine_class
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.problem import BinaryProblem, Fit
 
-#: Two objectives count as equal if their relative difference is at most this value.
+#: Maximum relative difference of two objectives that count as equal.
 SAME = 1e-6
 NO_CERTIFICATES = "; no certificates, since its optimisation problem is unknown"
 
@@ -100,17 +100,17 @@ def _compare(some: list[Fit], others: list[Fit], machine: PairwiseClassifier) ->
             _require(away <= allowed, f"objectives {one.objective!r} and {other.objective!r}")
 
 
-#: Checks of certificates; the command prints the docstring of a check as its name.
+#: Checks of the certificates. The command prints the docstring of a check as its name.
 CERTIFICATE_CHECKS = (_declared, _certified, _same_in_any_order, _same_by_path, _same_by_reference)
 
 
 def check_machine(path: str) -> tuple[list[str], bool]:
-    """Return the result of all checks of a machine as text lines, and whether all checks passed.
+    """Run all checks of a machine. Returns lines of text, and whether all checks passed.
 
-    There is a line per failed check, and a last line with the number of passed checks. The argument
-    `path` is the name of a machine or ``module:Class``. If the class is not a `PairwiseClassifier`,
-    it has no certificates, and only the checks of scikit-learn are run. Raises UserError if the
-    machine is unknown, or if its class cannot be instantiated without arguments.
+    Each failed check has one line. The last line states the number of passed checks. The argument
+    `path` is the name of a machine, or a class as ``module:Class``. If the class is not a subclass
+    of `PairwiseClassifier`, it has no certificates, and only the checks of scikit-learn are run.
+    Raises UserError if the machine is unknown, or if the class needs arguments.
     """
     cls = machine_class(path)
     certified = issubclass(cls, PairwiseClassifier)
@@ -132,7 +132,7 @@ def check_machine(path: str) -> tuple[list[str], bool]:
             n_passed += 1
         except SkipTest:  # the check needs a library that is not installed
             pass
-        except Exception as error:  # any error of a machine counts as a failed check
+        except Exception as error:  # any exception of a machine counts as a failed check
             text = str(error) if isinstance(error, AssertionError) else repr(error)
             failed.append(f"FAILED {name}: {readable(text)}")
     counts = f"{path}: {n_passed} of {n_passed + len(failed)} checks passed"

@@ -11,22 +11,22 @@ from mmbench.config.files import config_files, find_config
 from mmbench.errors import UserError, did_you_mean
 from mmbench.machines import ALIASES, MACHINES, alias_of
 
-#: Pattern of a BibTeX entry in the file citations.bib.
+#: Pattern for a BibTeX entry in the file citations.bib.
 ENTRY = re.compile(r"^@\w+\{.*?^\}$", re.M | re.S)
-#: Pattern of the keywords of a BibTeX entry, which are names of machines or "mmbench".
+#: Pattern for the keywords of a BibTeX entry. The keywords are names of machines, or "mmbench".
 KEYWORDS = re.compile(r"\n\s*keywords\s*=\s*\{([^}]*)\},")
 
 
 def citation(name: str | None = None) -> str:
-    """Return the BibTeX entries of a machine, an alias or an experiment.
+    """Return the BibTeX entries for a machine, an alias or an experiment.
 
-    The last entry cites mmbench itself; without a name, there is only this entry. The citations of
-    the data sets of an experiment are copied from the data set cards as BibTeX comments.
+    The last entry is for mmbench itself. Without a name, this entry is the only one. For an
+    experiment, BibTeX comments cite the data sets, as stated in the data set cards.
 
     Raises
     ------
     UserError
-        If the name is unknown; the message suggests the most similar known name.
+        If the name is unknown. The message suggests the most similar known name.
     """
     parts: list[str] = []
     if name in MACHINES or name in ALIASES:
@@ -38,7 +38,7 @@ def citation(name: str | None = None) -> str:
 
 
 def entries_of(machines: Iterable[str]) -> list[str]:
-    """Return the BibTeX entries that have one of the machines as a keyword."""
+    """Return the BibTeX entries whose keywords include one of the machines."""
     wanted = set(machines)
     text = files("mmbench.machines").joinpath("citations.bib").read_text(encoding="utf-8")
     return [

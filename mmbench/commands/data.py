@@ -1,4 +1,4 @@
-"""``mmbench data``: the commands list, info, fetch and verify."""
+"""The commands ``mmbench data list``, ``info``, ``fetch`` and ``verify``."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from mmbench.errors import UserError
 
 
 class Outcome(NamedTuple):
-    """The outcome of the download or verification of one data set, with a message for the user."""
+    """Outcome of the download or the verification of one data set, with a message for the user."""
 
     name: str
     ok: bool
@@ -19,11 +19,12 @@ class Outcome(NamedTuple):
 
 
 def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple]:
-    """Return table headings, and one row per data set card: name, sizes, split rules, location.
+    """Return a table of all data set cards: one row of headings, then one row per card with name,
+    sizes, split rules and location.
 
-    The location of the data files is ``store``, ``mirror`` or ``built in``. The location is
-    ``damaged`` if the files are damaged, and ``-`` if there are no files on this computer. No file
-    is downloaded.
+    The location of the data files is ``store``, ``mirror`` or, for data in a Python package,
+    ``built in``. If the data files are damaged, the location is ``damaged``. If there are no data
+    files on this computer, the location is ``-``. No file is downloaded.
     """
     places = Places(Path(store), mirror, allow_network=False)
     rows: list[tuple] = [("name", "rows", "columns", "classes", "splits", "where")]
@@ -35,7 +36,9 @@ def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple
 
 
 def licences() -> list[tuple]:
-    """Return table headings, and the name and the licence of each data set with a card."""
+    """Return a table with one row of headings, and one row per data set card with name and
+    licence.
+    """
     return [("name", "licence"), *((name, load_card(name).licence) for name in card_names())]
 
 
@@ -50,7 +53,7 @@ def _where(card: Card, places: Places) -> str:
 
 
 def info(name: str, store: str | Path, mirror: str | Path | None = None) -> str:
-    """Return the contents of a data set card as text, with the location of the data files."""
+    """Return the contents of a data set card as text, and the location of the data files."""
     card, places = load_card(name), Places(Path(store), mirror)
     expect, official, plan = card.expect, card.expect.official, card.expect.predefined
     here = "no (or damaged; see 'mmbench data verify')"
@@ -95,26 +98,26 @@ def fetch(
     progress: bool = False,
     allow_network: bool = True,
 ) -> Iterator[Outcome]:
-    """Download data sets into the local store and verify them.
+    """Download data sets into the local store, and verify the files.
 
-    The outcome of each data set is yielded before the next download. If a download fails, the other
-    data sets are downloaded nevertheless.
+    Yields the outcome of each data set before the next data set is downloaded. If the download of a
+    data set fails, the remaining data sets are downloaded nevertheless.
 
     Parameters
     ----------
     names : sequence of str or None
-        Names of data set cards; by default all cards.
+        Names of data set cards. The default None stands for all cards.
     store, mirror : path
         Local store of data files, and a folder or URL that holds data files.
     progress : bool
-        Whether to show a progress bar over all data sets, and a progress bar per download.
+        Whether to show progress bars, over all data sets and for each download.
     allow_network : bool
         Whether files may be downloaded.
 
     Raises
     ------
     UserError
-        If a name is unknown; no data set is downloaded in this case.
+        If a name is unknown. In this case, no data set is downloaded.
     """
     places = Places(Path(store), mirror, allow_network, progress)
 
@@ -128,7 +131,10 @@ def fetch(
 
 
 def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[Card]:
-    """Return the data set cards with the given names, or all cards, under a progress bar."""
+    """Return the data set cards with the given names, or all cards.
+
+    Iterating over the cards shows a progress bar.
+    """
     from tqdm import tqdm
 
     cards = [load_card(name) for name in (card_names() if names is None else names)]
@@ -136,7 +142,7 @@ def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[C
 
 
 def _outcomes(cards: Iterable[Card], message: Callable[[Card], str]) -> Iterator[Outcome]:
-    """Yield the outcome of each data set with a nonempty message or an error."""
+    """Yield the outcome of each data set for which there is an error or a message."""
     for card in cards:
         try:
             outcome = Outcome(card.name, True, message(card))
@@ -156,12 +162,13 @@ def verify(
     mirror: str | Path | None = None,
     progress: bool = False,
 ) -> Iterator[Outcome]:
-    """Compare the data files on this computer with their cards: hashes, shapes, class counts.
+    """Compare the data files on this computer with their data set cards: hashes, shapes and class
+    counts.
 
     Parameters
     ----------
     names : sequence of str or None
-        Names of data set cards; by default all data sets with files on this computer.
+        Names of data set cards. None stands for all data sets with files on this computer.
     store, mirror : path
         Local store of data files, and a folder or URL that holds data files.
     progress : bool

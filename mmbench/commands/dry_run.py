@@ -1,4 +1,6 @@
-"""``mmbench run --dry-run``: jobs, fits, memory and expected time of an experiment."""
+"""``mmbench run --dry-run``: numbers of jobs and fits, memory, and expected time of an
+experiment.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ from mmbench.tables.statistics import LEVEL, detectable_difference
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
 
-#: Columns that identify a split in the table of all splits.
+#: Columns that identify a split in the split table.
 SPLIT = ["kernel", "degree", "size", "repeat", "fold", "seed"]
 HEADER = ("data set", "kernel", "machine", "jobs", "stored", "grid points", "fits", "memory")
 
@@ -45,7 +47,7 @@ def dry_run(
 ) -> str:
     """Return a description of the jobs that `run` would run with the same arguments.
 
-    Data files of the user are read, but data files of data sets with a card are not. No file is
+    Data files of the user are read. Data files of data sets with a card are not read. No file is
     written.
     """
     given = Options(results, **options)
@@ -54,7 +56,9 @@ def dry_run(
 
 
 def _describe(experiment: PlannedExperiment, options: Options) -> str:
-    """Return a table with a row per data set, kernel and machine, and lines with the totals."""
+    """Describe an experiment: a table with one row per data set, kernel and machine, then lines
+    with totals.
+    """
     slots = options.slots
     groups = grouped((key_of(job)[:4], job) for job in experiment.jobs)
     stored, here = _stored(experiment, options.rerun)
@@ -62,7 +66,7 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
     rows: list[tuple] = [HEADER]
     largest = 0
     for jobs in groups.values():
-        job = jobs[-1]  # the job with the largest training size
+        job = jobs[-1]  # the last job has the largest training size
         points = n_points(dict(job.grid), alias_of(job.machine).stages) if job.grid else 0
         sizes = sizes_of(job)
         memory = estimate_bytes(job, sizes, slots)
@@ -83,12 +87,13 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 
 
 def _power(experiment: PlannedExperiment) -> list[str]:
-    """Return text lines with the smallest differences in accuracy that a t-test can detect.
+    """Return lines of text that state the smallest differences in accuracy that a t-test would
+    detect.
 
-    Each line is for one data set and compares the other machines with the first machine. The
-    variances of the accuracy are estimated from earlier records or, if there are none, from the
-    splits of the reference table. If there are neither records nor a reference table, no lines are
-    returned.
+    Each line concerns one data set, on which every other machine is compared with the first
+    machine. The variances of the differences are estimated from earlier records. If there are none,
+    they are estimated from the splits of the reference table. If there are neither earlier records
+    nor a reference table, the list is empty.
     """
     jobs = [job for job in experiment.jobs if job.split.rule != "official"]
     planned = {key.dataset: n for key, n in Counter(map(key_of, jobs)).items() if n > 1}
@@ -123,10 +128,11 @@ def _power(experiment: PlannedExperiment) -> list[str]:
 def _time_text(
     jobs: list[Job], here: Mapping[Key, float], reference: Mapping[Key, float], slots: int
 ) -> str:
-    """Return an estimate of the run time, from earlier jobs of the same data set and machine.
+    """Return a text that states the expected time of `jobs`, estimated from earlier jobs of the
+    same table cells.
 
-    The dict `here` contains the mean seconds of a job for each table cell, from earlier records.
-    The dict `reference` contains the seconds of a job for each table cell of the reference table.
+    From earlier records, `here` contains the mean seconds per job of each table cell. From the
+    reference table, `reference` contains the mean seconds per job of each table cell.
     """
     if not jobs:
         return "time: none"
@@ -144,9 +150,9 @@ def _time_text(
 
 
 def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:
-    """Return the keys of finished jobs, and the mean wall-clock seconds of a job by table cell.
+    """Return the keys of finished jobs, and the mean wall-clock seconds per job of each table cell.
 
-    The keys of jobs that the option `rerun` repeats are not included.
+    Finished jobs that are repeated by the option `rerun` are not included.
     """
     try:
         store = RecordStore(experiment.folder)
@@ -160,7 +166,7 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 
 
 def reference_seconds(folder: Path) -> dict[Key, float]:
-    """Return the mean seconds of a job, by table cell of a reference table."""
+    """Return the mean seconds per job of each table cell, from a reference table."""
     frame = read_reference(folder, replan(folder)).frame if (folder / CSV).is_file() else None
     if frame is None:
         return {}
@@ -173,18 +179,21 @@ def reference_seconds(folder: Path) -> dict[Key, float]:
 
 
 def sizes_of(job: Job) -> Sizes:
-    """Return the numbers of rows and columns of a job's data.
+    """Return the numbers of rows and columns of the data of a job.
 
-    The data files of data sets with a card are not read. If the card does not state the sizes of
-    the split, all rows that are not test rows count as training rows.
+    For a data set with a card, the numbers are taken from the card, and data files are not read. If
+    the card does not state the number of training rows, all rows except the test rows count as
+    training rows.
     """
     counts, n_features, n_stored = _class_counts(job.dataset)
     split, card, total = job.split, job.dataset.card, sum(counts)
     argument = split.args[0] if split.args else 0.0
     share = 1 / argument if split.rule in ("kfold", "time_series") else argument
-    # a card may state the sizes of the official split and of the predefined splits
+    # a card may state the numbers of training and test rows for the official or the predefined
+    # splits
     part = getattr(card and card.expect, split.rule, None)
-    # if classes are left out, the card's numbers of rows are scaled by the fraction of rows kept
+    # if some classes are left out, the numbers of rows in the card are multiplied by the fraction
+    # of rows that remain
     kept = total / card.expect.shape[0] if card and job.dataset.classes else 1.0
     n_test = ceil(kept * part.test) if part and part.test is not None else round(total * share)
     n_train = ceil(kept * part.train) if part and part.train is not None else total - n_test
@@ -201,9 +210,11 @@ def sizes_of(job: Job) -> Sizes:
 
 @cache
 def _class_counts(ref: DatasetRef) -> tuple[list[int], int, int | None]:
-    """Return the number of rows per class, the number of columns, and the memory of a sparse row.
+    """Return the number of rows per class, the number of columns, and the memory of a sparse row in
+    units of 8 bytes.
 
-    The class sizes are read from the data set card, or counted in the data file of the user.
+    The numbers of rows are taken from the data set card. For a data file of the user, they are
+    counted.
     """
     if ref.card is None:
         data = load_dataset(ref, store=Path())

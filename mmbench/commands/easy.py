@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "easy"]
 
-#: YAML file of the experiment, without a data set. The key ``more`` contains machines that run only
-#: if `all_machines` is true.
+#: YAML file of the comparison. It names no data set. The key ``more`` contains further machines,
+#: which run if `all_machines` is true.
 EXPERIMENT = Path(__file__).with_name("easy.yaml")
-#: Maximum number of classes; each pair of classes is one training.
+#: Maximum number of classes. A training is run for each pair of classes.
 MAX_CLASSES = 100
 
 
 class Comparison(NamedTuple):
-    """The result of `easy`: the table as text, the results folder, and the exit code.
+    """Result of the function `easy`: the table as text, the results folder, and the exit code.
 
-    A notebook shows the table as HTML.
+    In a notebook, the table is shown as HTML.
     """
 
     text: TableText
@@ -40,7 +40,7 @@ class Comparison(NamedTuple):
     exit_code: int
 
     def _repr_html_(self) -> str:
-        """Return the table as HTML."""
+        """Return the table in HTML format."""
         return self.text._repr_html_()
 
 
@@ -60,11 +60,11 @@ def easy(
     data : path or DataFrame
         A data file in a format that configurations support, or a data frame.
     target : str or int, optional
-        Column of the class labels; not needed if the file format determines the column.
+        Column of the class labels. It is not needed if the file format determines this column.
     results : path
         Folder in which a results folder for this comparison is created.
     all_machines : bool
-        Whether to run all machines, which takes many times as long.
+        Whether to run all machines. This takes many times as long as the default machines.
     say : callable
         Called with messages for the user.
     **options
@@ -80,7 +80,7 @@ def easy(
     Raises
     ------
     UserError
-        If the data or an option is not valid; no job has run in this case.
+        If the data or an option is not valid. In this case, no job is run.
     """
     from mmbench.commands.outputs import TableText, figure, table
 
@@ -100,7 +100,7 @@ def easy(
     text = table(folder, say=say)
     try:
         figure("machines", folder, say=say)
-    except UserError as error:  # the folder has records of other settings, as the table states
+    except UserError as error:  # the records in the folder have other settings, as the table states
         say(f"no figure: {error}")
     say(f"another metric: mmbench table {folder} --metric mcc; the experiment: {folder / CONFIG}")
     return Comparison(text, folder, finished.exit_code)
@@ -109,7 +109,7 @@ def easy(
 def config_for(
     path: Path, target: str | int | None, overrides: Iterable[str], every: bool, say: Say
 ) -> Config:
-    """Return the configuration that `easy` runs, adapted to the class sizes of the data."""
+    """Return the configuration that `easy` runs, with settings for the class sizes of the data."""
     from mmbench.config.read import config_of
 
     content, name = experiment_of(path, target, every), Path(f"easy {path.name}")
@@ -118,10 +118,11 @@ def config_for(
 
 
 def _for_classes(config: Config, say: Say) -> Iterator[str]:
-    """Yield settings that adapt a configuration to the class sizes of the data.
+    """Yield settings for the class sizes of the data, as ``KEY=VALUE``.
 
-    Classes with too few rows for the folds are left out. If a stratified training subset would
-    contain too few rows of a class, a limit on the rows per class replaces the limit on all rows.
+    A setting leaves out the classes that have too few rows for the folds. If a random training
+    subset would contain too few rows of a class, a setting limits the training rows per class
+    instead of all training rows.
     """
     from mmbench.datasets import load_dataset
 
@@ -131,7 +132,7 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
     y = load_dataset(entry.ref(config.steps_of(entry)), store=Path()).y
     counts = Counter(map(str, y.tolist()))
     folds, inner = int(protocol.test.arg or 0), config.select.ref.folds or 2
-    # the training part of a split contains all rows of a class except the rows of one fold
+    # a split leaves out the rows of one fold from the training part
     kept = {c: n for c, n in counts.items() if n >= folds and n - -(-n // folds) >= inner}
     if len(kept) < 2:
         _, n = [*counts.most_common(2), ("", 0)][1]
@@ -164,7 +165,7 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
 
 
 def experiment_of(path: Path, target: str | int | None, every: bool = False) -> dict[str, Any]:
-    """Return the content of a configuration that compares machines on a data file."""
+    """Return the content of a YAML file for the comparison of machines on a data file."""
     from mmbench.config.files import load_yaml
     from mmbench.datasets import card_names
     from mmbench.datasets.user.options import inner_path, knows_target

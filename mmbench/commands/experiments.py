@@ -1,8 +1,8 @@
 """Plan and run experiments.
 
-Configurations, options and data are checked before the first job starts and before any file is
-written to the results folder. If the server of a data set cannot be reached, all jobs with this
-data set fail, and the other jobs run.
+Configurations, options and data are checked before the first job runs, and before a file is written
+to the results folder. If the server of a data set cannot be reached, the jobs with this data set
+fail. The other jobs run.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ __all__ = ["Finished"]
 
 @dataclass(frozen=True)
 class PlannedExperiment:
-    """A configuration with its jobs and its results folder."""
+    """A configuration, with its jobs and its results folder."""
 
     config: Config
-    #: Jobs that the options of a run select.
+    #: Jobs that the options of the run select.
     jobs: list[Job] = field(repr=False)
-    #: Plan of all jobs of the configuration.
+    #: Plan of all jobs in the configuration.
     plan: Plan = field(repr=False)
     #: Results folder of the experiment.
     folder: Path
-    #: Results folder of another experiment, whose selected parameters the jobs inherit.
+    #: Results folder of the experiment from which the jobs take selected parameters.
     source: Path | None = None
-    #: Names of data sets that cannot be downloaded, and the reasons.
+    #: For each data set that cannot be downloaded, the name and the reason.
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The outcome of an experiment.
+    """The outcome of the run of an experiment.
 
     Attributes
     ----------
@@ -63,11 +63,11 @@ class Finished:
     folder : pathlib.Path
         Results folder of the experiment.
     done, reused : int
-        Numbers of jobs with a result of this run, and with a result of an earlier run.
+        Number of jobs that this run finished, and number of jobs that an earlier run finished.
     failed : list of str
-        Reason of failure of each job without a result.
+        For each failed job, the reason of the failure.
     left : int
-        Number of jobs that were not run because of an interruption.
+        Number of jobs that were not run since the run was interrupted.
     exit_code : int
         0 if all jobs are done, 1 if a job failed, 2 if the input of a job was not valid, 130 if the
         run was interrupted.
@@ -88,17 +88,17 @@ class Finished:
 def plan_experiments(
     experiments: Experiment | Iterable[Experiment], options: Options, say: Say | None = None
 ) -> list[PlannedExperiment]:
-    """Return the experiments with the jobs that `options` select.
+    """Return the experiments, each with the jobs that `options` select.
 
-    If `say` is given, the data sets are downloaded and checked, and `say` is called with warnings
-    about the data. If the server of a data set cannot be reached, the field `absent` of the
-    experiment contains the data set. Without `say`, data sets that have a card are not read.
+    If `say` is given, the data sets are downloaded and checked. Warnings about the data are passed
+    to `say`. If the server of a data set cannot be reached, the name of the data set is added to
+    the field `absent` of the experiment. If `say` is None, data sets with a card are not read.
     """
     configs = load_configs(as_list(experiments), options.set)
     if options.smoke:
         configs = [smoke(config) for config in configs]
     asked = {config.name for config in configs}
-    # an experiment that inherits parameters runs after the experiment that selects the parameters
+    # an experiment runs after the experiment from which it takes selected parameters
     by_name: dict[str, Config] = {}
     for config in configs:
         for one in filter(None, (config.source, config)):
@@ -129,9 +129,10 @@ def plan_experiments(
 
 
 def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, set[str]]:
-    """Return the names in ``--only`` options: sets with the keys "dataset" and "machine".
+    """Return the names in the options ``--only`` as two sets, with the keys "dataset" and
+    "machine".
 
-    Raises UserError if a name does not occur in any experiment.
+    Raises UserError if no experiment contains a data set or a machine of this name.
     """
     known = {
         "dataset": {entry.label for config in configs for entry in config.datasets},
@@ -150,19 +151,19 @@ def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, s
 
 
 def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) -> None:
-    """Load a data set, make its first split, and check the number of rows per class.
+    """Load a data set, make its first split, and check that each class has enough rows.
 
-    Raises UserError if the check fails, so that an error in the data is reported before a job runs.
+    Raises UserError if the data are not suitable, before any job runs.
     """
     protocol, rule = config.protocol, config.protocol.test.spec
     ref, store = entry.ref(config.steps_of(entry)), Path(options.store)
     data = load_dataset(ref, store=store, mirror=options.mirror, progress=has_terminal())
     repeat, fold = split_slots(rule, data, protocol.repeats)[0]
     at: dict[str, Any] = {"repeat": repeat, "fold": fold, "seed": protocol.seed[0]}
-    # the smallest and the largest training size
+    # the smallest training size and the largest training size
     subsets = dict.fromkeys((protocol.subsets[0], protocol.subsets[-1]))
     splits = [split_at(rule, data, max_train=subset, **at) for subset in subsets]
-    # the first split is enough, since all stratified splits of one size have equal class counts
+    # one split is enough, since all stratified splits of the same size have equal class counts
     given: dict[str, Any] = {"dataset": ref, "dataset_hash": data.content_hash}
     for column in config.machines:
         job = job_of_column(config, entry, column, config.kernels_of(column)[0], **given)
@@ -173,14 +174,16 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
 
 
 def _needed(source: PlannedExperiment, planned: Iterable[PlannedExperiment]) -> PlannedExperiment:
-    """Return an experiment with only the jobs whose parameters other experiments inherit."""
+    """Return an experiment with only those jobs whose selected parameters other experiments use."""
     children = (other for other in planned if other.source == source.folder)
     parents = {key for other in children for job in other.jobs for key in job.parents}
     return replace(source, jobs=keep_keys(source.jobs, parents))
 
 
 def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
-    """Return the jobs of selected data sets and machines, and the jobs that these jobs need."""
+    """Return the jobs of the selected data sets and machines, and the jobs whose parameters they
+    use.
+    """
     keys = (
         job.key
         for job in jobs
@@ -191,9 +194,9 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
 
 
 def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:
-    """Return the jobs with the given keys, and the jobs whose parameters these jobs inherit."""
+    """Return the jobs with the given keys, and the jobs whose parameters they use."""
     kept = set(keys)
-    for job in reversed(jobs):  # a job comes after the jobs whose parameters it inherits
+    for job in reversed(jobs):  # a job comes after the jobs from which it takes parameters
         if job.key in kept:
             kept.update(job.parents)
     return [job for job in jobs if job.key in kept]
@@ -205,7 +208,7 @@ def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:
 def run_planned(
     experiment: PlannedExperiment, executor: Executor, options: Options, say: Say
 ) -> Finished:
-    """Run the jobs of an experiment."""
+    """Run the selected jobs of an experiment, and return the outcome."""
     folder, name = experiment.folder, experiment.config.name
     if (folder / CONFIG).is_file():
         for damage in RecordStore(folder).damage():
@@ -255,7 +258,10 @@ def run_planned(
 
 
 def _line(jobs: Sequence[Job], store: RecordStore, plan: Plan) -> str:
-    """Return the mean accuracy of a machine as text, or the statuses of its jobs without result."""
+    """Return a text with the mean accuracy of a machine.
+
+    If no job has a result, return the statuses of the jobs.
+    """
     records = [record for job in jobs if (record := store.find(job.key)) is not None]
     label = plan.label(jobs[0].column)
     values = [r["metrics"]["accuracy_pct"] for r in records if is_done(r)]

@@ -1,7 +1,9 @@
-"""``mmbench list``: names and descriptions of machines, data sets, layouts, figures, experiments.
+"""``mmbench list``: names and descriptions of machines, data sets, layouts, figures and
+experiments.
 
-The descriptions of machines, layouts and figures are the first lines of docstrings. The docstrings
-are read from the source files, since an import of all modules would take seconds.
+The description of a machine, or of the layout or figure of a plug-in, is the first line of its
+docstring. Docstrings are read from the source files, since the import of all modules would take
+seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ Rows = list[tuple]
 
 
 def machine_rows(aliases: bool = False) -> Rows:
-    """Return the names and descriptions of the machines, and of the aliases if requested."""
+    """Return the names and descriptions of the machines.
+
+    If `aliases` is true, also return the aliases.
+    """
     from mmbench.machines import ALIASES, MACHINES
 
     rows: Rows = [(name, _first_line(path)) for name, path in MACHINES.items()]
@@ -35,7 +40,7 @@ def machine_rows(aliases: bool = False) -> Rows:
 
 
 def dataset_rows() -> Rows:
-    """Return the names and the titles of all data sets with a card."""
+    """Return the name and the title of each data set with a card."""
     from mmbench.datasets import card_names
     from mmbench.datasets.card_files import read_card
 
@@ -43,29 +48,29 @@ def dataset_rows() -> Rows:
 
 
 def layout_rows() -> Rows:
-    """Return the names and the descriptions of all table layouts."""
+    """Return the name and the description of each table layout."""
     from mmbench.tables.layouts import LAYOUTS
 
     return [(name, _first_line(path)) for name, path in LAYOUTS.items()]
 
 
 def figure_rows() -> Rows:
-    """Return the names and the descriptions of all figures."""
+    """Return the name and the description of each figure."""
     from mmbench.tables.figures import FIGURES
 
     return [(name, _first_line(path)) for name, path in FIGURES.items()]
 
 
 def config_rows() -> Rows:
-    """Return the names of all experiments, and the comments in the first lines of their files."""
+    """Return the name of each experiment, and the comment in the first line of its file."""
     return [(name, _first_comment(path)) for name, path in config_files().items()]
 
 
 def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> list[str]:
-    """Return rows as lines of text with aligned columns.
+    """Return rows as lines of text, in which columns are aligned.
 
-    The first `n_words` columns are left-aligned, and the other columns are right-aligned. By
-    default all columns are left-aligned.
+    The first `n_words` columns are aligned to the left, and the other columns to the right. By
+    default, all columns are aligned to the left.
 
     Examples
     --------
@@ -82,10 +87,10 @@ def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> lis
 
 
 def _first_line(entry: Entry) -> str:
-    """Return the description of a machine, a layout or a figure.
+    """Return the description of an entry: a machine, a layout or a figure.
 
-    The argument `entry` is a dict with the key "about", or a string ``module`` or ``module:class``.
-    A module or a class is described by the first line of its docstring.
+    The argument `entry` is a dict with the key "about", or a text of the form ``module`` or
+    ``module:class``. A module or a class is described by the first line of its docstring.
     """
     if not isinstance(entry, str):
         return entry["about"]
@@ -97,7 +102,10 @@ def _first_line(entry: Entry) -> str:
 
 
 def _source(name: str) -> bytes:
-    """Return the source code of a module; packages that contain a foreign module are imported."""
+    """Return the source code of a module.
+
+    If the module is not part of mmbench, its parent packages are imported.
+    """
     if name.startswith("mmbench."):
         root = Path(mmbench.__file__).parents[1]
         return root.joinpath(*name.split(".")).with_suffix(".py").read_bytes()

@@ -1,4 +1,4 @@
-"""The options of a run, and the type `Experiment` of experiments that a run takes."""
+"""The options of a run, and the type of its experiments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from mmbench.jobs.limits import Limits, parse_limits
 if TYPE_CHECKING:
     from mmbench.config.model import Config
 
-    #: A YAML file, the name of an experiment, the content of a YAML file, or a checked experiment.
+    #: Type of an experiment: a YAML file, a name, the content of a YAML file, or a checked
+    #: configuration.
     Experiment = str | Path | Mapping[str, Any] | Config
 
 __all__ = ["Options"]
@@ -36,9 +37,10 @@ class Options:
     mirror : str, optional
         Folder or URL that holds data files.
     jobs : int, optional
-        Number of parallel processes; by default the number of usable physical cores.
+        Number of parallel processes. The default is the number of usable physical cores.
     only : sequence of str
-        Data sets and machines to run, as ``dataset=NAME`` and ``machine=NAME``; by default all.
+        Data sets and machines to run, as ``dataset=NAME`` and ``machine=NAME``. By default, all are
+        run.
     smoke : bool
         Whether to run a quick version of the experiment, with few splits and grid points.
     set : sequence of str
@@ -46,14 +48,14 @@ class Options:
     strict : bool
         Whether the exit code is 1 if a fit is not optimal.
     time_limit, memory_limit : str, optional
-        Limits of a job, such as ``"1h"`` and ``"8 GB"``; by default the configuration's limits.
+        Limits of each job, such as ``"1h"`` and ``"8 GB"``. The defaults are in the configuration.
     by_machine : bool
-        Whether to run the machines one after the other and report the mean accuracy of each.
+        Whether to run the machines one after the other, and to print each machine's mean accuracy.
     scheduler : str, optional
         Address of a Dask scheduler, "local" for a Dask cluster on this computer, or "slurm",
         "pbs", "sge" or "lsf" for jobs of a batch system; by default the configuration's cluster.
     rerun : {"changed"}, optional
-        With "changed", finished jobs run again if the source code of their machine has changed.
+        If "changed", a finished job runs again if the source code of its machine has changed.
 
     Raises
     ------
@@ -87,31 +89,36 @@ class Options:
 
     @property
     def slots(self) -> int:
-        """Number of worker processes, by default one per physical core that this process may use.
+        """Number of worker processes.
 
-        Two processes on one physical core would not be faster, since they would share the
-        arithmetic units of the core.
+        The default is the number of physical cores that this process may use.
+
+        Two processes on the same core would not be faster, since they would share its arithmetic
+        units.
         """
         import joblib
         import psutil
 
-        usable = joblib.cpu_count()  # cores within the CPU affinity and the container's CPU quota
+        usable = joblib.cpu_count()  # respects CPU affinity, and CPU quota of a container
         return self.jobs or min(psutil.cpu_count(logical=False) or usable, usable)
 
 
 def as_list(experiments: Experiment | Iterable[Experiment]) -> list[Experiment]:
-    """Return one experiment or several experiments as a list; a `Config` is one experiment."""
+    """Return a list of experiments, given one experiment or several.
+
+    A `Config` counts as one experiment.
+    """
     single = isinstance(experiments, str | Path | Mapping) or hasattr(experiments, "cluster")
     return [experiments] if single else list(experiments)  # type: ignore[list-item, arg-type]
 
 
 def has_terminal() -> bool:
-    """Whether the standard error stream is a terminal."""
+    """Return whether the standard error stream is a terminal."""
     # the stream is None if it was closed before Python started
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def to_stderr(line: str) -> None:
-    """Print a line to the standard error stream, and ignore errors of writing."""
+    """Print a line to the standard error stream. Errors of writing are ignored."""
     with suppress(OSError):
         print(visible(line), file=sys.stderr)

@@ -1,4 +1,6 @@
-"""The commands ``table``, ``figure``, ``report``, ``export`` and ``clean`` for stored records."""
+"""Functions behind the commands ``table``, ``figure``, ``report``, ``export`` and ``clean``, which
+use stored records.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TableText", "export", "figure", "report", "table"]
 
-#: Paths of results folders, or of folders of single experiments in results folders.
+#: Type of one or several paths of results folders, or of folders of single experiments.
 Folders = str | Path | Iterable[str | Path]
 
-#: Format of each suffix of an output file; the first format is the default.
+#: Formats of output files, by suffix. The first format is the default.
 TABLE_FORMATS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 EXPORT_FORMATS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet"}
 
@@ -45,9 +47,9 @@ def silent(line: str) -> None:
 
 
 class TableText(str):
-    """Tables as text in one of the formats; in a notebook, they are shown as HTML."""
+    """Tables as text in one of the formats. In a notebook, they are shown as HTML."""
 
-    #: Function that returns the tables for a notebook.
+    #: Function that returns the tables to be shown in a notebook.
     tables: Callable[[], Sequence[Table]] = tuple
 
     def _repr_html_(self) -> str:
@@ -73,26 +75,27 @@ def table(
     Parameters
     ----------
     results : path or iterable of path
-        Results folders, or folders of experiments in them.
+        Results folders, or folders of single experiments.
     fmt : {"markdown", "latex", "csv"}, optional
-        Format of the text. In the format ``csv``, each row contains one value, whatever the layout.
-        By default the suffix of `output` determines the format; without `output`, the format is
-        Markdown.
+        Format of the text. In the format ``csv``, each row contains one value, for every layout. By
+        default, the suffix of `output` determines the format. If there is no `output`, the format
+        is Markdown.
     layout : str, optional
-        Layout; by default the layout of the experiment.
+        Name of a layout. The default is the experiment's layout.
     output : path, optional
-        File to which the text is written, in addition to being returned.
+        File to which the text is written.
     mix : bool
         Whether one table may contain records of different settings.
     say : callable, optional
         Called with a line for each folder that cannot be read.
     metrics : sequence of str, default=()
-        Metrics, computed from the stored predictions; by default the metrics of the experiment.
+        Metrics, which are computed from stored predictions. By default, the metrics of the
+        experiment are shown.
     include_failed : bool, default=False
         Whether means and statistical tests include splits with a failed fit.
     bold : bool, default=True
-        Whether the best machine is printed in bold, together with all machines that do not differ
-        significantly from the best machine in a paired test.
+        Whether the best machine is printed in bold, and each machine that does not differ
+        significantly from it in a paired test.
 
     Returns
     -------
@@ -122,17 +125,17 @@ def table(
 
 
 def figure(name: str, results: Folders, output: str | Path | None = None, say: Say = silent) -> str:
-    """Draw a figure from stored records, and return the numbers in the figure as text.
+    """Draw a figure from stored records. Returns the numbers in the figure as text.
 
     Parameters
     ----------
     name : str
         Name of a figure, as listed by ``mmbench list figures``.
     results : path or iterable of path
-        Results folders, or folders of experiments in them.
+        Results folders, or folders of single experiments.
     output : path, optional
-        Image file, with the suffix .png, .pdf or .svg. By default ``NAME.png`` in the results
-        folder, or in the current folder for a reference table.
+        Image file, with the suffix .png, .pdf or .svg. The default is ``NAME.png`` in the folder of
+        the experiment. For a reference table, it is ``NAME.png`` in the current folder.
     say : callable, optional
         Called with a line for each folder that cannot be read, and with the name of the image file.
 
@@ -154,12 +157,14 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
 def report(
     results: Folders, output: str | Path = "report", mix: bool = False, say: Say = silent
 ) -> Path:
-    """Write a report of results folders as a static web site; return the path of the first page.
+    """Write a report of results folders as a static web site.
+
+    Returns the path of the overview page.
 
     Parameters
     ----------
     results : path or iterable of path
-        Results folders, folders of experiments in them, or reference tables.
+        Results folders, folders of single experiments, or folders of reference tables.
     output : path
         Folder of the report. The folder must be new or empty, or contain an earlier report.
     mix : bool
@@ -180,7 +185,7 @@ def report(
 def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.DataFrame:
     """Return stored records as a data frame with one row per split.
 
-    If `predictions` is true, the data frame contains one row per test row of each split.
+    If `predictions` is true, the data frame instead has one row per test row of each split.
     """
     import pandas as pd
 
@@ -214,28 +219,28 @@ def export(
     predictions: bool = False,
     say: Say = silent,
 ) -> str:
-    """Write the records of results folders to a file; without a file, return CSV text.
+    """Write the records of results folders to a file. If no file is given, return CSV text.
 
-    For a reference table, which has no records, the rows of its file ``splits.csv.gz`` are written.
+    A reference table has no records. Instead, the rows of its file ``splits.csv.gz`` are written.
 
     Parameters
     ----------
     results : path or iterable of path
-        Results folders, or folders of experiments in them.
+        Results folders, or folders of single experiments.
     fmt : {"csv", "parquet"}, optional
-        Format. By default the suffix of `output` determines the format; without `output`, the
-        format is CSV.
+        Format of the file. By default, the suffix of `output` determines the format. If there is no
+        `output`, the format is CSV.
     output : path, optional
         File to write. A CSV file is compressed if its name ends in ``.csv.gz``.
     predictions : bool
-        Whether to write one row per test row in place of one row per split.
+        Whether to write one row per test row instead of one row per split.
     say : callable, optional
-        Called with a line for each folder that cannot be read and for damaged records.
+        Called with a line for each folder that cannot be read, and for damaged records.
 
     Raises
     ------
     UserError
-        If no folder holds records, or the output cannot be written.
+        If no folder contains records, or if the file cannot be written.
     """
     output = None if output is None else Path(output)
     fmt = _format(output, fmt, EXPORT_FORMATS)
@@ -245,7 +250,7 @@ def export(
     if output is None:
         return csv_text(rows)
     if fmt == "parquet":
-        # pandas would raise an error that does not name the extra of mmbench to install
+        # the error of pandas would not name the extra of mmbench to install
         with extra("parquet", "a Parquet file"):
             import pyarrow  # noqa: F401
         _write(output, lambda file: rows.to_parquet(file, index=False), "cannot be written")
@@ -257,21 +262,22 @@ def export(
 
 
 def clean(results: Folders, remove: bool = False) -> list[str]:
-    """Report or remove the files of records that the current settings do not use.
+    """List or remove the files of records that do not belong to the current settings of an
+    experiment.
 
-    Return one line of text per results folder of an experiment.
+    Returns one line of text per experiment.
 
     Parameters
     ----------
     results : path or iterable of path
-        Results folders, or folders of experiments in them.
+        Results folders, or folders of single experiments.
     remove : bool
-        Whether to remove the files; by default they are only reported.
+        Whether to remove the files. By default, they are only counted.
 
     Raises
     ------
     UserError
-        If a path is no results folder, or if a run uses the results folder.
+        If a path is not a results folder, or if a run is using the folder.
     """
     folders = [folder for path in _paths(results) for folder in folders_in(path)]
     lines = []
@@ -297,9 +303,9 @@ def _paths(results: Folders) -> list[Path]:
 
 
 def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -> str:
-    """Return the format `fmt`, or by default the format of the suffix of `output`.
+    """Return the format `fmt` or, if it is None, the format that the suffix of `output` determines.
 
-    Without `fmt` and without a suffix, the first format is returned.
+    If there is neither `fmt` nor a suffix, return the first format.
     """
     name = output.name.lower() if output else ""
     suffix = next(filter(name.endswith, suffixes), Path(name).suffix)

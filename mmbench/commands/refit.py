@@ -1,4 +1,6 @@
-"""`mmbench.refit`: train a machine of an experiment on all rows, with selected parameters."""
+"""The function `mmbench.refit` trains a machine of an experiment on all rows, with the selected
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -31,41 +33,39 @@ def refit(
     store: str | Path = "datasets",
     mirror: str | None = None,
 ) -> Pipeline:
-    """Train a machine of an experiment on all rows of a data set.
+    """Train a machine of an experiment on all rows of a data set, with the selected parameters.
 
     Parameters
     ----------
     results : path
         Folder of an experiment with records.
     machine : str, optional
-        Column of the table; by default the column with the best mean accuracy (the first of
-        several), with its kernel.
+        Name of the machine in the experiment. The default is the machine and kernel with the best
+        mean accuracy or, if several are equal, the first of them.
     dataset, kernel : str, optional
-        Data set, and kernel of `machine`. They are needed if the experiment has several data sets
-        or kernels.
+        Names of a data set and a kernel, needed if the experiment has several data sets or kernels.
     store, mirror : path
-        Local store and mirror of data files, as for `mmbench.run`.
+        Local store of data files, and a folder or URL that holds data files.
 
     Returns
     -------
     Pipeline
-        Fitted preprocessing steps and the fitted machine. Each parameter is the median of the
-        values that were selected on the splits. For a table of the user, `predict` takes a
-        DataFrame with the columns of the table, or an array of the feature columns in the same
-        order. `predict` expects categories in the spelling of the user's table. The
-        attribute ``provenance_`` contains the experiment, the hash of the data, the parameters, the
-        certificates, and the expected accuracy (mean, standard deviation and number of splits).
+        Fitted preprocessing steps and the fitted machine. Each parameter of the machine is the
+        median of the values that were selected on the splits. If the data set is a user's table,
+        `predict` takes a DataFrame with the columns of the table. It also takes an array of the
+        feature columns in the same order. Categories are given to `predict` as they are written in
+        the user's table. The attribute ``provenance_`` contains the experiment, the hash of the
+        data, the parameters, the certificates, and the expected accuracy (mean, standard deviation
+        and number of splits).
 
     Raises
     ------
     UserError
         If the machine has no finished record, or if the data have changed since the run.
 
-    Notes
-    -----
-    The expected accuracy was measured on splits. The training part of a split has fewer rows than
-    the data set, and parameters were selected on each split separately. If the machine was selected
-    by its accuracy, the expected accuracy is slightly too high.
+    Notes ----- The expected accuracy is the mean test accuracy over splits. In a split, the
+    training part has fewer rows than the data set, and parameters were selected for this split
+    only. If the machine was selected by its accuracy, the expected accuracy is slightly too high.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def refit(
     fitted = make_machine(job, 1, job_seeds(job)["machine"])
     own = fit_selected(fitted, job, choice, X, data.y)
     table = [("table", TableColumns(data.columns))] if data.columns else []
-    # `ForeignClassifier` is no scikit-learn estimator, but its attribute `estimator` is one
+    # `ForeignClassifier` is not a scikit-learn estimator, but its attribute `estimator` is one
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)
@@ -100,7 +100,7 @@ def refit(
 
 
 def check_file(path: Path) -> None:
-    """Raise UserError if the name or the folder of a model's file is not valid."""
+    """Raise UserError if the file name of a model is not valid, or if the folder does not exist."""
     if path.suffix != ".joblib":
         raise UserError(f"{path}: a model is written to a .joblib file")
     if not path.parent.is_dir():
@@ -108,7 +108,9 @@ def check_file(path: Path) -> None:
 
 
 def write(model: Pipeline, path: Path) -> None:
-    """Write a model to a ``.joblib`` file, and its provenance to a JSON file beside it."""
+    """Write a model to a ``.joblib`` file, and its attribute ``provenance_`` to a JSON file of the
+    same name.
+    """
     import joblib
 
     joblib.dump(model, path)
@@ -119,12 +121,15 @@ def write(model: Pipeline, path: Path) -> None:
 def _records(
     folder: Path, machine: str | None, dataset: str | None, kernel: str | None
 ) -> list[Record]:
-    """Return the finished records of one table column (machine), one data set and one kernel."""
+    """Return the finished records of one machine (a column of the table) on one data set with one
+    kernel.
+    """
     found = read_results([folder], replan)
     if len(found) != 1:
         names = listed([str(one.folder) for one in found])
         raise UserError(f"{folder}: contains several experiments; give one of {names}")
-    # in the order of the table: of columns with equal means, the first counts as the best
+    # records are in the order of the table, so that the first of several equal means counts as the
+    # best
     records = [record for cell in found[0].cells for record in cell.done]
     if not records:
         raise UserError(f"{folder}: no finished record of a machine")
@@ -154,7 +159,7 @@ def _value(record: Record, what: str) -> str:
 
 
 def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, Any]:
-    """Return the origin of a refitted model as a dict of JSON types."""
+    """Return the origin of a refitted model as a dict that can be written as JSON."""
     import numpy as np
 
     from mmbench import __version__

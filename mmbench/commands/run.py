@@ -1,7 +1,7 @@
-"""``mmbench run``: start worker processes, then read, plan and run experiments.
+"""``mmbench run``: starts worker processes, then reads, plans and runs experiments.
 
-Most imports are inside the function `run`, after the start of the worker processes. The main
-process and the worker processes import libraries at the same time.
+Most imports are inside the function `run` and follow the start of the worker processes. The main
+process and the worker processes can therefore import libraries at the same time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def run(
     say: Say = to_stderr,
     **options: Any,
 ) -> list[Finished]:
-    """Run experiments one after the other; jobs that have a result are not run again.
+    """Run experiments one after the other. Jobs that have a result are not run again.
 
     Parameters
     ----------
@@ -49,12 +49,12 @@ def run(
     Returns
     -------
     list of Finished
-        Numbers of jobs, exit code and results folder of each experiment.
+        For each experiment, the numbers of jobs, the exit code and the results folder.
 
     Raises
     ------
     UserError
-        If a configuration, an option or data are not valid; no job has run in this case.
+        If a configuration, an option or data are not valid. In this case, no job is run.
     """
     given = Options(results, **options)
     asked = as_list(experiments)
@@ -76,10 +76,11 @@ def run(
 
 
 def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
-    """Return whether an option or a YAML file may select a batch system for the jobs.
+    """Return whether the jobs may run on a batch system, according to the options and the YAML
+    files.
 
-    The YAML files are not checked here, so that worker processes start before libraries are
-    imported.
+    The YAML files are checked later, since the checks import libraries, and worker processes must
+    start before.
     """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES
@@ -91,9 +92,9 @@ def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
 
 
 def cluster_of(planned: Iterable[PlannedExperiment]) -> dict[str, Any]:
-    """Return the settings of the cluster, which must be equal in all configurations.
+    """Return the settings of the cluster on which all experiments run.
 
-    Raises UserError if the settings differ.
+    Raises UserError if two configurations have different settings.
     """
     clusters: list[Any] = [experiment.config.cluster or {} for experiment in planned]
     if any(cluster != clusters[0] for cluster in clusters):
@@ -102,10 +103,11 @@ def cluster_of(planned: Iterable[PlannedExperiment]) -> dict[str, Any]:
 
 
 def executor_for(options: Options, cluster: Mapping[str, Any], say: Say) -> Executor:
-    """Return an executor on this computer, on a Dask cluster or on a batch system.
+    """Return the object that executes jobs: on this computer, on a Dask cluster or on a batch
+    system.
 
-    The option ``--scheduler`` takes precedence over the argument `cluster`, which contains the
-    settings of the configurations. Raises UserError if the option is neither an address nor known.
+    The option ``--scheduler`` takes precedence over `cluster`, the settings in the configurations.
+    Raises UserError if the option is neither the address of a scheduler nor a known name.
     """
     name = options.scheduler or next(iter(cluster), None)
     if name is None:

@@ -1,1 +1,1 @@
-"""Read a YAML file into a checked `Config`, and plan its jobs."""
+"""Read a YAML file as a checked configuration (`Config`), and plan its jobs."""

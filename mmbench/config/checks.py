@@ -1,6 +1,7 @@
-"""Check a configuration against machines, data sets and table layouts, before data are read.
+"""Checks of a configuration against the known machines, data sets and table layouts, before data
+are read.
 
-All checks raise `Fault` with the key path of the faulty value.
+If a value is faulty, the checks raise `Fault` with the path of keys that leads to the value.
 """
 
 import math
@@ -29,7 +30,7 @@ from mmbench.tables.layouts import LAYOUTS, check_able
 from mmbench.tables.published import published_machines, published_rows, published_tables
 from mmbench.tables.results import REFERENCE
 
-#: Key or option that sets a parameter which cannot be in ``params`` or ``grid``.
+#: For each parameter that cannot be in ``params`` or ``grid``, the key or option that sets it.
 EXPERIMENT_KEYS = {
     "kernel": "machines.{column}.kernel",
     "gamma_scaling": "the experiment's key 'gamma_scaling'",
@@ -43,10 +44,11 @@ EXPERIMENT_KEYS = {
 
 
 def check_counts(content: Mapping[str, Any]) -> None:
-    """Raise Fault if a file has more data sets or machines than `limits.entries`.
+    """Raise `Fault` if a configuration has more data sets or more machines than `limits.entries`
+    allows.
 
-    Data sets and machines are counted before all other checks, which take a minute for many
-    thousand of them.
+    This check comes first, since the other checks would take a minute for many thousand data sets
+    or machines.
     """
     limits = content.get("limits")
     given = limits.get("entries") if isinstance(limits, Mapping) else None
@@ -59,7 +61,7 @@ def check_counts(content: Mapping[str, Any]) -> None:
 
 
 def check(config: Config) -> None:
-    """Raise `Fault` if the experiment of a configuration cannot be run."""
+    """Raise `Fault` if the experiment that a configuration describes cannot be run."""
     if config.name == REFERENCE:
         raise Fault(f"{REFERENCE!r} is the folder of the reference tables", "name")
     _check_number_of_jobs(config)
@@ -80,7 +82,10 @@ def check(config: Config) -> None:
 
 
 def _check_number_of_jobs(config: Config) -> None:
-    """Raise Fault if an experiment has more jobs than `limits.jobs`, before jobs are planned."""
+    """Raise `Fault` if an experiment has more jobs than `limits.jobs` allows.
+
+    The number is computed without planning the jobs.
+    """
     protocol, most = config.protocol, config.limits.jobs
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
     splits = int(folds or 1) * (protocol.repeats or 1) * len(protocol.seed)
@@ -96,38 +101,42 @@ def _check_number_of_jobs(config: Config) -> None:
 
 
 class MachineColumn:
-    """A column of an experiment's tables, with the class and the kernels of its machine."""
+    """A column of an experiment's tables: a machine with its class, its kernels and its
+    settings.
+    """
 
     def __init__(self, config: Config, name: str):
         self.name, self.entry, self.machine = name, config.machines[name], config.machine_of(name)
         self.cls, self.alias = machine_class(self.machine), alias_of(self.machine)
         self.kernels = config.kernels_of(name)
-        #: Whether the classifier belongs to another package.
+        #: Whether the classifier belongs to another package than mmbench.
         self.foreign = issubclass(self.cls, ForeignClassifier)
 
     def check_parameter(self, parameter: str) -> None:
-        """Raise ValueError if the machine lacks a parameter, or the column cannot set it."""
+        """Raise ValueError if the machine does not have a parameter, or if the parameter cannot be
+        set here.
+        """
         if parameter in EXPERIMENT_KEYS:
             key = EXPERIMENT_KEYS[parameter].format(column=self.name)
             raise ValueError(f"{parameter} is set by {key}")
         own = set(self.cls.parameters) - set(EXPERIMENT_KEYS)
         check_known(parameter, own, f"{self.machine} has no parameter")
         means = in_other_words(self.cls).get(parameter, parameter)
-        if means in self.alias.params:  # the alias fixes this parameter
+        if means in self.alias.params:  # the definition of the alias fixes this parameter
             given = f"{means} is {self.alias.params[means]!r} in {self.machine} by definition"
             raise ValueError(f"{given}; {self.alias.machine} takes other values")
         if not self.foreign:
             check_relevant(parameter, self.kernels)
 
     def check_value(self, parameter: str, value: Any) -> None:
-        """Raise ValueError if the machine does not accept a value of a parameter."""
+        """Raise ValueError if a value of a parameter is not valid for the machine."""
         if problem := self.cls.parameters[parameter].problem(value):
             raise ValueError(problem)
         if value == math.inf:
             raise ValueError("must be finite in an experiment, got inf")
 
     def check_axis(self, parameter: str, axis: Axis) -> None:
-        """Raise ValueError if the machine does not accept an axis of a grid."""
+        """Raise ValueError if the values of a parameter in a grid are not valid for the machine."""
         self.check_parameter(parameter)
         automatic = self.cls.search_space.auto_grids
         if axis == AUTO and parameter not in automatic:
@@ -141,7 +150,7 @@ class MachineColumn:
 
 
 def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
-    """Raise ValueError if a parameter has no effect with any of the kernels."""
+    """Raise ValueError if a parameter belongs to a kernel that is not among `kernels`."""
     needs = KERNEL_PARAMETERS.get(parameter)
     if needs and needs not in kernels:
         names = " and ".join(kernels)
@@ -149,7 +158,7 @@ def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
 
 
 def _check_machines(config: Config) -> list[MachineColumn]:
-    """Check the machines of an experiment, and return the columns of its tables."""
+    """Check the machines of an experiment. Returns a `MachineColumn` for each of them."""
     columns: list[MachineColumn] = []
     for name, entry in config.machines.items():
         with at("machines", name):
@@ -184,7 +193,9 @@ def _check_machines(config: Config) -> list[MachineColumn]:
 
 
 def _check_name(name: str, machine: str) -> None:
-    """Raise ValueError if a column has an unknown machine or the name of another machine."""
+    """Raise ValueError if a column of the tables has an unknown machine, or if its name is the name
+    of another machine.
+    """
     known = (*MACHINES, *ALIASES)
     if machine == name and name not in known:
         stated = "a column of another name states its machine: {machine: NAME}"
@@ -196,7 +207,7 @@ def _check_name(name: str, machine: str) -> None:
 
 
 def _check_settings(column: MachineColumn) -> None:
-    """Check the grid and the fixed parameters of a column."""
+    """Check the grid and the fixed parameters of a machine in the configuration."""
     entry = column.entry
     for parameter, axis in entry.grid.items():
         with at("grid", parameter):
@@ -214,7 +225,10 @@ def _check_settings(column: MachineColumn) -> None:
 
 
 def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> None:
-    """Check that the column in ``use`` precedes `column` and runs with the same kernels."""
+    """The key ``use`` names another column.
+
+    Check that the other column precedes `column` and runs with all its kernels.
+    """
     parent = column.entry.use
     if parent is None:
         return
@@ -249,7 +263,8 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
             continue
         with at(key):
             check_relevant(key, kernels)
-            for column in columns:  # `key` has no effect on machines without this parameter
+            # without this parameter, `key` would have no effect on the machine
+            for column in columns:
                 if key != "degree" and not column.foreign and key not in column.cls.parameters:
                     raise ValueError(f"{column.machine} has no parameter {key!r}")
         for name, entry in config.machines.items():
@@ -263,7 +278,9 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
 
 
 def check_source(config: Config, source: Config) -> None:
-    """Raise Fault if the experiment in ``parameters_from`` lacks a job that `config` needs."""
+    """Raise `Fault` if `config` needs a job that the experiment in ``parameters_from`` does not
+    have.
+    """
     for name, machine in config.machines.items():
         if machine.grid or machine.use:
             message = f"must be removed, since {name} takes its parameters from parameters_from"
@@ -327,14 +344,16 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
                 file = "; a file of your own is {path: FILE, target: COLUMN}"
                 hint = file if "." in name else did_you_mean(name, known)
                 raise ValueError(f"unknown data set {name!r}{hint}")
-        with at("protocol", "test"):  # `split_slots` raises an error if the splits do not exist
+        # `split_slots` raises an error if the data set does not have these splits
+        with at("protocol", "test"):
             split_slots(config.protocol.test.spec, entry.ref(()), config.protocol.repeats)
         card = entry.ref(steps).card
         if card and (problem := check_steps(steps, card.expect.shape[1])):
             section = () if entry.preprocess is None else ("datasets", k)
             raise Fault(problem, *section, "preprocess")
         if card and len(card.expect.classes) == card.expect.n_classes:
-            with at("datasets", k, "classes"):  # classes of a user's file are not known yet
+            # the classes in a user's file are known only after the file is read
+            with at("datasets", k, "classes"):
                 check_classes(entry.classes, card.expect.classes, name)
         for parameter, axis in entry.grid.items():
             with at("datasets", k, "grid", parameter):

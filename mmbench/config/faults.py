@@ -1,4 +1,7 @@
-"""Messages about faults of a configuration, with key path, problem and nearest valid name."""
+"""Messages on faults in a configuration.
+
+A message names the key path, the problem, and the nearest valid name.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,9 +24,10 @@ from mmbench.datasets import RULES
 from mmbench.errors import UserError, did_you_mean
 from mmbench.machines import machine_class
 
-#: Maximum number of characters of a value in a message.
+#: Maximum length of a value in a message, in characters.
 MAX_SHOWN = 60
-#: Pydantic model of each section of a configuration, by the top-level key of the section.
+#: Pydantic model of each section of a configuration. The dict's keys are the sections' keys in the
+#: YAML file.
 SECTIONS: dict[str, type[BaseModel]] = {
     "protocol": Protocol,
     "select": Select,
@@ -33,7 +37,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "cluster": QueueJobs,
     "parameters_from": ParametersFrom,
 }
-#: Phrases in pydantic's messages, and their replacements for readers of a YAML file.
+#: Phrases in the messages of pydantic, with phrases that a reader of a YAML file understands.
 WORDS = {
     "Input should be": "must be",
     "a valid dictionary": "a mapping",
@@ -42,7 +46,7 @@ WORDS = {
     "a valid number": "a number",
     "a valid string": "text",
 }
-#: Replacements of whole messages of pydantic, by error type.
+#: Messages that replace messages of pydantic, by pydantic's error type.
 MESSAGES = {
     "model_type": "must be a mapping of keys",
     "string_pattern_mismatch": f"must be {NAME_FORM}",
@@ -50,7 +54,7 @@ MESSAGES = {
 
 
 class Fault(ValueError):
-    """A fault in a configuration, with the path of keys that leads to it."""
+    """A fault in a configuration, with the path of keys that leads to the faulty value."""
 
     def __init__(self, message: str, *keys: Any):
         super().__init__(message)
@@ -59,7 +63,7 @@ class Fault(ValueError):
 
 @contextmanager
 def at(*keys: Any) -> Iterator[None]:
-    """Prepend keys to the key path of a fault that is raised inside the block."""
+    """Context manager: if a fault is raised inside the block, prepend `keys` to its key path."""
     try:
         yield
     except (ValueError, UserError) as error:
@@ -67,13 +71,16 @@ def at(*keys: Any) -> Iterator[None]:
 
 
 def check_known(name: Any, known: Iterable[str], problem: str, *keys: Any) -> None:
-    """Raise Fault if a name is not known; the message suggests the nearest known name."""
+    """Raise `Fault` if a name is not among the known names.
+
+    The message suggests the nearest known name.
+    """
     if name not in known:
         raise Fault(f"{problem} {name!r}{did_you_mean(name, known)}", *keys)
 
 
 def dotted(keys: Iterable[Any]) -> str:
-    """Return a key path as text.
+    """Return a path of keys as text.
 
     Examples
     --------
@@ -85,9 +92,10 @@ def dotted(keys: Iterable[Any]) -> str:
 
 
 def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
-    """Return one of the faults that pydantic reports, as one line.
+    """Return a message of one line on one of the faults that pydantic reports.
 
-    A fault about an unknown key is preferred, since a misspelled key explains a missing key.
+    A fault about an unknown key is chosen first, since a misspelled key can also cause the fault of
+    a missing key.
     """
     fault = min(error.errors(), key=lambda f: f["type"] != "extra_forbidden")
     keys, kind, value = fault["loc"], fault["type"], fault["input"]
@@ -109,7 +117,10 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
 
 
 def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
-    """Return a message about an unknown key, with its valid section or the nearest valid key."""
+    """Return a message on an unknown key.
+
+    It names the section to which the key belongs, or the nearest valid key.
+    """
     key = keys[-1]
     parameters: Iterable[str] = ()
     if keys[0] == "machines":
@@ -132,7 +143,7 @@ def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as text, cut off after `MAX_SHOWN` characters.
+    """Return a value as text. A long text is cut off after `MAX_SHOWN` characters.
 
     Examples
     --------

@@ -1,9 +1,10 @@
-"""Find and read the YAML files of experiments, in ``configs/`` or in mmbench.
+"""Find and read the YAML files of experiments, which are in the folder ``configs/`` or in the
+package.
 
 PyYAML follows YAML 1.1, in which ``1e-3`` is text, ``no`` is false, ``010`` is 8 and ``1:30`` is
 90. If a key is repeated, PyYAML uses the last value without a message. The loader in this module
-reads numbers and truth values as in YAML 1.2 and rejects repeated keys. ruamel.yaml, which reads
-YAML 1.2, would be an additional dependency, since Dask needs PyYAML.
+reads numbers and truth values as in YAML 1.2, and rejects repeated keys. The package ruamel.yaml
+reads YAML 1.2, but would be an additional dependency, since Dask needs PyYAML.
 """
 
 import math
@@ -16,15 +17,15 @@ from typing import Any
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.resources import CONFIGS
 
-#: Folder in which the name of an experiment, such as ``quickstart``, is searched first.
+#: Folder whose YAML files take precedence over the experiments in the package.
 LOCAL = Path("configs")
-#: Maximum size of a YAML file, in bytes. Without a maximum, reading /dev/zero would never end.
+#: Maximum size of a YAML file in bytes. Without this limit, reading /dev/zero would never end.
 MAX_BYTES = 4 * 2**20
-#: Maximum number of values and keys of a YAML file with expanded aliases. A few lines of nested
-#: aliases can expand to billions of values.
+#: Maximum number of keys and values in a YAML file after its aliases are expanded. A few lines of
+#: nested aliases can stand for billions of values.
 MAX_NODES = 10**6
 
-#: Regular expression of each tag in the core schema of YAML 1.2.
+#: Regular expressions for the values of each type in YAML 1.2 (core schema).
 RESOLVERS = {
     "null": r"~|null|Null|NULL|",
     "bool": r"true|True|TRUE|false|False|FALSE",
@@ -36,15 +37,15 @@ RESOLVERS = {
 
 
 def find_config(name: str | Path) -> Path:
-    """Return the file of an experiment, given by its path or name.
+    """Return the path of an experiment's YAML file, given its path or the name of the experiment.
 
-    If the file ``NAME.yaml`` or ``configs/NAME.yaml`` does not exist, an experiment with the name
-    NAME is searched.
+    If the path does not exist, the name is searched among the experiments in ``configs/`` and in
+    the package.
 
     Raises
     ------
     UserError
-        If there is no such file.
+        If no file is found.
     """
     path = Path(name)
     if path.exists():
@@ -58,13 +59,18 @@ def find_config(name: str | Path) -> Path:
 
 
 def config_files() -> dict[str, Path]:
-    """Return the files of the experiments in mmbench and in ``configs/``, by name."""
+    """Return a dict from the names of the experiments in the package and in ``configs/`` to their
+    YAML files.
+    """
     files = [*CONFIGS.glob("[!.]*.yaml"), *LOCAL.glob("[!.]*.yaml")]
     return {path.stem: path for path in sorted(files, key=lambda path: path.stem)}
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file of at most `MAX_BYTES` bytes; errors name the file."""
+    """Return the text of a file, which may have at most `MAX_BYTES` bytes.
+
+    Error messages name the file.
+    """
     with converted(str(path), OSError), path.open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
@@ -76,17 +82,20 @@ def read_text(path: Path) -> str:
 
 
 def load_yaml(name: str | Path) -> Any:
-    """Return the content of the file of an experiment, given by its path or name."""
+    """Return the content of an experiment's YAML file, given its path or the name of the
+    experiment.
+    """
     path = find_config(name)
     return parse_yaml(read_text(path), str(path))
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Return the content of a YAML text; error messages begin with `where` and name the line."""
+    """Return the content of a YAML text. Error messages begin with `where` and state the line."""
     return deepcopy(_parsed(text, where))
 
 
-@lru_cache(maxsize=16)  # `mmbench run` needs a file before and after it imports libraries
+# `mmbench run` reads each file twice: before and after the import of libraries
+@lru_cache(maxsize=16)
 def _parsed(text: str, where: str) -> Any:
     import yaml
 
@@ -94,7 +103,7 @@ def _parsed(text: str, where: str) -> Any:
         loader = _loader_class(fast=True)(text)
         try:
             node = loader.get_single_node()
-        except yaml.MarkedYAMLError:  # libyaml rejects {svm:, rmm:}, which is valid YAML
+        except yaml.MarkedYAMLError:  # the fast loader rejects {svm:, rmm:}, which is valid YAML
             loader = _loader_class(fast=False)(text)
             node = loader.get_single_node()
         if node is None:
@@ -115,9 +124,11 @@ def _parsed(text: str, where: str) -> Any:
 
 
 def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
-    """Return the number of nodes with aliases expanded; raise UserError if a key is repeated.
+    """Return the number of nodes of a YAML document, in which aliases are expanded.
 
-    A node that contains itself has infinite size.
+    Raise UserError if a key is repeated.
+
+    If a node contains itself, the number is infinite.
     """
     if id(node) in sizes:
         return sizes[id(node)]
@@ -140,7 +151,9 @@ def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
 
 @cache
 def _loader_class(fast: bool) -> Any:
-    """Return a safe loader of PyYAML with the numbers and truth values of YAML 1.2."""
+    """Return a subclass of PyYAML's safe loader that reads numbers and truth values as in YAML
+    1.2.
+    """
     import yaml
 
     base = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
@@ -148,6 +161,6 @@ def _loader_class(fast: bool) -> Any:
     loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}})
     for tag, form in RESOLVERS.items():
         loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{form})$"), None)
-    # integers with leading zeros, such as 010, are decimal numbers
+    # an integer with a leading zero, such as 010, is a decimal number
     loader.add_constructor("tag:yaml.org,2002:int", lambda self, n: int(self.construct_scalar(n)))
     return loader

@@ -1,7 +1,8 @@
-"""Hyper-parameter grids: the forms of an axis in a YAML file, and automatic values.
+"""Hyper-parameter grids: how a YAML file states the values of a parameter.
 
-An axis (the values of one parameter) is a list of values, ``auto`` (the machine's default values),
-or powers. For example, ``{log2: [-5, 15, 2]}`` stands for 2^-5, 2^-3, ..., 2^15.
+The values of one parameter are called an axis of the grid. An axis is a list of values, the text
+``auto`` for the machine's default values, or powers. For example, the powers ``{log2: [-5, 15,
+2]}`` are 2^-5, 2^-3, ..., 2^15.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +14,10 @@ from mmbench.selection.grid import staged
 AUTO = "auto"
 POWERS = {"log2": 2.0, "log10": 10.0}
 FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
-#: Maximum number of values of an axis given by powers.
+#: Maximum number of values on an axis that is given by powers.
 MAX_VALUES = 1000
 
-#: The only kernel with which a parameter has an effect, by the name of the parameter.
+#: Parameters that have an effect with only one kernel, and this kernel.
 KERNEL_PARAMETERS = {
     "gamma": "rbf",
     "gamma_scaling": "rbf",
@@ -27,7 +28,7 @@ Axis = str | tuple[Any, ...]
 
 
 def parse_axis(axis: Any) -> Axis:
-    """Return the values of an axis as written in YAML, or ``"auto"``.
+    """Return the values of an axis, given as in a YAML file. For ``"auto"``, return this text.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def parse_axis(axis: Any) -> Axis:
 
 
 def distinct(values: Sequence[Any]) -> Any:
-    """Return the values; raise ValueError if a value occurs twice."""
+    """Return the values unchanged. Raise ValueError if a value occurs twice."""
     seen: set[Any] = set()
     for value in values:
         if value in seen:
@@ -76,9 +77,9 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
 
 
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
-    """Return a grid with explicit values in place of ``auto``.
+    """Return a grid in which the values of each axis ``auto`` are listed.
 
-    The axis ``B: auto`` may be replaced by an axis of the parameter ``B_fraction``.
+    An axis may be replaced: the values of ``B: auto`` are values of the parameter ``B_fraction``.
     """
     grids = cls.search_space.auto_grids
     axes = (grids[name] if axis == AUTO else (name, axis) for name, axis in grid.items())
@@ -86,28 +87,31 @@ def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
 
 
 def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
-    """Return the number of evaluated grid points, summed over the stages of the search."""
+    """Return the number of grid points that a search evaluates, summed over its stages."""
     return sum(prod(map(len, part.values())) for part in staged(grid, stages))
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return a dict from each parameter replaced by ``auto`` (B) to its substitute (B_fraction)."""
+    """Return a dict from each parameter that another one replaces in the grid ``auto`` (B) to that
+    other parameter (B_fraction).
+    """
     grids = cls.search_space.auto_grids
     return {name: other for name, (other, _) in grids.items() if other != name}
 
 
 def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
-    """Return replaced parameters, such as B, and replacements in `stated`, such as B_fraction.
+    """If `stated` contains a parameter that replaces another one (B_fraction replaces B), return a
+    dict from the replaced to the replacing parameter.
 
-    A replaced parameter must be None, since its default or inherited value would contradict the
-    parameter that replaces it.
+    The replaced parameter must be None, since another value would contradict the replacing
+    parameter.
     """
     stated = set(stated)
     return {name: other for name, other in in_other_words(cls).items() if other in stated}
 
 
 def for_kernel(values: Mapping[str, Any], kernel: str) -> dict[str, Any]:
-    """Return the parameters that have an effect with a kernel.
+    """Return those parameters that have an effect with a kernel.
 
     Examples
     --------

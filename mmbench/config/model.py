@@ -1,7 +1,7 @@
-"""The schema of an experiment's YAML file: keys, types and ranges.
+"""The keys, types and ranges in an experiment's YAML file.
 
-This module checks each value of a file by itself. The module `checks` compares the values with the
-declarations of machines, data sets and table layouts. The modules `model` and `checks` do not read
+This module checks each value in the file separately. The module `checks` compares these values with
+the known machines, data sets and table layouts. Neither this module nor the module `checks` reads
 data.
 """
 
@@ -49,27 +49,32 @@ from mmbench.jobs.limits import Limits, parse_limits
 from mmbench.selection.metrics import check_selectable
 from mmbench.tables.frame import check_metrics
 
-#: Batch systems of computing clusters.
+#: Batch systems on which jobs can run.
 Queue = Literal["slurm", "pbs", "sge", "lsf"]
 QUEUES = get_args(Queue)
-#: Pattern of the names of experiments, data sets and columns, and its description.
+#: Pattern for the names of experiments, data sets and columns, and a description of the pattern.
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 NAME_FORM = "letters, digits, '-', '_' and '.', beginning with a letter or digit"
 
 
 class Strict(BaseModel):
-    """Base class of the sections of a configuration; unknown keys and wrong types are errors."""
+    """Base class for the sections of a configuration.
+
+    Unknown keys and wrong types raise an error.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class DatasetEntry(UserTable):
-    """A data set: the name of a card, or a file of the user with the keys of `UserTable`.
+    """A data set of an experiment, given by the name of its card, or by a user's file and the keys
+    of `UserTable`.
 
-    ``classes`` restricts the data set to these classes. ``grid`` replaces axes of the machines'
-    grids for this data set. ``folds`` is a file that assigns rows to folds, for the split rule
-    ``predefined``. ``published_as`` is the name of the data set in a published table if this name
-    differs from ``name``.
+    The key ``classes`` lists the classes that are used; by default, all are used. The key ``grid``
+    replaces the values of parameters in the machines' grids, for this data set only. The key
+    ``folds`` is the path of a file that assigns rows to folds. It is needed for the split rule
+    ``predefined`` on a user's file. The key ``published_as`` is the name of the data set in a
+    published table, if it differs from ``name``.
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
@@ -90,11 +95,11 @@ class DatasetEntry(UserTable):
 
     @property
     def label(self) -> str:
-        """The name of the data set in tables."""
+        """Name of the data set in tables."""
         return self.name if self.name is not None else self.table_name
 
     def ref(self, steps: Steps) -> DatasetRef:
-        """Return the reference to the data set for a job, with preprocessing steps."""
+        """Return the `DatasetRef` by which a job names the data set and its preprocessing steps."""
         parts = (self.source, self.target, steps, self.classes, self.pairs(), self.folds)
         return DatasetRef(self.label, *parts)
 
@@ -110,13 +115,13 @@ def _parse_test(value: Any) -> SplitRule:
 
 
 class Protocol(Strict):
-    """The splits into training and test rows: rule, number of repeats and seed.
+    """The rule of the train/test splits, with the number of repeats and the seed.
 
-    The repeats of the official split differ only in their inner folds and in random tie-breaking
-    between classes with equal votes. If ``seed`` is a list, all jobs are run once per seed.
+    If the test set is official, repeats differ only in their inner folds and in the random choice
+    between classes with equal votes. If ``seed`` is a list, all jobs are run for each seed.
     ``max_train`` is the maximum number of training rows, in total or per class. If a split has more
-    training rows, a random stratified subset is used. If ``max_train`` is a list of sizes, each
-    subset contains all smaller subsets.
+    training rows than ``max_train``, a random stratified subset is used. If ``max_train`` is a list
+    of sizes, a smaller subset is part of each larger subset.
     """
 
     test: Annotated[Any, PlainValidator(_parse_test), PlainSerializer(lambda test: test.spec)]
@@ -126,14 +131,16 @@ class Protocol(Strict):
 
     @property
     def test_to_train(self) -> float:
-        """Test rows per row of the other rows if ``max_train`` may thin these out, otherwise 0."""
+        """Number of test rows divided by the number of other rows, if ``max_train`` may leave out
+        training rows; otherwise 0.
+        """
         shares = {"holdout": self.test.arg, "kfold": 1 / (self.test.arg or 1)}
         share = shares.get(self.test.rule, 0.0) if self.max_train else 0.0
         return share / (1 - share)
 
     @property
     def subsets(self) -> list[int | tuple[str, int] | None]:
-        """The training sizes in ``max_train``, each as a value of `SplitRef.max_train`."""
+        """Training sizes in ``max_train``, each as a value of `SplitRef.max_train`."""
         given = self.max_train
         if isinstance(given, list):
             return [(NESTED, size) for size in given]
@@ -141,12 +148,12 @@ class Protocol(Strict):
 
 
 def _text_as(key: str) -> BeforeValidator:
-    """Return a validator that converts a text to a mapping with one key."""
+    """Return a validator that replaces a text by a dict with the text as the value of `key`."""
     return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
 def _checked(check: Callable[[Any], object], value: Any) -> Any:
-    """Return a value that passes a check; a UserError of the check becomes a ValueError."""
+    """Return a value if it passes a check. If the check raises UserError, raise ValueError."""
     with converted("", UserError, to=ValueError):
         check(value)
     return value
@@ -157,12 +164,13 @@ Memory = Annotated[str, AfterValidator(partial(_checked, lambda size: parse_limi
 
 
 class Select(Strict):
-    """Inner model selection: by folds, by random splits, or by the rows that max_train leaves out.
+    """Parameter selection within the training part: by cross-validation, by random splits, or on
+    the rows that ``max_train`` leaves out.
 
-    The grid point with the best ``metric`` is selected. ``validation: test`` selects the grid point
-    with the best accuracy on the test rows. Selection by test data makes results optimistic, and
-    every table then states that test data were used. The setting ``validation: test`` serves to
-    measure the bias of published results whose parameters were selected by test data.
+    The grid point with the best value of ``metric`` is selected. With ``validation: test``, the
+    grid point with the best accuracy on the test rows is selected. Such a selection makes test
+    accuracies too high, and a note in every table says so. The purpose of ``validation: test`` is
+    to measure the bias of published results for which parameters were selected on test data.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -188,7 +196,10 @@ class Select(Strict):
 
     @property
     def ref(self) -> SelectRef:
-        """The settings of model selection in a job, by default cross-validation with five folds."""
+        """The settings of parameter selection in a job.
+
+        The default is cross-validation with five folds.
+        """
         nothing = self.folds is None and self.split is None and self.validation is None
         folds = 5 if nothing else self.folds
         scope = "test" if self.validation == "test" else self.scope
@@ -197,12 +208,14 @@ class Select(Strict):
 
 
 class MachineEntry(Strict):
-    """One column of the table: a machine, its parameters and its grid.
+    """A column of an experiment's tables: a machine with its parameters and its grid.
 
-    ``machine`` may be left out if the column's name is the name of a machine. ``estimator`` is the
-    import path of a classifier of another package, such as sklearn.ensemble.RandomForestClassifier.
-    ``use`` names the column whose selected parameters are inherited. ``label`` is the heading of
-    the column in tables. ``calibrate`` is the method by which probabilities are computed.
+    The key ``machine`` is not needed if the column has the name of a machine. The key ``estimator``
+    is the import path of a classifier in another package, such as
+    sklearn.ensemble.RandomForestClassifier. The key ``use`` names another column. The parameters
+    that are selected for the other column are used for this column too. The key ``label`` is the
+    heading of the column. The key ``calibrate`` is the method by which probabilities are
+    calibrated.
     """
 
     machine: str | None = None
@@ -221,17 +234,17 @@ class MachineEntry(Strict):
         return self
 
 
-#: A `MachineEntry`, in which ``svm:`` without a value is a machine with default settings.
+#: Type of a `MachineEntry` in which ``svm:`` without a value stands for default settings.
 ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None else v)]
 
 
 class JobLimits(Strict):
-    """Time and memory limits of each job, such as ``{time: 1h, memory: 8 GB}``.
+    """Limits of the time and memory of each job, such as ``{time: 1h, memory: 8 GB}``, and of the
+    size of an experiment.
 
-    The time and memory limits are not part of the key of a job. ``jobs`` is the maximum number of
-    jobs of the experiment. ``grid_points`` is the maximum number of grid points of one machine.
-    ``entries`` is the maximum number of data sets in an experiment, and the maximum number of
-    machines.
+    Time and memory limits do not change the key of a job. ``jobs`` is the maximum number of jobs of
+    the experiment. ``grid_points`` is the maximum number of grid points per machine. ``entries`` is
+    the maximum number of data sets, and also the maximum number of machines.
     """
 
     time: Duration | None = None
@@ -247,11 +260,13 @@ class JobLimits(Strict):
 
 
 class QueueJobs(Strict):
-    """The batch-system jobs in which workers run, such as ``{cores: 8, memory: 16 GB}``.
+    """Jobs of a batch system, in which the worker processes run, such as ``{cores: 8, memory: 16
+    GB}``.
 
-    ``cores``, ``memory`` and ``walltime`` are the resources of a job of the batch system. ``jobs``
-    is the maximum number of batch-system jobs at a time. ``options`` are further arguments of
-    dask-jobqueue, such as ``queue``, ``account`` and ``interface``.
+    The keys ``cores``, ``memory`` and ``walltime`` state the resources of each batch-system job.
+    The key ``jobs`` is the maximum number of batch-system jobs at the same time. The key
+    ``options`` contains further arguments of dask-jobqueue, such as ``queue``, ``account`` and
+    ``interface``.
     """
 
     cores: Positive
@@ -261,7 +276,7 @@ class QueueJobs(Strict):
     options: dict[str, Any] = {}
 
     def arguments(self, queue: str) -> dict[str, Any]:
-        """Return the arguments of dask-jobqueue's cluster class for a batch system."""
+        """Return the arguments of the class of dask-jobqueue that represents a batch system."""
         limits = parse_limits(self.walltime, self.memory)
         minutes, seconds = int(limits.time or 0) // 60, int(limits.time or 0) % 60
         walltime = f"{minutes // 60:02}:{minutes % 60:02}"
@@ -272,9 +287,11 @@ class QueueJobs(Strict):
 
 
 class ParametersFrom(Strict):
-    """The experiment whose selected parameters are used, by default for each split separately.
+    """The experiment whose selected parameters are used.
 
-    If ``splits`` is set, all splits use the medians of the parameters that were selected on the
+    By default, each split uses the parameters selected on the same split.
+
+    If ``splits`` is given, every split uses the medians of the parameters that were selected on the
     first ``splits`` splits.
     """
 
@@ -308,17 +325,21 @@ class Config(Strict):
 
     @property
     def source(self) -> Config | None:
-        """The experiment that ``parameters_from`` names, or None if the key is not set."""
+        """The experiment that the key ``parameters_from`` names, or None without this key."""
         return self._source
 
     def with_source(self, source: Config) -> Config:
-        """Return a copy of this configuration that uses the parameters of another experiment."""
+        """Return a copy of this configuration that uses the parameters selected in the experiment
+        `source`.
+        """
         copy = self.model_copy()
         copy._source = source
         return copy
 
     def machine_of(self, column: str) -> str:
-        """Return the name of a column's machine, or the import path of its estimator."""
+        """Return the name of the machine in a column, or the import path of the classifier in
+        another package.
+        """
         entry = self.machines[column]
         if entry.estimator is None:
             return entry.machine or column
@@ -326,15 +347,15 @@ class Config(Strict):
         return path if ":" in path else ":".join(path.rsplit(".", 1))
 
     def kernels_of(self, column: str) -> list[str]:
-        """Return the kernels with which the machine of a column is run.
+        """Return the kernels with which the machine in a column is run.
 
-        An estimator of another package has no kernel and is run once. The key of the job of such an
-        estimator contains the first kernel of the experiment.
+        A classifier of another package has no kernel, and is run once. The key of its job
+        nevertheless contains a kernel, which is the first one of the experiment.
         """
         entry = self.machines[column]
         kernels = entry.kernel or self.kernel
         return kernels[:1] if entry.estimator else kernels
 
     def steps_of(self, entry: DatasetEntry) -> Steps:
-        """Return the preprocessing steps of a data set."""
+        """Return the preprocessing steps for a data set."""
         return self.preprocess if entry.preprocess is None else entry.preprocess

@@ -1,7 +1,8 @@
-"""Make the jobs of a configuration and the cells of its tables.
+"""Plan the jobs and the table cells of a configuration.
 
-A job may inherit the selected parameters of another job, its parent. A table cell is the result of
-one machine for one data set, kernel, degree and training size, averaged over splits.
+A job may use the parameters that are selected in another job, which is called its parent. A table
+cell contains the results of one machine for one data set, kernel, degree and training size,
+averaged over splits.
 """
 
 from collections import Counter
@@ -29,11 +30,13 @@ from mmbench.machines.base.foreign import ForeignClassifier
 def plan(
     config: Config, store: Path, mirror: str | Path | None = None, allow_network: bool = True
 ) -> list[Job]:
-    """Return the jobs, ordered by data set, kernel, degree, training size, split and machine.
+    """Return the jobs of a configuration, ordered by data set, kernel, degree, training size, split
+    and machine.
 
-    The parent of a job precedes the job, or is a job of the experiment that ``parameters_from``
-    names. The keys of the jobs are unique. If a card lacks the hash of the data and `allow_network`
-    is true, the data are downloaded to compute the hash.
+    The parent of a job precedes the job, or belongs to the experiment that ``parameters_from``
+    names. Different jobs have different keys. If the card of a data set does not state the hash of
+    the data, the hash is computed from the data. For this purpose, data are downloaded if
+    `allow_network` is true.
     """
     places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []
@@ -64,10 +67,10 @@ def plan(
 
 
 def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int | None) -> list[Job]:
-    """Return the jobs with their parents, which are jobs of the experiment `source`.
+    """Return the jobs with their parents, which are the jobs `theirs` of the experiment `source`.
 
-    The parent of a job is the job of `source` on the same split. If `splits` is given, the parents
-    of a job are the jobs of `source` on the first `splits` splits.
+    By default, the parent of a job is the job of `source` on the same split. If `splits` is given,
+    a job has several parents: the jobs of `source` on the first `splits` splits.
     """
 
     keys: dict[tuple, dict[tuple[int, ...], str]] = {}
@@ -85,7 +88,7 @@ def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int |
 
 
 def version_of(machine: str, kernel: str) -> int:
-    """Return the version of the installed code of a machine with a kernel."""
+    """Return the version of the installed code of a machine for one kernel."""
     cls = machine_class(machine)
     return cls.version + alias_of(machine).version + cls.kernel_versions.get(kernel, 0)
 
@@ -98,9 +101,9 @@ def job_of_column(
     degree: int | None = None,
     **given: Any,
 ) -> Job:
-    """Return a job for a column; the repeat, the fold and the parent are not yet set.
+    """Return a job for a column of the tables, without its repeat, its fold and its parent.
 
-    `given` contains further fields of the job.
+    The keyword arguments `given` are further fields of the job.
     """
     machine = config.machine_of(column)
     cls = machine_class(machine)
@@ -128,15 +131,18 @@ def job_of_column(
 
 
 def degrees_by_kernel(config: Config) -> dict[str, Sequence[int | None]]:
-    """Return the polynomial degrees of each kernel, which are [None] for other kernels."""
+    """Return the polynomial degrees for each kernel.
+
+    A kernel without a degree has the list [None].
+    """
     kernels = dict.fromkeys(k for name in config.machines for k in config.kernels_of(name))
     return {k: (config.degree or [DEFAULT_DEGREE]) if k == "poly" else [None] for k in kernels}
 
 
 def split_refs(config: Config, dataset: DatasetRef | Dataset) -> list[SplitRef]:
-    """Return the splits of a data set, ordered by training size.
+    """Return the train/test splits of a data set, ordered by training size.
 
-    The list is empty if the number of splits depends on data that have not been read.
+    If the number of splits depends on data that are not read yet, the list is empty.
     """
     protocol = config.protocol
     rule, *args = (part for part in protocol.test if part is not None)
@@ -155,11 +161,13 @@ def settings(
     degree: int | None = None,
     dataset: DatasetEntry | None = None,
 ) -> tuple[dict[str, Any], dict[str, tuple]]:
-    """Return the fixed parameters and the explicit grid of a machine on a data set.
+    """Return the fixed parameters and the grid of a machine on a data set.
 
-    The fixed parameters of the column that ``use`` names are inherited by this function. The
-    selected parameters of the column in ``use`` are inherited when the job runs. Parameters that
-    are fixed by an alias are omitted, since the job contains the name of the alias.
+    The grid lists all values.
+
+    The key ``use`` names another column. The fixed parameters of the other column are added here.
+    Parameters that are selected for the other column are added when the job runs. Parameters that
+    the definition of an alias fixes are left out, since the job contains the name of the alias.
     """
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
@@ -177,7 +185,8 @@ def settings(
     }
     params |= {n: v for n, v in shared.items() if v not in (None, "none") and n in cls.parameters}
     params = {name: value for name, value in params.items() if name not in grid}
-    for name, values in grid.items():  # the order of values in a file must not change a job's key
+    # the key of a job does not depend on the order of values in a YAML file
+    for name, values in grid.items():
         order = sorted(values, key=lambda value: (isinstance(value, str), value is None, value))
         grid[name] = tuple(order)
     if issubclass(cls, ForeignClassifier):
@@ -189,19 +198,21 @@ def settings(
 
 
 def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
-    """Return the cells and labels of an experiment's tables; cells contain the keys of `jobs`."""
+    """Return the plan of an experiment's tables: table cells with the keys of their `jobs`, and
+    labels.
+    """
     keys = {cell: tuple(job.key for job in own) for cell, own in group_by_cell(jobs).items()}
     cells = []
     for key, n_splits in _cells(config):
         own, published_only = keys.get(key, ()), key.machine in config.published_only
-        # n_splits is 0 if it depends on the data; the jobs are counted instead
+        # if n_splits is 0, the number of splits depends on the data, and the jobs are counted
         cells.append(PlannedCell(key, n_splits or len(own), own, published_only))
     labels = {
         column: entry.label or column
         for column, entry in config.machines.items()
         if entry.label or column != config.machine_of(column)
     }
-    # results on a subset of the classes are not compared with published values for all classes
+    # published values for all classes are not compared with results on a subset of the classes
     published = {
         entry.label: entry.published_as or ""
         for entry in config.datasets
@@ -214,10 +225,10 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
 
 
 def replan(folder: Path) -> Plan | None:
-    """Return a plan for a results folder, made from its configuration.
+    """Return the plan for a results folder, made from a configuration.
 
-    The configuration is read from the folder, or found by the name of the folder. Returns None if
-    the configuration is not valid.
+    The configuration is the one in the folder or, if there is none, the one with the name of the
+    folder. Returns None if the configuration is not valid.
     """
     path = folder / CONFIG
     try:
@@ -227,9 +238,11 @@ def replan(folder: Path) -> Plan | None:
 
 
 def _cells(config: Config) -> Iterator[tuple[Key, int]]:
-    """Yield each table cell with its number of splits, or 0 if the number depends on the data.
+    """Yield each table cell with its number of splits.
 
-    Cells are ordered by data set, kernel, machine, degree and training size.
+    The number is 0 if it depends on data that are not read.
+
+    The table cells are ordered by data set, kernel, machine, degree and training size.
     """
     for entry in config.datasets:
         n_splits = Counter(split.size for split in split_refs(config, entry.ref(())))
@@ -239,7 +252,8 @@ def _cells(config: Config) -> Iterator[tuple[Key, int]]:
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
             for machine in (*run, *config.published_only):
                 shown = degrees
-                if kernel == "poly" and machine in run:  # the degree is None if selected
+                # the degree is None if it is selected by grid search
+                if kernel == "poly" and machine in run:
                     params = (settings(config, machine, kernel, degree)[0] for degree in degrees)
                     shown = list(dict.fromkeys(values.get("degree") for values in params))
                 for degree in shown:

@@ -1,6 +1,8 @@
-"""Read a YAML file into a checked `Config`; an error is one line with file, key and problem.
+"""Read a YAML file as a checked `Config`.
 
-``--set machines.svm.grid.C=[1,10]`` replaces a value of the file before the checks.
+An error message is one line with file, key and problem.
+
+The option ``--set machines.svm.grid.C=[1,10]`` replaces a value of the file before it is checked.
 """
 
 import re
@@ -20,28 +22,28 @@ from mmbench.config.smoke import version_for
 from mmbench.errors import UserError
 
 KEY_PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*")
-#: Characters that are not valid YAML by themselves. A value of ``--set`` that consists of one of
-#: these characters (a decimal mark, for example) is read as text.
+#: Characters that are not valid YAML text if they stand alone. If the value of the option ``--set``
+#: is one of these characters (for example, a decimal mark), it is not parsed as YAML.
 INDICATORS = frozenset(",|>&*!%@`?:-")
 
 
 def load_configs(
     names: Iterable[str | Path | Mapping | Config], overrides: Iterable[str] = ()
 ) -> list[Config]:
-    """Return the checked experiments of several files; raise UserError if one has a fault.
+    """Return the checked configurations of several experiments.
 
     Parameters
     ----------
     names : iterable of path, mapping or Config
-        Files, names of experiments, contents of files, or checked experiments.
+        YAML files, names of experiments, contents of YAML files, or checked configurations.
     overrides : iterable of str
-        ``KEY=VALUE`` replacements, applied to every file and mapping.
+        Replacements ``KEY=VALUE`` of values in every YAML file and mapping.
 
     Raises
     ------
     UserError
-        If a configuration has a fault, or if two configurations have the same experiment name, and
-        therefore the same results folder.
+        If a configuration has a fault. Also, if two experiments have the same name, since they
+        would have the same results folder.
     """
     seen: dict[str, Path] = {}
     configs = []
@@ -59,19 +61,21 @@ def load_configs(
 
 
 def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
-    """Return the experiment of a YAML file, checked without reading data."""
+    """Return the configuration in a YAML file. It is checked, but no data are read."""
     return config_of(load_yaml(path), Path(path), overrides)
 
 
 def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
-    """Return the experiment that a file's content describes, checked without reading data.
+    """Return the configuration with the given content of a YAML file.
 
-    The folder of `path` is the base of relative paths in the content. Messages name `path`.
+    It is checked, but no data are read.
+
+    Relative paths in the content are relative to the folder of `path`. Messages name `path`.
     """
     config = _checked(content, path, overrides)
     if config.parameters_from is None:
         return config
-    # `check_source` rejects a source that itself has the key `parameters_from`
+    # `check_source` raises an error if the other experiment itself has the key `parameters_from`
     other = Path(config.parameters_from.experiment)
     source = _checked(load_yaml(other), other)
     with _in_file(path, content):
@@ -97,7 +101,9 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
 
 
 def set_value(content: Any, key: str, value: Any, option: str) -> None:
-    """Set the value of a key path in the content of a file, and create missing mappings.
+    """Set the value at a path of keys in the content of a YAML file.
+
+    Missing mappings are created.
 
     Examples
     --------
@@ -125,7 +131,7 @@ def set_value(content: Any, key: str, value: Any, option: str) -> None:
 
 @contextmanager
 def _in_file(path: Path, content: Mapping[str, Any]) -> Iterator[None]:
-    """Convert a fault in the block to a UserError that names the YAML file."""
+    """Context manager: convert a fault inside the block to a UserError that names the YAML file."""
     try:
         yield
     except Fault as fault:
@@ -135,9 +141,11 @@ def _in_file(path: Path, content: Mapping[str, Any]) -> Iterator[None]:
 
 
 def to_yaml(config: Config) -> str:
-    """Return a configuration as YAML text, from which `load_config` reads an equal configuration.
+    """Return a configuration as YAML text.
 
-    All paths in the text are absolute, so that the text may be stored in any folder.
+    If `load_config` reads this text, the result is an equal configuration.
+
+    The paths in the text are absolute, so that the text can be stored in any folder.
     """
     import yaml
 

@@ -1,8 +1,9 @@
-"""The smoke version of an experiment: a run of about a minute with the same data and machines.
+"""The smoke version of an experiment: a quick test run of about a minute, with the same data sets
+and machines.
 
-The smoke version has fewer splits, inner folds, grid points and training rows, but uses the same
-code and real data. The name of the experiment gets a suffix, so that the smoke version has a
-results folder of its own.
+The smoke version has fewer splits, inner folds, grid points and training rows than the experiment.
+The code and the data are the same. Its name has a suffix, so that its records are stored in a
+separate results folder.
 """
 
 from typing import Any, TypeVar
@@ -20,17 +21,18 @@ Model = TypeVar("Model", bound=BaseModel)
 SUFFIX = "-smoke"
 MAX_TRAIN = 500
 MAX_PER_CLASS = 50
-#: Maximum number of splits, and maximum number of inner folds, in a smoke version.
+#: Maximum number of splits in a smoke version, and maximum number of inner folds.
 MAX_SPLITS = 2
 MAX_VALUES = 2
 
 
 def smoke(config: Config) -> Config:
-    """Return the smoke version of an experiment.
+    """Return the configuration of the smoke version of an experiment.
 
-    The smoke version has at most 2 splits, 2 inner folds, 2 values per axis and 1 degree. The
-    training rows are a stratified subset of 500 rows, or of 250 and of 500 rows if the experiment
-    has several training sizes. All test rows are kept.
+    The smoke version has at most 2 splits, 2 inner folds, 2 values per parameter and 1 polynomial
+    degree. The training rows are a stratified subset of 500 rows. If the experiment has several
+    training sizes, the smoke version has subsets of 250 and of 500 rows. The smoke version uses all
+    test rows.
     """
     select, given = config.select, config.parameters_from
     folds = None if select.ref.folds is None else min(select.ref.folds, MAX_SPLITS)
@@ -60,10 +62,11 @@ def _changed(model: Model, **values: Any) -> Model:
 
 
 def version_for(config: Config, source: Config) -> Config:
-    """Return `source`, or its smoke version, from which `config` inherits selected parameters.
+    """Return the experiment from which `config` takes selected parameters: `source` or its smoke
+    version.
 
-    A smoke version inherits parameters from the smoke version of `source`. Both smoke versions have
-    the same polynomial degree.
+    If `config` is a smoke version, it takes parameters from the smoke version of `source`. In this
+    case, both smoke versions have the same polynomial degree.
     """
     if not config.name.endswith(SUFFIX):
         return source
@@ -71,10 +74,10 @@ def version_for(config: Config, source: Config) -> Config:
 
 
 def _grid(column: str, config: Config) -> dict[str, Axis]:
-    """Return a machine's grid with explicit values, at most `MAX_VALUES` per axis.
+    """Return a machine's grid with at most `MAX_VALUES` values per parameter.
 
-    An axis such as ``B: auto`` is not expanded if a data set replaces the axis, since `expand_auto`
-    may replace ``B`` by ``B_fraction``.
+    If a data set replaces the values of a parameter, ``auto`` is not expanded for this parameter,
+    since `expand_auto` may replace the parameter ``B`` by ``B_fraction``.
     """
     grid = config.machines[column].grid
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}
@@ -97,7 +100,7 @@ def _protocol(protocol: Protocol) -> Protocol:
 
 def _max_train(given: MaxTrain) -> MaxTrain:
     if isinstance(given, list):
-        # two training sizes are kept, so that the smoke version compares training sizes
+        # two training sizes remain, so that the smoke version compares training sizes too
         small = given[:MAX_VALUES]
         return small if small[-1] <= MAX_TRAIN else [MAX_TRAIN // 2, MAX_TRAIN][-len(small) :]
     if isinstance(given, dict):
@@ -106,7 +109,9 @@ def _max_train(given: MaxTrain) -> MaxTrain:
 
 
 def _thin(axis: Axis) -> Axis:
-    """Return two values from the middle of an axis, since the ends are seldom selected."""
+    """Return two values from the middle of a parameter's grid, since the smallest and the largest
+    value are seldom selected.
+    """
     if isinstance(axis, str) or len(axis) <= MAX_VALUES:
         return axis
     return tuple(axis[(2 * k + 1) * len(axis) // (2 * MAX_VALUES)] for k in range(MAX_VALUES))

@@ -1,4 +1,4 @@
-"""Types of the values in an experiment's YAML file, with their parsers and serializers."""
+"""Types of the values in an experiment's YAML file, and functions that parse and write them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from mmbench.datasets.dataset import Scalar, Steps
 from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
 
-#: Maximum number of repeats, and maximum number of folds.
+#: Maximum number of repeats of the splits, and maximum number of folds.
 MAX_SPLITS = 10_000
 
 
 def _plain_steps(steps: Steps) -> list[str | dict[str, Scalar]]:
-    """Return preprocessing steps as written in YAML, such as ``[{"divide": 255}]``."""
+    """Return preprocessing steps in the form of a YAML file, such as ``[{"divide": 255}]``."""
     plain = ((name, dict(arg) if isinstance(arg, tuple) else arg) for name, arg in steps)
     return [name if arg is None else {name: arg} for name, arg in plain]
 
@@ -39,7 +39,10 @@ def _known_kernel(name: str) -> str:
 
 
 def _resolved(path: str, info: ValidationInfo) -> str:
-    """Return the absolute path of a file whose `path` is relative to the configuration's folder."""
+    """Return the absolute path of a file.
+
+    If `path` is relative, it is relative to the folder of the configuration.
+    """
     full = Path((info.context or {}).get("folder", "."), path).resolve()
     if not full.is_file():
         raise ValueError(f"{path}: no such file")
@@ -47,9 +50,9 @@ def _resolved(path: str, info: ValidationInfo) -> str:
 
 
 def _file_of_experiment(name: str, info: ValidationInfo) -> str:
-    """Return the file of another experiment, given by a path or by a name.
+    """Return the YAML file of another experiment, given its path or its name.
 
-    A name is searched in the folder of the configuration, then among `config_files`.
+    A name is searched in the folder of the configuration first, then in `config_files`.
     """
     if name.endswith(".yaml"):
         return _resolved(name, info)
@@ -60,7 +63,9 @@ def _file_of_experiment(name: str, info: ValidationInfo) -> str:
 
 
 def _parse_max_train(value: Any) -> MaxTrain:
-    """Return a training size, a size per class, or a sorted list of training sizes."""
+    """Return the value of ``max_train``: a number of training rows, a number of rows per class, or
+    a sorted list of numbers.
+    """
     if value == []:
         raise ValueError("the list of training sizes is empty")
     if isinstance(value, list):
@@ -78,7 +83,10 @@ def _whole(value: Any, low: int) -> int:
 
 
 def _parse_classes(value: Any) -> tuple[str, ...]:
-    """Return class labels as a sorted tuple of texts, such as ``("3", "8")`` for ``[3, 8]``."""
+    """Return class labels as a sorted tuple of texts.
+
+    For example, ``[3, 8]`` becomes ``("3", "8")``.
+    """
     if not isinstance(value, list):
         raise ValueError(f"must be a list of classes, got {value!r}")
     for label in value:
@@ -90,17 +98,21 @@ def _parse_classes(value: Any) -> tuple[str, ...]:
 
 
 def parse_fixed(value: Any) -> Scalar | bool:
-    """Return the value of a fixed parameter; raise ValueError if it is a list or a mapping."""
+    """Return the value of a fixed parameter.
+
+    Raise ValueError if the value is a list or a mapping.
+    """
     if value is not None and not isinstance(value, str | int | float):
         raise ValueError(f"must be a word or a number, got {value!r}; write a list in 'grid'")
     return value
 
 
-#: Number of training rows in total or per class, or an ascending list of training sizes.
+#: Type of ``max_train``: a number of training rows, a number of rows per class, or a sorted list of
+#: numbers.
 MaxTrain = int | dict[str, int] | list[int] | None
 
 T = TypeVar("T")
-#: List of distinct values; a single value is read as a list of one item.
+#: Type of a list of distinct values. A single value is read as a list with one item.
 Several = Annotated[
     list[T], BeforeValidator(one_or_more), Field(min_length=1), AfterValidator(distinct)
 ]
@@ -110,8 +122,9 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Kernel = Annotated[str, AfterValidator(_known_kernel)]
 Classes = Annotated[Any, PlainValidator(_parse_classes), PlainSerializer(list)]
 MaxTrainKey = Annotated[Any, PlainValidator(_parse_max_train)]
-#: Axes of a grid, each of type `grids.Axis`, by the name of the parameter.
+#: Type of a grid: the values of each parameter, or ``auto``.
 Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
-#: Types of absolute paths of a data file, and of another experiment's YAML file.
+#: Types for the absolute path of a data file, and for the absolute path of another experiment's
+#: YAML file.
 DataFile = Annotated[str, AfterValidator(_resolved)]
 ExperimentFile = Annotated[str, AfterValidator(_file_of_experiment)]
