@@ -1,6 +1,7 @@
 """Tables and pictures of the benchmarks, from the files in ``benchmarks/results``.
 
-``{peers} TASK`` writes the table of a task; the pictures are ``pictures/peers_*.svg``.
+``{peers} TASK`` writes the table of a task, and ``{peers} TASK excess`` that of its objectives. The
+pictures are ``pictures/peers_*.svg``.
 """
 
 from __future__ import annotations
@@ -79,31 +80,30 @@ def spanned(values: pd.Series) -> str:
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
-def compared(task: str) -> Rows:
-    """Yield the rows of a table of CPU times relative to mmbench's."""
+def compared(task: str, excess: bool = False) -> Rows:
+    """Yield the rows of a table of CPU times relative to mmbench's, or of the largest excesses."""
     table = table_of(task)
     others = [name for name in dict.fromkeys(table.contender) if name != "mmbench"]
     given = LINES[task]
     sized = given[1:] == ["n", "d"]
     heads = ["Data", "Rows × features"] if sized else [HEADS[name] for name in given]
-    excess = [] if task in ("classes", "search") else ["Largest excess"]
-    yield [*heads, "mmbench, CPU ms", *map(name_of, others), *excess]
-    # left-aligned cells are wrapped
-    yield ["---"] * len(heads) + ["---:"] * (1 + len(others)) + ["---"] * len(excess)
+    yield [*heads, "mmbench" if excess else "mmbench, CPU ms", *map(name_of, others)]
+    yield ["---"] * len(heads) + ["---:"] * (1 + len(others))
     for values, part in table.groupby(given, sort=False):
         parts = {name: part[part.contender == name] for name in ("mmbench", *others)}
         row = [name_of(value) for value in values]
         row = [row[0], "\u00a0×\u00a0".join(row[1:])] if sized else row
-        row.append(spanned(1e3 * parts["mmbench"].seconds))
-        row += [spanned(parts[name].ratio) for name in others]
         if excess:
-            largest = (own.excess.max() for own in parts.values())
-            row.append(
-                " / ".join(
-                    "–" if np.isnan(v) else f"{v:.0e}" if v else "0" for v in largest
-                ).replace("-", "−")
-            )
+            row += [tiny(own.excess.max()) for own in parts.values()]
+        else:
+            row.append(spanned(1e3 * parts["mmbench"].seconds))
+            row += [spanned(parts[name].ratio) for name in others]
         yield row
+
+
+def tiny(value: float) -> str:
+    """Return a number with one significant digit and an exponent, or a dash if it is missing."""
+    return "–" if np.isnan(value) else f"{value:.0e}".replace("-", "−") if value else "0"
 
 
 def predictions() -> Rows:
@@ -191,13 +191,14 @@ def routes() -> Rows:
 
 
 class Peers(SphinxDirective):
-    """``{peers} TASK``: the table of a task."""
+    """``{peers} TASK``: the table of a task; ``{peers} TASK excess``: its largest excesses."""
 
     required_arguments = 1
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Return the table."""
-        task = self.arguments[0]
+        task, *excess = self.arguments
         special = {
             "growth": growth,
             "first": first,
@@ -205,7 +206,7 @@ class Peers(SphinxDirective):
             "source": source,
             "routes": routes,
         }
-        rows = special[task]() if task in special else compared(task)
+        rows = special[task]() if task in special else compared(task, bool(excess))
         lines = [f"| {' | '.join(row)} |" for row in rows]
         node = nodes.container()
         self.state.nested_parse(StringList(lines, source="peers"), self.content_offset, node)
