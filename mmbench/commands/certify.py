@@ -357,15 +357,11 @@ def _row(
 
 
 def _squared(problem: Binary) -> Optimum:
-    """|w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by Newton's method of liblinear.|Minimise ``1/2
-    ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by liblinear's Newton method. ||w||^2 + sum_i C_i
-    max(0, 1 - y_i w'x_i)^2`` by Newton's method of liblinear.
+    """Minimise ``1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by liblinear's Newton method.
 
-    The dual variables are ``a_i = 2 C_i max(0, 1 - y_i w'x_i)``. |sum_i a_i y_i x_i||^2 - sum_i
-    a_i^2 / (4 C_i)``, in which the last sum is equal to the sum of the losses.|The lower bound is
-    the dual objective ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``. Its last
-    sum equals the sum of the losses in the primal objective. ||sum_i a_i y_i x_i||^2 - sum_i a_i^2
-    / (4 C_i)``, in which the last sum is equal to the sum of the losses.
+    The dual variables are ``a_i = 2 C_i max(0, 1 - y_i w'x_i)``. The lower bound is the dual
+    objective ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``, in which the last
+    sum equals the sum of the losses in the primal objective.
     """
     from sklearn.svm import LinearSVC
 

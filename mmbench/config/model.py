@@ -72,9 +72,9 @@ class DatasetEntry(UserTable):
 
     The key ``classes`` lists the classes that are used; by default, all are used. The key ``grid``
     replaces the values of parameters in the machines' grids, for this data set only. The key
-    ``folds`` is the path of a file that assigns rows to folds. It is needed for the split rule
-    ``predefined`` on a user's file. The key ``published_as`` is the name of the data set in a
-    published table, if it differs from ``name``.
+    ``folds`` is the path of a file that assigns rows to folds, for the split rule ``predefined``.
+    The key ``published_as`` is the name of the data set in a published table, if it differs from
+    ``name``.
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
