@@ -21,8 +21,8 @@ from pydantic import (
 from mmbench.datasets.card_files import read_card
 from mmbench.errors import UserError
 
-#: Maximum size of a download if the card states no maximum: MOST_UNKNOWN bytes or, if this is more,
-#: BYTES_PER_VALUE bytes per feature value and label.
+#: If a card states no maximum size, a download has at most MOST_UNKNOWN bytes, or at most
+#: BYTES_PER_VALUE bytes per feature value and label if this is more.
 MOST_UNKNOWN, BYTES_PER_VALUE = 2**28, 32
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -170,7 +170,7 @@ class Source(_Strict):
 
     @property
     def all_deviations(self) -> list[str]:
-        """Differences from the full data set and from the splits of the papers."""
+        """Differences of the source from the full data set and from the papers' splits."""
         return self.deviations + self.split_deviations
 
     @property

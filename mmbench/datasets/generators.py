@@ -95,9 +95,9 @@ class Mixture:
 
 
 #: Distributions of the classes X and Y of each toy set. For toy set II, the M4 paper does not state
-#: about which point class X is rotated. On toy set II, the mean accuracy of the MPM agrees with the
-#: published accuracy if class X is rotated about the origin, but not if class X is rotated about
-#: its mean. For toy set III, the M4 paper does not state the mixture weights; here, they are equal.
+#: about which point class X is rotated. The published accuracy of the MPM on toy set II is
+#: reproduced if class X is rotated about the origin, but not if class X is rotated about its mean.
+#: For toy set III, the M4 paper does not state the mixture weights; here, they are equal.
 CLASSES: dict[str, tuple[Normal | Mixture, Normal | Mixture]] = {
     "toy_1": (Normal((3.5, 0), (1, 1.5)), Normal((-3.5, 0), (3, 4.5))),
     "toy_2": (Normal((4, 0), (1, 5), -3 * np.pi / 8), Normal((-4, 0), (1, 5))),

@@ -337,8 +337,8 @@ def allocate_nested(counts: IntArray, total: int) -> IntArray:
     """Distribute `total` rows over classes; no class gets fewer rows if `total` increases.
 
     Row number r = 0, ..., n - 1 of a class with n rows has the value ``(r + 1/2) / n``. The `total`
-    rows with the smallest values are counted per class. In the largest remainder method
-    (`allocate`), a class may get fewer rows if `total` increases.
+    rows with the smallest values ``(r + 1/2) / n`` are counted per class. In the largest remainder
+    method (`allocate`), a class may get fewer rows if `total` increases.
 
     Examples
     --------

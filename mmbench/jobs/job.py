@@ -35,8 +35,8 @@ class SplitRef:
 
     #: One of "official", "predefined", "kfold", "holdout", "leave_one_out" and "time_series".
     rule: str
-    #: Number of folds for the rules kfold and time_series, such as ``(10,)``, or test fraction for
-    #: the rule holdout, such as ``(0.1,)``; empty for the other split rules.
+    #: Argument of the split rule: number of folds for kfold and time_series, as ``(10,)``; test
+    #: fraction for holdout, as ``(0.1,)``; empty for all other split rules.
     args: tuple[float, ...] = ()
     #: Index of the repetition, from 0. For the rule "predefined", `repeat` is the index of the
     #: split in the data set's list of splits.
@@ -79,8 +79,9 @@ class SelectRef:
     #: parameter set is selected for each pair of classes. With "test", one parameter set is
     #: selected for all pairs on the test rows, which leaks test data.
     scope: str = "global"
-    #: Tuples (parameter, "small" or "large") with the preferred values among grid points with equal
-    #: scores. A parameter that is not in `prefer` has the preference of the machine.
+    #: Tuples (parameter, "small" or "large"). Among grid points with equal scores, the smallest or
+    #: the largest value is selected. A parameter that is not in `prefer` has the preference of the
+    #: machine.
     prefer: tuple[tuple[str, str], ...] = ()
     #: Metric that selection maximizes; see `mmbench.selection.metrics`.
     metric: str = field(default="accuracy", metadata=ADDED)
@@ -210,7 +211,7 @@ class Job:
 
 
 def _filled(part: Any) -> dict[str, Any]:
-    """Return the fields by name, except fields marked `ADDED` that have their default values.
+    """Return the dataclass fields by name; omit fields marked `ADDED` that have default values.
 
     A new field that is marked `ADDED` does not change the keys of older jobs.
     """

@@ -23,14 +23,14 @@ class Limits:
     memory: float | None = None
 
     def over(self, other: Limits) -> Limits:
-        """Return a copy in which a limit that is None is replaced by the limit of `other`."""
+        """Return a copy with the limits of `other` in place of limits that are None."""
         return Limits(self.time or other.time, self.memory or other.memory)
 
     def reached_before(self, record: Mapping[str, Any]) -> bool:
-        """Whether the recorded job reached a limit at least as high as the limit in this object.
+        """Whether the job of `record` was stopped by a limit at least as high as the present limit.
 
-        The value is False for a job that ended because too little memory was free, since more
-        memory may be free in the next run.
+        The value is False if too little memory was free for the job, since more memory may be free
+        in the next run.
         """
         limits = record.get("limits") or {}
         if not record.get("reached"):

@@ -1,6 +1,6 @@
-"""The record of a job, as a sealed JSON file, and as a `Record` in memory.
+"""The record of a job, as a JSON file with a hash of its content, and as a `Record` in memory.
 
-The seal of a file is a hash of its content; damaged and edited files do not match their seals. The
+The hash is called the seal of the file; damaged and edited files do not match their seals. The
 types of the content are also checked against a schema, since a seal can be recomputed after an
 edit. This module also contains the clock that measures the stages of a job, and functions that
 combine the selected parameters of several jobs.
@@ -137,8 +137,8 @@ def middle(choices: Sequence[Choice]) -> Choice:
 
     If parameters are selected per pair of classes, the median is computed for each pair.
 
-    If the number of values is even, the lower of the two middle values is returned, so that the
-    median is always one of the selected values. If the values are not numbers, the most frequent
+    If the number of values is even, the lower of the two middle values is returned. The median is
+    therefore always one of the selected values. If the values are not numbers, the most frequent
     value is returned, or the first of several equally frequent values.
 
     Raises
@@ -229,8 +229,8 @@ class Record:
     environment: Mapping[str, Any] = field(default_factory=dict)
     #: The limits of the job, with the entries "time" in seconds and "memory" in bytes.
     limits: dict[str, Number] = field(default_factory=dict)
-    #: For a job that reached a limit, the "stage" in which the job ended, the "seconds" since its
-    #: start, and the "bytes" of its memory. If the stage is the selection, "trainings" and
+    #: For a job that reached a limit, the entries "stage" (stage in which the job ended), "seconds"
+    #: (time since its start) and "bytes" (memory). If the stage is the selection, "trainings" and
     #: "planned" are the numbers of completed and of planned trainings. If the stage is the
     #: training, "pairs", "pairs_begun" and "pairs_solved" are numbers of pairs of classes. The
     #: entry "pair" is the pair of classes with the largest duality gap. The entries "iterations",

@@ -55,8 +55,8 @@ NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file so that no reader sees an incomplete file, even after a crash.
 
-    `write` is called with the open temporary file. A file or link at the temporary path is removed
-    first.
+    `write` is called with the open temporary file. An old file or link at the path of the temporary
+    file is removed first.
     """
     temporary = path.with_name(path.name + TEMPORARY)
     temporary.unlink(missing_ok=True)
@@ -177,11 +177,11 @@ class PlannedCell:
     """A table cell of an experiment, with the keys of its jobs."""
 
     key: Key
-    #: Number of records of the cell after a complete run.
+    #: Number of records of the table cell after a complete run.
     n_splits: int
-    #: Keys of the cell's jobs; empty if the plan was made without reading the data.
+    #: Keys of the table cell's jobs; empty if the plan was made without reading the data.
     jobs: tuple[str, ...] = ()
-    #: Whether the cell shows a published value only, without a run of the machine.
+    #: Whether the table cell shows only a published value, so that the machine is not run.
     published_only: bool = False
 
 

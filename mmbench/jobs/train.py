@@ -114,7 +114,7 @@ def fit_selected(
 
 @cache
 def rehearse(name: str, kernel: str, solver: str | None) -> None:
-    """Train the machine on 24 rows, so that its code is imported and compiled."""
+    """Train a machine on 24 random rows, so that the machine's code is imported and compiled."""
     from mmbench.solvers.svm_dual.smo import compile_steps
 
     # the solver's loops are compiled for kernel values of type float32 and float64, since the type

@@ -437,10 +437,10 @@ def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
     """Return the worst-case accuracy of a decision function for each class, and their mean.
 
     ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the mean of ``t_i
-    f_i`` over the class divided by the standard deviation of ``t_i f_i``. The numbers
-    ``alpha_positive`` and ``alpha_negative`` are lower bounds on the probability of a correct
-    decision, over all distributions with the mean and covariance of the class (Marshall and Olkin,
-    theorem 1 of the MEMPM paper). ``worst_case`` is the mean of ``alpha_positive`` and
+    f_i`` over the class divided by the standard deviation of ``t_i f_i``. By an inequality of
+    Marshall and Olkin (theorem 1 of the MEMPM paper), ``alpha_positive`` and ``alpha_negative`` are
+    lower bounds on the probability of a correct decision. The bounds hold for all distributions
+    with the mean and covariance of the class. ``worst_case`` is the mean of ``alpha_positive`` and
     ``alpha_negative`` weighted by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM
     paper. Since the class means and covariances are estimated, ``alpha_positive`` and
     ``alpha_negative`` are only estimates of the lower bounds.
@@ -467,10 +467,11 @@ class Ball(NamedTuple):
 
 
 def enclosing_ball(gram: NDArray) -> Ball:
-    """Return an upper and a lower bound on the radius R of the minimum enclosing ball, and Rbar.
+    """Return bounds on the radius of the minimum enclosing ball, and the radius about the mean.
 
-    The radius R is defined in (7) of the F-SVM paper. Rbar is the largest distance of a row from
-    the mean of all rows. By theorem 1 of the F-SVM paper, ``R <= Rbar <= 2 R``.
+    The radius R is defined in (7) of the F-SVM paper. The radius Rbar about the mean is the largest
+    distance of a row from the mean of all rows. By theorem 1 of the F-SVM paper, ``R <= Rbar <= 2
+    R``.
 
     By duality, ``R^2`` is the maximum of ``p'd - p'Kp`` over p in the simplex, where d is the
     diagonal of the kernel matrix K. Each p in the simplex gives a lower bound on R. The smallest
@@ -521,8 +522,8 @@ def rademacher_bounds(
     RMM, the parameter E is ``(w'w + D max (w'u_i)^2) / 2``.
 
     The multipliers lambda in the bound for H are written as ``s q``, where q is in the simplex and
-    the optimal scalar s has a closed form. With ``q_i = 1/n_u`` for G and the optimal q for H, the
-    bounds for G and H are
+    the optimal scalar s has a closed form. With ``q_i = 1/n_u`` for the class G and the optimal q
+    for the class H, the bounds are
 
     .. math::
 
@@ -602,9 +603,9 @@ def minimum_on_simplex(
 def _newton_step(
     factor: Any, ones: NDArray, residual: NDArray, p: NDArray, z: NDArray, target: NDArray
 ) -> tuple[NDArray, float, NDArray, float]:
-    """Return the Newton step of p, level and z for ``p_i z_i = target_i``, and the step length.
+    """Return the Newton step towards ``p_i z_i = target_i``, and the maximum step length.
 
-    Here z and level are the multipliers of the constraints ``p >= 0`` and ``sum p = 1``.
+    The step changes p, the multiplier level of ``sum p = 1`` and the multipliers z of ``p >= 0``.
     """
     free = cho_solve(factor, target / p - z - residual)
     d_level = -float(free.sum() / ones.sum())

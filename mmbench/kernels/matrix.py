@@ -9,8 +9,8 @@ semidefinite, only a few machines return a lower bound on the optimal value.
 
 `LazyGram` is a stored kernel matrix; each row is computed at its first use. `KernelMatrix` computes
 kernel values by blocks, and stores rows of the kernel matrix up to a memory limit. Whole rows are
-stored, since a change of one kernel coefficient adds a multiple of one row of the symmetric kernel
-matrix to the decision values.
+stored, since a change of one kernel coefficient adds a multiple of one matrix row to the decision
+values.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
 
 
 def part_of(gram: NDArray, rows: NDArray) -> NDArray:
-    """Return the submatrix of ascending row indices; `gram` itself if it has no other rows."""
+    """Return the submatrix of ascending indices `rows`, without a copy if all rows are selected."""
     return gram if len(rows) == len(gram) else submatrix(gram, rows, rows)
 
 
@@ -292,7 +292,7 @@ class LazyGram:
 
 @compiled()
 def read_row(values, columns, gamma, slots, i):
-    """Return row i of a `LazyGram`, computed from differences of data rows if it is not stored.
+    """Return row i of a `LazyGram`; compute it from differences of data rows if it is not stored.
 
     ``exp(x)`` is computed as ``2**m exp(r)``, where m is the integer nearest to ``x / log(2)``. The
     Taylor polynomial of ``exp(r)`` is accurate to 1e-16. A loop that calls `np.exp` is not
@@ -325,7 +325,8 @@ def read_row(values, columns, gamma, slots, i):
 
 
 #: Minimum and maximum size in bytes, and maximum number of rows, of a block of kernel values. A
-#: block of maximum size fits in the last-level cache. Products with smaller blocks are slower.
+#: block of maximum size fits in the last-level cache. Matrix products with smaller blocks are
+#: slower.
 LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES, BLOCK_ROWS = 2**18, 2**22, 256
 
 #: Maximum fractions of the memory limit for stored rows, for a submatrix (`KernelMatrix.part`), and
@@ -432,7 +433,7 @@ class KernelMatrix:
             self._memory = np.empty(0, self.dtype)
             self._make_room(self._most_stored(n))
             larger = min(2 * n, self.most_part_rows, self._most_beside(self._store.most))
-            # room for the larger submatrices of later calls
+            # memory for the larger submatrices of later calls
             self._memory = np.empty(max(n, larger) ** 2, self.dtype)
         return some.values(some, self._memory[: n**2].reshape(n, n))
 

@@ -60,7 +60,7 @@ class _Task:
     limits: Limits
     #: Future that `DaskExecutor.submit` has returned.
     future: Future
-    #: Future of the task in Dask.
+    #: The future by which Dask represents the task.
     remote: Any = None
     #: Whether the data files of the job were sent with the task.
     supplied: bool = False
@@ -131,7 +131,7 @@ class DaskExecutor:
 
     @property
     def slots(self) -> int:
-        """Number of worker threads, or, if larger, number of threads of all permitted batch jobs.
+        """Number of worker threads, at least the number of threads of all permitted batch jobs.
 
         Workers may start and stop at any time, so the list of workers is updated after
         `POLL_SECONDS`. If a new worker has other versions of the code or the libraries than this
@@ -416,8 +416,9 @@ class PairBackend(ThreadingBackend):
     """A joblib backend that trains pairs of classes in this process and on Dask workers.
 
     This process trains one pair of classes at a time. Each thread of the backend waits for the
-    training of one pair. The time and memory limits of the job, `limits`, apply to each training on
-    a worker. The list `cpu_seconds` contains the CPU time of each training on a Dask worker.
+    training of one pair of classes. The time and memory limits of the job, `limits`, apply to each
+    training on a worker. The list `cpu_seconds` contains the CPU time of each training on a Dask
+    worker.
     """
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):

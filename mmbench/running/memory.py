@@ -100,22 +100,22 @@ def _training_bytes(
 def _search_bytes(job: Job, machine: type[PairwiseClassifier], sizes: Sizes, threads: int) -> int:
     """Return the memory of a grid search: stored kernel matrices, and one training per thread.
 
-    A grid search stores one kernel matrix of all training rows, or per thread one kernel matrix of
-    the rows of a pair of classes. Each thread also needs the memory of a training on the training
-    part of a fold.
+    A grid search stores either one kernel matrix of all training rows, or one kernel matrix of a
+    pair of classes per thread. Each thread also needs the memory of a training on the training part
+    of a fold.
     """
     single = machine.search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     n_rows = int(share * sizes.largest_pair)
     fold = _training_bytes(job, machine, n_rows, sizes.n_features, itemsize)
-    # no kernel matrix of a pair of classes is stored for a linear kernel, for validation on rows
-    # that `max_train` leaves out, or if the matrix would be too large
+    # no kernel matrix is stored for a linear kernel, for validation on rows that `max_train` leaves
+    # out, or if the matrix would be too large
     stored = stores_pairs(sizes.largest_pair, job.kernel, single)
     if job.kernel == "linear" or job.validates_on_rest or not stored:
         return threads * fold
-    # if the grid has several values of a kernel parameter, the matrix of inner products or squared
-    # distances is stored in addition to the kernel matrix
+    # if the grid has several values of a kernel parameter, the base matrix (inner products or
+    # squared distances) is also stored
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
     if job.select.scope == "global" and can_share(sizes.n_train, job.kernel, single):
         return widths * itemsize * sizes.n_train**2 + threads * fold
@@ -125,8 +125,8 @@ def _search_bytes(job: Job, machine: type[PairwiseClassifier], sizes: Sizes, thr
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:
     """Return the largest number of threads with which a job needs at most `budget` bytes.
 
-    The returned number is at most `threads`. It is 0 if the job needs more than `budget` bytes with
-    one thread.
+    The returned number is at most `threads`. The returned number is 0 if the job needs more than
+    `budget` bytes even with one thread.
     """
     fits = (n for n in range(threads, 0, -1) if estimate_bytes(job, sizes, n) <= budget)
     return next(fits, 0)

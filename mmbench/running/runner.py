@@ -6,10 +6,10 @@ records. If the process of a run is killed, only the results of running jobs are
 
 The parents of a job are the jobs whose selected parameters the job inherits. A job is ready if all
 its parents have a record. Among the ready jobs, the job with the longest expected time starts
-first. The expected time of a job includes the longest chain of jobs that depend on the job. A job
-of unknown time starts before all jobs of known time. The free slots are distributed evenly among
-the ready jobs. Many ready jobs run with one thread each, and a single ready job runs with a thread
-per slot.
+first. The expected time of a job includes the time of the longest chain of jobs that depend on the
+job. A job of unknown time starts before all jobs of known time. The free slots are distributed
+evenly among the ready jobs. Many ready jobs run with one thread each, and a single ready job runs
+with a thread per slot.
 """
 
 from __future__ import annotations
@@ -143,14 +143,14 @@ class Schedule:
     def _make_ready(self, job: Job, first: bool = False) -> None:
         """Add a job to the ready jobs of its table cell, at the end or at the beginning.
 
-        A job whose parent has just finished (`first`) starts before the other jobs of its table
-        cell, since its data set is still in memory.
+        A job whose parent has just finished (`first`) is added at the beginning, since its data set
+        is still in memory.
         """
         number, jobs = next(self._number), self._ready[key_of(job)]
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
-        """Return the expected time of a job plus the longest chain of jobs that depend on it."""
+        """Return the expected time of a job and of the longest chain of jobs that depend on it."""
         seconds = self._expected(job)
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
         return float("inf") if seconds is None else seconds + after

@@ -1,9 +1,8 @@
 """Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
 CPU seconds are summed over all threads of the process. Before its first job with a machine, a
-process trains the machine on a tiny problem, so that Numba code is compiled and solvers are
-imported. This training is the stage ``warm_up`` of the job, which tables of CPU times do not
-include.
+process trains the machine on a tiny problem. Numba code is then compiled, and solvers are imported.
+The training on the tiny problem is the stage ``warm_up``, which tables of CPU times do not include.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Splits = list[tuple[NDArray, NDArray]]
 
 
 class Fold(NamedTuple):
-    """Training rows of a pair of classes, their signs -1.0 or +1.0, and held-out rows."""
+    """Training rows of a pair of classes, their labels -1.0 or +1.0, and held-out rows."""
 
     train: NDArray
     signs: NDArray

@@ -63,7 +63,7 @@ class GridScores:
         return table
 
     def of_votes(self, machines: list[PairwiseClassifier]) -> list[NDArray]:
-        """Return scores of the one-vs-one classifier: a list with an array (n_points, n_splits)."""
+        """Return the one-vs-one classifier's scores in a list of one array (n_points, n_splits)."""
         data, points, metric, machine = self.data, self.points, self.metric, machines[0]
         n_classes = int(data.labels.max()) + 1
         splits = data.splits(np.arange(len(data.labels)))
@@ -198,7 +198,7 @@ class GridScores:
     def _decisions(
         self, machine: PairwiseClassifier, view: View, folds: list[Fold], members: list[int]
     ) -> list[NDArray]:
-        """Train a machine on each fold, at all grid points of one kernel.
+        """Train a machine on the training rows of each fold, at all grid points of one kernel.
 
         Returns one array of decision values on held-out rows, shape (n_held, n_points), per fold.
         """

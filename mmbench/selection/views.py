@@ -72,7 +72,7 @@ def kernel_blocks(
 
 
 class View:
-    """Training problems and decision values for one kernel; linear machines predict from weights.
+    """Training problems, and decision values of models, for one kernel.
 
     `gram` is the stored kernel matrix of the rows with the ascending indices `rows`, by default of
     all rows. Kernel values that are not stored are computed on demand.
@@ -85,7 +85,7 @@ class View:
         self._whole = gram if rows is None else None
 
     def problem(self, rows: NDArray, signs: NDArray) -> BinaryProblem:
-        """Return the training problem on some rows with the signs -1.0 and +1.0."""
+        """Return the training problem on given rows with the labels -1.0 and +1.0 in `signs`."""
         X, gram = self.X[rows], self._gram
         if gram is not None:
             index = rows if self._rows is None else np.searchsorted(self._rows, rows)

@@ -114,5 +114,5 @@ def solve_conic(
     status = STATUS.get(str(found.status), Status.FAILED)
     note_status(status)
     if status is Status.TIME_LIMIT:
-        time_is_up()  # this call records that the time limit ended the training
+        time_is_up()  # `time_is_up` records that the time limit ended the training
     return np.array(found.x), np.array(found.z), found.iterations, status

@@ -141,8 +141,8 @@ def _candidates(
         if exact is not None:
             spent = point.iterations + 1
             yield exact, spent
-    # the interior points of all gap tolerances are candidates, since rounding errors may make the
-    # interior point with the smallest gap less accurate than the others
+    # the interior points of all gap tolerances are candidates, since rounding errors may spoil the
+    # interior point with the smallest gap
     for end in reversed(ends):
         yield _feasible(dual, end, C), max(point.iterations, spent)
 
@@ -152,8 +152,8 @@ def _solved(
 ) -> HingeInteriorPoint:
     """Run the interior-point method until the relative gap is at most ``GAP_TOLERANCES[0]``.
 
-    If all multipliers are far below C, the problem is solved again with a smaller C, which gives
-    the same solution with smaller rounding errors.
+    If all multipliers are far below C, a smaller C gives the same solution with smaller rounding
+    errors. The problem is then solved again with a smaller C.
     """
     iterations, s = 0, C / np.max(C) * np.ones(len(y))
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
@@ -204,8 +204,8 @@ def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
     """Guess the optimal dual variables u from an interior point.
 
     In each complementarity product, the smaller of the two factors is replaced by zero. Before the
-    two factors are compared, the slack xi is multiplied by C, and every other slack by the largest
-    multiplier.
+    factors of a complementarity product are compared, the slack xi is multiplied by C, and every
+    other slack by the largest multiplier.
     """
     at, unit = point.at, float(point.at["a"].max())
     at_C = at["rest"] < at["slack"] * C
@@ -237,9 +237,10 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
 
     The active set assigns each u_i either to a knot of its cost or to a linear piece between two
     knots. The guess u only determines the initial active set. If u_i is on a linear piece, the
-    decision of row i must be minus the slope of the piece. These equations form a linear system in
-    the intercept b and in all u_i on linear pieces. If the solution of the linear system violates
-    an optimality condition of row i, u_i is assigned to the next knot or linear piece.
+    decision of row i must be minus the slope of the piece. The conditions on the decisions of all
+    rows with u_i on a linear piece form a linear system in b and these u_i. If the solution of the
+    linear system violates an optimality condition of row i, u_i is assigned to the next knot or
+    linear piece.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
     # `place[i]` is 2 j if u_i is assigned to knot j, and 2 j + 1 if u_i is assigned to the linear
@@ -271,7 +272,7 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
 def _on_slopes(
     part: NDArray, slopes: NDArray, w: NDArray, total: float
 ) -> tuple[NDArray, NDArray, float] | None:
-    """Return u, w and b for which the decisions of the rows `part` equal `slopes`.
+    """Return dual variables u, weights w and b for which the decisions of `part` equal `slopes`.
 
     `part` contains the free support vectors, `w` is the contribution of all other rows to the
     weights, and `total` is the sum of the returned u. Iterative refinement continues while the

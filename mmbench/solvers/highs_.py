@@ -139,7 +139,7 @@ def solve_lp(
     if status is Status.MEMORY_LIMIT:
         raise MemoryError
     if status is Status.TIME_LIMIT:
-        time_is_up()  # this call records that the time limit ended the training
+        time_is_up()  # `time_is_up` records that the time limit ended the training
     return _solution(highs, status, c, A, rows, columns)
 
 
@@ -187,7 +187,7 @@ def _is_basic(native: Any) -> NDArray:
 
 
 def _vector(values: Any, size: int) -> NDArray:
-    """Return the values as an array, or zeros if the solver returns no values."""
+    """Return values from HiGHS as an array, or zeros if HiGHS returns no values."""
     out = np.asarray(values, dtype=np.float64)
     return out if len(out) == size else np.zeros(size)
 

@@ -3,9 +3,9 @@
     min over w, b, xi   1/2 ||w||^2 + C sum_i xi_i
     subject to          y_i f(z_i) >= 1 - xi_i,  xi_i >= 0,  [-B <= f(z_i) <= B,]  f(z) = w'z + b
 
-The slack is xi, and the surplus is ``y f - 1 + xi``. The margin constraints have the multipliers a,
-and the bounds ``y f <= B`` and ``y f >= -B`` have the multipliers p and q. With ``v = Z' y (a - p +
-q)``, the optimality conditions are
+In the margin constraints ``y f >= 1 - xi``, the slack is xi, and the surplus is ``y f - 1 + xi``.
+The margin constraints have the multipliers a, and the bounds ``y f <= B`` and ``y f >= -B`` have
+the multipliers p and q. With ``v = Z' y (a - p + q)``, the optimality conditions are
 
     surplus - slack = y f - 1,   surplus a = 0,   slack (C - a) = 0,
     (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v
@@ -14,9 +14,9 @@ Both factors of each complementarity product, such as ``surplus a``, are non-neg
 with Mehrotra's predictor and corrector keep all complementarity products near a common value, which
 decreases to 0. The iterates satisfy all optimality conditions except the complementarity conditions
 and the equation ``w = v`` of the primal and the dual weights. The unknowns of each row (surplus,
-slack and multipliers) are eliminated from the Newton system analytically. The Newton system only
-has the unknowns w, b and the variables that a subclass adds, so its size does not depend on the
-number of rows. An iteration costs one product ``Z' diag(weights) Z``.
+slack and multipliers) are eliminated from the Newton system analytically. The Newton system has
+only the unknowns w, b and the variables that a subclass adds. The size of the Newton system does
+not depend on the number of rows. An iteration costs one product ``Z' diag(weights) Z``.
 
 Subclasses that change the norm or add unknowns train the soft-margin M4
 (`mmbench.machines.minimax.soft`), the R-SVMs, and the linear MMRM.
@@ -135,8 +135,8 @@ class HingeInteriorPoint:
     #: Complementarity products, each as the names of two variables and the weight of their product
     #: in the duality gap.
     products: tuple[tuple[str, str, float], ...] = (("surplus", "a", 1.0), ("slack", "rest", 1.0))
-    #: For each bound on the decisions, the name of its multiplier, the name of its slack, and the
-    #: sign of the multiplier in the dual variables u.
+    #: Tuples (name of the multiplier, name of the slack, sign of the multiplier in the dual
+    #: variables u), one per bound on the decisions.
     bounds: tuple[tuple[str, str, float], ...] = ()
 
     def __init__(
@@ -212,7 +212,7 @@ class HingeInteriorPoint:
         return float(v @ v)
 
     def _begin(self) -> float:
-        """Set the initial w and the variables that a subclass adds.
+        """Set the initial weights w and the variables that a subclass adds.
 
         Returns the largest complementarity product of the variables that a subclass adds. The
         initial w is the vector v of dual weights, scaled so that the mean absolute decision is at

@@ -89,8 +89,8 @@ def solve_liblinear(
     """Solve the linear SVM with scikit-learn's LinearSVC, which adds ``b^2 / 2`` to the objective.
 
     LinearSVC returns no multipliers. The lower bound is computed from guessed multipliers, which
-    are C for rows with slack and 0 for all other rows. The lower bound is therefore far below the
-    optimum.
+    are C for rows with slack and 0 for all other rows. Guessed multipliers give a lower bound far
+    below the optimum.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
@@ -114,8 +114,8 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
 
     options = f"-s 0 -t 4 -c {float(C)!r} -e {float(tol)!r} -m {CACHE_MB} -q"
     # libsvm expects row numbers, from 1, in the first column of a precomputed matrix. The matrix is
-    # passed as a sparse array that stores all entries, since libsvm-official copies sparse arrays
-    # in compiled code, but dense arrays element by element in Python.
+    # passed as a sparse array that stores all entries. The reason is that libsvm-official copies
+    # sparse arrays in compiled code, but dense arrays element by element in Python.
     n = len(gram)
     values = np.column_stack([np.arange(1.0, n + 1), gram])
     columns = np.tile(np.arange(n + 1, dtype=np.int32), n)

@@ -66,8 +66,8 @@ class Solutions:
 
     #: Multipliers. Shape (n_samples, n_costs).
     a: NDArray
-    #: Coefficients of the columns of K in the decisions, which are a if G = K, and ``K a`` if
-    #: G = K K'. Shape (n_samples, n_costs).
+    #: Coefficients of the columns of K in the decisions: a for G = K, and ``K a`` for G = K K'.
+    #: Shape (n_samples, n_costs).
     coef: NDArray
     #: Biases. Shape (n_costs,).
     b: NDArray

@@ -266,7 +266,7 @@ def _people(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     from sklearn.datasets import fetch_lfw_people
 
     bunch = fetch_lfw_people(**options)
-    names = np.char.replace(bunch.target_names, " ", "_")  # as in the LFW archive
+    names = np.char.replace(bunch.target_names, " ", "_")  # names as in the LFW archive
     return Parsed(describe(_to_bytes(bunch.images), descriptor), names[bunch.target])
 
 

@@ -82,7 +82,7 @@ def idx(paths: Sequence[Path]) -> Parsed:
 
 
 def _read_idx(path: Path) -> NDArray[np.uint8]:
-    """Return the array in an IDX file of 0, 0, type, number of dimensions, sizes and values."""
+    """Return the array in an IDX file (0, 0, type, number of dimensions, sizes, values)."""
     data = read_bytes(path)
     if len(data) < 4 or not data.startswith(b"\0\0\x08"):  # 8 denotes uint8
         raise ValueError(f"{path.name}: not an IDX file of bytes")

@@ -210,7 +210,7 @@ def read_arff(
     check_width(len(names), max_columns)
     if not names:
         raise ValueError("not an ARFF file: it has no @attribute or no @data line")
-    check_names([*names, "an attribute"])  # with the added name, all other names may be numbers
+    check_names([*names, "an attribute"])  # the added name permits numbers as all other names
     lines = [line for line in lines[end + 1 :] if line and not line.startswith("%")]
     for k, line in enumerate(lines):
         if "{" in line and (match := ROW_WEIGHT.search(line)):

@@ -6,8 +6,8 @@ data, so that training uses no information about test rows.
 - ``pixels``: the grey values.
 
 - ``hog``: histograms of oriented gradients (Dalal and Triggs 2005) with 9 orientations and cells of
-  8 x 8 pixels. Blocks of 2 x 2 cells are normalised by L2-Hys. An 8-bit value v of ``hog`` stands
-  for v/255.
+  8 x 8 pixels. For ``hog``, blocks of 2 x 2 cells are normalised by L2-Hys. An 8-bit value v of
+  ``hog`` stands for v/255.
 
 - ``lbp``: local binary patterns of 8 neighbours at distance 1 (Ojala et al. 2002, Ahonen et al.
   2006). In each cell of 10 x 10 pixels, 58 bins count the uniform patterns, and one bin counts all
@@ -82,7 +82,7 @@ def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images:
 
 
 def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
-    """Parse the 6000 pairs of images of view 2; a row contains the descriptors of both images.
+    """Parse the 6000 image pairs of view 2 of LFW; a row contains the descriptors of both images.
 
     `paths` are the file of images and the file of pairs. Each of the ten folds is the test set of
     one predefined split.

@@ -8,12 +8,12 @@ coordinate step minimises the following function over a single dual variable u_i
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
 
 A coordinate step costs one product of a row with ``w = Z'u`` and one update of w. For a fixed b,
-let s(b) be the sum of the optimal u_i. The sum s(b) decreases with the intercept b. The secant
-method finds the optimal b, for which the sum s(b) of the dual variables is zero. The derivative of
-s(b) is ``-e' K_FF^-1 e``, with the free support vectors F and the vector e of ones. In the first
-update of b, the derivative of the sum s(b) is replaced by its upper bound ``-|F|^2 / ||Z_F'
-e||^2``. Coordinate descent for each b starts at the minimiser for the previous b. As the changes of
-b become smaller, the tolerance of coordinate descent is reduced.
+let s(b) be the sum of the optimal u_i. The sum s(b) of the optimal u_i decreases with the intercept
+b. The secant method finds the optimal b, for which the sum s(b) of the dual variables is zero. The
+derivative of the sum s(b) is ``-e' K_FF^-1 e``, with the free support vectors F and the vector e of
+ones. In the first update of b, the derivative of the sum s(b) is replaced by its upper bound
+``-|F|^2 / ||Z_F' e||^2``. Coordinate descent for each b starts at the minimiser for the previous b.
+As the changes of b become smaller, the tolerance of coordinate descent is reduced.
 
 ==================  ============================================  ================================
 route               condition                                     cost
@@ -53,7 +53,7 @@ FIRST_PASSES, MOST_PASSES = 40, 400
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
 #: Maximum change of the intercept b in one update. If no interval that contains the optimal b is
-#: known, a longer change is replaced by MOST_STEP.
+#: known, a longer change of b is replaced by MOST_STEP.
 MOST_STEP = 1.0
 
 #: LAST_SHARE is the tolerance of coordinate descent for the last value of b, as a fraction of
@@ -118,7 +118,7 @@ class CoordinateDescent:
                 order, margin = np.arange(n), np.inf
 
     def run(self, tol: float) -> None:
-        """Update b until ``sum_i u_i`` is nearly zero.
+        """Update the intercept b until the sum of the dual variables u_i is nearly zero.
 
         The final correction of u, which makes ``sum_i u_i`` zero, changes the decisions by at most
         ``SUM_SHARE * tol``.
@@ -142,7 +142,7 @@ class CoordinateDescent:
                 secant = -changed / moved
             before = self.b, total
             slope = max(slope, secant, np.finfo(float).tiny)
-            step = total / slope  # the change of b is very large if no row is free
+            step = total / slope  # the step is very large if no u_i is strictly between knots
             if not max(low, self.b - MOST_STEP) < self.b + step < min(high, self.b + MOST_STEP):
                 ends = np.isfinite(low) and np.isfinite(high)
                 step = 0.5 * (low + high) - self.b if ends else np.copysign(MOST_STEP, total)
@@ -154,7 +154,7 @@ class CoordinateDescent:
         return np.equal(*gains(self.u, self.problem.knots, self.problem.slopes))
 
     def balanced(self) -> NDArray:
-        """Return feasible dual variables; all free u_i are changed equally to correct their sum."""
+        """Return feasible dual variables; equal changes of all free u_i make the sum of u zero."""
         free = self.free()
         self.u[free] -= self.u.sum() / max(free.sum(), 1)
         return self.problem.feasible(self.u)

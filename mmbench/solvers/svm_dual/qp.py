@@ -31,8 +31,7 @@ ROUNDING_FACTOR = 4.0
 #: bound may vary by more than the tolerance.
 UNRESOLVED_TOLERANCES = 4.0
 
-#: Maximum relative amount by which a lower bound may exceed the objective at w = 0 because of
-#: rounding errors of sums.
+#: Relative rounding error of sums, by which a lower bound may exceed the objective at w = 0.
 SUM_ROUNDING = 1e-12
 
 
@@ -83,11 +82,11 @@ class PiecewiseQP:
         return max(0.0, float(np.min(offsets[rising] / rates[rising], initial=np.inf)))
 
     def best_scale(self, f: NDArray, norm: float) -> float:
-        """Return the s that minimises ``s^2/2 norm + sum_i loss_i(s f_i)``, with norm ``||w||^2``.
+        """Return the scale s that minimises ``s^2/2 norm + sum_i loss_i(s f_i)``.
 
-        Each linear piece of a cost contributes the hinge ``length * max(0, rate s - offset)`` to
-        the loss. As a function of s, the hinge ``max(0, rate s - offset)`` has a kink at ``s =
-        offset / rate``.
+        The argument `norm` is ``||w||^2``. Each linear piece of a cost contributes the hinge
+        ``length * max(0, rate s - offset)`` to the loss. As a function of s, the hinge ``max(0,
+        rate s - offset)`` has a kink at ``s = offset / rate``.
         """
         lengths, sides = self._pieces
         rates, offsets = -sides * f[:, None], sides * self.slopes
@@ -183,7 +182,7 @@ class PiecewiseQP:
 
     @cached_property
     def constant_decision(self) -> tuple[float, float]:
-        """Smallest sum of losses over the constant decisions -1, 0 and 1, and its minimiser."""
+        """Smallest sum of losses of a constant decision -1, 0 or 1, and this decision."""
         (lengths, sides), decisions = self._pieces, np.array([-1.0, 0.0, 1.0])
         gains = -sides * (decisions[:, None, None] + self.slopes)
         lost = np.multiply(lengths, gains, out=np.zeros_like(gains), where=gains > 0)
@@ -194,8 +193,8 @@ class PiecewiseQP:
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
         """Return the solution with w and b multiplied by the factor that minimises the objective.
 
-        If the loss is steep, a margin that is too small by a rounding error has a large loss. A
-        slightly longer w has no such loss.
+        If the loss is steep, slightly longer weights w avoid the large loss of margins that are too
+        small by rounding errors.
         """
         f, w = solution.decision + solution.bias, solution.weights
         scale = self.best_scale(f, float(solution.u @ solution.decision if w is None else w @ w))
@@ -207,7 +206,7 @@ class PiecewiseQP:
     def constant_if_unresolved(
         self, solution: PiecewiseSolution, tol: float, gap_tolerance: float
     ) -> PiecewiseSolution:
-        """Return w = 0 if w does not decrease the objective, or if decisions are nearly constant.
+        """Return `solution`, or w = 0 if this is as good or if the decisions are nearly constant.
 
         If the terms of ``w = sum_i u_i x_i`` cancel, the norm of w is of the order of the
         tolerance, and the direction of w is arbitrary. If the norm of w is small although no terms
@@ -243,9 +242,9 @@ class PiecewiseQP:
     def inward(self, share: float) -> PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
 
-        A bound on the decisions is the slope of an unbounded piece of the cost. The slope of an
-        unbounded piece moves towards the slope of the adjacent piece by the fraction `share` of its
-        magnitude, or by half the difference of the two slopes if that is less.
+        A bound on the decisions is the slope of an unbounded piece of the cost. The slope of each
+        unbounded piece is moved towards the slope of the adjacent piece. The change is the fraction
+        `share` of the slope's magnitude, but at most half the difference of the two slopes.
         """
         slopes = self.slopes.copy()
         for last, before, ends in ((0, 1, self.knots[:, 0]), (-1, -2, self.knots[:, -1])):
@@ -298,7 +297,8 @@ class PiecewiseSolution(Result):
 
     #: Feasible dual variables; see `PiecewiseQP.feasible`. Shape (n,).
     u: NDArray
-    #: Decisions without the intercept, ``Ku`` (recomputed from u) or ``Zw``. Shape (n,).
+    #: Decisions without the intercept: ``Ku`` for a Gram matrix K, ``Zw`` for a data matrix Z.
+    #: Shape (n,).
     decision: NDArray
     #: Intercept b, the multiplier of ``sum_i u_i = 0``.
     bias: float

@@ -38,9 +38,9 @@ optimality conditions most. `Descent` solves the restricted problem of the worki
 other u_i are fixed. After each restricted problem, the decisions of all rows are updated. A working
 set is complete if it contains all rows with ``u_i = 0`` that nearly violate the optimality
 conditions. The restricted problem of a complete working set is solved to the final tolerance. If
-the kernel values of the rows with ``u_i != 0`` do not fit in memory, a working set contains the
-rows with the largest violations (Joachims 1999). Lin (2001) proves convergence for working sets of
-the rows with the largest violations.
+the rows with ``u_i != 0`` do not fit in memory, a working set contains the rows with the largest
+violations (Joachims 1999). Lin (2001) proves convergence for working sets of the rows with the
+largest violations.
 
 Kernel values of working sets and updates of ``Ku`` are computed in float32 if the kernel allows it.
 The rounding error of an update of ``Ku`` is proportional to the change of u. A recomputation of
@@ -53,9 +53,9 @@ gap its violation of the optimality conditions times the slope of its loss. If C
 violation of the optimality conditions gives a large duality gap. Three methods to reduce the
 duality gap are tried in turn. The first method to reduce the duality gap is a smaller KKT
 tolerance. The second method to reduce the duality gap multiplies w and b by the factor that
-minimises the objective, since a slightly longer w may satisfy margin constraints that rounding
-errors violate. For machines with bounds on the decisions, the third method solves the problem with
-slightly tighter bounds, so that a slightly longer w satisfies the original bounds.
+minimises the objective. Slightly longer weights w may satisfy margin constraints that rounding
+errors violate. The third method, for machines with bounds on the decisions, solves the problem with
+slightly tighter bounds. Slightly longer weights w then satisfy the original bounds.
 
 References
 ----------
@@ -110,8 +110,8 @@ BLOCK_COLUMNS = 64
 #: 1.5 takes 0.5 to 0.7 times as many pairwise steps as with the length 1. On all of the ten SVMs
 #: and their RMMs, SMO with the relative length 1.5 takes at most 1.2 times as many pairwise steps
 #: as with the length 1. If the violation is below LAST_STEPS_TOLERANCES times `tol`, the relative
-#: length of a pairwise step is 1, so that SMO ends at the exact minimum of a problem with few
-#: variables.
+#: length of a pairwise step is 1. On problems with few variables, SMO then ends at the exact
+#: minimum.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: The number of rows with ``u_i = 0`` in a working set is NEW_ROWS_SHARE of all rows, but at least
@@ -183,7 +183,7 @@ class Descent:
     def run(self) -> None:
         """Take SMO steps until the violation of the KKT conditions is at most `tol`.
 
-        SMO ends earlier if `left` is used up or the time limit is reached.
+        SMO ends earlier after `left` steps or at the time limit.
         """
         problem, u, budget, refutations = self.problem, self.u, 0.0, 0
         knots, slopes = problem.knots, problem.slopes
@@ -227,15 +227,16 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     """
     inside = (problem.knots[:, :-1] < u[:, None]) & (u[:, None] < problem.knots[:, 1:])
     rows, pieces = inside.nonzero()
-    # cost, in the unit of `budget`, of the factorisation and of the steps up to the first knot
+    # cost, in the unit of `budget`, of the factorisation and of the Newton steps up to the first
+    # knot
     cost = len(rows) ** 3 / 24 + len(rows) * len(u) + SERIES_OVERHEAD
     if len(rows) < 2 or BUDGET_FACTOR * cost > budget:
         return budget
     square = problem.gram.part(rows).astype(float)
     # The ridge makes a singular matrix positive definite, so that it has a Cholesky factor. Along
     # the null space of a singular matrix, the objective is linear between knots, so the minimum is
-    # at a knot. If a small ridge is added to the matrix, a Newton step along its null space
-    # is very long, and ends at the first knot, where the slope of the dual objective changes.
+    # at a knot. If a small ridge is added to the matrix, a Newton step along its null space is very
+    # long. Such a step ends at the first knot, where the slope of the dual objective changes.
     ridge = np.finfo(problem.gram.dtype).eps ** (2 / 3) * np.trace(square) / len(square)
     square[np.diag_indices_from(square)] += ridge
     low, high = problem.knots[rows, pieces], problem.knots[rows, pieces + 1]
@@ -504,9 +505,9 @@ class WorkingSets(Descent):
         self.best = min(self.best, self.violation)
 
     def working_set(self) -> tuple[NDArray, bool]:
-        """Return the rows of the next working set, and whether all violating rows are included.
+        """Return the next working set, and whether no row outside it violates the KKT conditions.
 
-        Rows with a non-zero u_i are included as well if memory allows.
+        Rows with a non-zero dual variable u_i are included if memory allows.
         """
         # violations of the optimality conditions for an increase and for a decrease of each u_i, or
         # -inf if a bound prevents the change of u_i
@@ -640,4 +641,4 @@ def solve_to_gap(
 
 
 def _rank(solution: PiecewiseSolution) -> tuple[float, float]:
-    return solution.gap, -solution.bound  # all relative gaps are 1 if the dual value is 0
+    return solution.gap, -solution.bound  # if the dual value is 0, every relative gap is 1
