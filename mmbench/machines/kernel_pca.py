@@ -3,14 +3,15 @@
     S = (1/n) sum_i (x_i - xbar)(x_i - xbar)' = U diag(s) U',    z(x) = U'(x - xbar)
 
 With a kernel, the coordinates are the components of kernel PCA. Let H be the centring matrix, and
-let ``H K H = V diag(n s) V'`` be the eigendecomposition of the centred kernel matrix. Coordinate k
-of training row i is ``sqrt(n s_k) V_ik``. The eigendecomposition depends only on the kernel, the
-training rows and their weights, and need not be repeated for other hyper-parameters.
+let ``H K H = V diag(n s) V'`` be the eigendecomposition of the centred kernel matrix. With the
+eigenvalues n s_k and the eigenvectors V, coordinate k of training row i is ``sqrt(n s_k) V_ik``.
+The eigendecomposition depends only on the kernel, the training rows and their weights, and need not
+be repeated for other hyper-parameters.
 
-If rows have weights p_i with sum 1, p_i replaces 1/n in S and in the mean. Let P = diag(p), let Kc
-be the Gram matrix of the rows centred at the weighted mean, and let
-``P^(1/2) Kc P^(1/2) = V diag(s) V'``. With row weights, coordinate k of training row i is
-``sqrt(s_k / p_i) V_ik``.
+If rows have weights p_i with sum 1, p_i replaces 1/n in the scatter matrix S and in the mean. Let P
+= diag(p), let Kc be the Gram matrix of the rows centred at the weighted mean, and let ``P^(1/2) Kc
+P^(1/2) = V diag(s) V'``. With row weights p_i, coordinate k of training row i is ``sqrt(s_k / p_i)
+V_ik``.
 """
 
 from __future__ import annotations

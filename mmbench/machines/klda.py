@@ -14,8 +14,8 @@ If rows have sample weights s_i, the class means are weighted means. With sample
 sum of ``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i. If rows have sample
 weights, the ridge is relative to the weighted mean of ``k(x_i, x_i)`` instead of ``tr(K)/n``. Class
 weights affect only the intercept b, which minimises the weighted training errors. Class weights in
-N would reduce the projected scatter of the training rows of the class with the larger weight, and
-new rows of that class would be misclassified.
+the within-class scatter matrix N would reduce the projected scatter of the training rows of the
+class with the larger weight, and new rows of that class would be misclassified.
 
 The total scatter matrix is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore the optimal w is a
 multiple of the w of the least squares SVM with C = 1/eta. KLDA and the least squares SVM use the
@@ -191,7 +191,8 @@ class _Rows:
         self.gram = gram if weights is None else scaled(gram, self.root)
         self.sides = self.root * (y > 0), self.root * (y < 0)
         self.totals = [float(side @ side) for side in self.sides]
-        #: Coefficients of ``m+ - m-`` over the rows, shape (n_samples,).
+        #: Coefficients of the difference ``m+ - m-`` of the class means over the rows, shape
+        #: (n_samples,).
         self.delta = self.sides[0] / self.totals[0] - self.sides[1] / self.totals[1]
 
     def centred(self, columns: NDArray) -> NDArray:

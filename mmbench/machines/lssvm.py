@@ -80,11 +80,12 @@ class LSSVM(WeightedClassifier):
     ----------
     fits_ : list of Fit
         Certificate of each pair. `objective` is the value of (30), without the average margin term,
-        at the returned w and b. `bound` is the dual objective ``y'a - 1/2 a'(G + I/C)a``, after a
-        is centred so that ``1'a = 0``. `max_violation` is the largest residual of the dual system.
-        If ``reading="empirical"``, or if a linear machine has few features, `max_violation` is the
-        largest residual of (36) relative to the right-hand side. If rows have weights, each row and
-        its residual in `max_violation` are multiplied by the square root of the row's weight.
+        at the returned w and b. `bound` is the dual objective ``y'a - 1/2 a'(G + I/C)a`` at the
+        dual variables a, which are centred such that ``1'a = 0``. `max_violation` is the largest
+        residual of the dual system. If ``reading="empirical"``, or if a linear machine has few
+        features, `max_violation` is the largest residual of (36) relative to the right-hand side.
+        If rows have weights, each row and its residual in `max_violation` are multiplied by the
+        square root of the row's weight.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of each pair (``rbf``, ``poly``): a, or w if ``reading="empirical"``. If
         ``reading="empirical"`` and rows have weights, each w_i is multiplied by the square root of
@@ -207,9 +208,9 @@ def _certificates(
     """Return the certificates for all values of C, computed together by matrix products.
 
     `rows` and `y` are multiplied by the square roots of the row weights. `root` contains the square
-    roots of the row weights. `root` replaces the vector of ones in (37). If `of_weights` is true,
-    `coef` contains w. If `a` is None, the dual variables are computed as ``a = C (y - F w - b)``,
-    where F is `rows`. With these dual variables, only the equation ``w = F'a`` of the dual system
+    roots of the row weights, which replace the vector of ones in (37). If `of_weights` is true,
+    `coef` contains the weights w. If `a` is None, the dual variables are computed as ``a = C (y - F
+    w - b)``, where F is `rows`. If `a` is None, only the equation ``w = F'a`` of the dual system
     has a residual, which is the residual of (36).
     """
     image = rows @ coef

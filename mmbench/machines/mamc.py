@@ -128,7 +128,7 @@ class MAMC(WeightedClassifier):
 
 
 class ClassSums(NamedTuple):
-    """The sums of ``k(x, x_i)`` over the rows of class 1 and of class 2 in (29), divided by M."""
+    """The class sums of ``k(x, x_i)`` in (29), divided by the number M of rows."""
 
     #: Class sums at the training rows, shape (n_samples, 2).
     own: NDArray
@@ -138,7 +138,7 @@ class ClassSums(NamedTuple):
 
 
 def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassSums:
-    """Return the sums of ``k(x, x_i)`` over class 1 and over class 2 in (29), divided by M.
+    """Return the class sums of ``k(x, x_i)`` in (29), divided by the number M of rows.
 
     `weights` are the row weights s_i. If a kernel matrix is stored or given, the class sums are a
     product with the kernel matrix. If no kernel matrix exists, kernel values are computed in blocks

@@ -26,9 +26,9 @@ additional constraint ``sum_i (lambda_i + lambda*_i) <= D``. The dual of (14) is
 with the upper bound ``D nu / n`` on each lambda_i and lambda*_i. Let v(t) be the optimal value of
 (8) with B = t and, for (14), with the upper bound ``D nu / n`` on each lambda_i and lambda*_i.
 Problems (13) and (14) minimise ``v(t) + D t`` over t >= 1, where v(t) is the optimal value for the
-bound t. The derivative of v(t) is ``-sum_i (lambda_i + lambda*_i)``, which is a monotone, piecewise
-linear function of t. A root search finds the bound t at which the derivative of the objective
-``v(t) + D t`` is zero.
+bound t. The derivative of the optimal value v(t) is ``-sum_i (lambda_i + lambda*_i)``, which is a
+monotone, piecewise linear function of t. A root search finds the bound t at which the derivative of
+the objective ``v(t) + D t`` is zero.
 
 If row i has weight s_i, the penalty on xi_i and the upper bound of alpha_i in (8) are ``C s_i``.
 With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
@@ -259,7 +259,7 @@ class RMM(WeightedClassifier):
     def _train_from(
         self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]
     ) -> BinaryModel:
-        """Train the RMM; `svm` has the same C, and `points` are dual solutions for a warm start."""
+        """Train the RMM, given the SVM with the same C, and dual solutions as warm starts."""
         theta, tol = float(np.abs(svm.state.f).max()), tolerance(self.tol, len(problem.y))
         B = float(1 + self.B_fraction * (theta - 1) if self.B is None else self.B)
         if self.form != "bound":
@@ -274,10 +274,10 @@ class RMM(WeightedClassifier):
     def _train_penalty(
         self, problem: BinaryProblem, svm: BinaryModel, start: PiecewiseSolution | None, tol: float
     ) -> tuple[BinaryModel, float]:
-        """Train the RMM of problem (13) or (14); return the model and the optimal t.
+        """Train the RMM of problem (13) or (14), and return the model and the optimal bound t.
 
         `svm` is the SVM with the same C, which is also the solution for D = 0. `start` is the
-        solution at a neighbouring grid point. If `nu` is below 1, the optimal t is 1.
+        solution at a neighbouring grid point. If `nu` is below 1, the optimal bound t is 1.
         """
         D = self.C if self.D is None else self.D
         if svm.coef is not None and not svm.coef.any():  # if w = 0, then |f| <= 1 and t = 1
@@ -386,13 +386,13 @@ def rmm_dual(
     B: float,
     cap: float | NDArray = np.inf,
 ) -> PiecewiseQP:
-    """Return (8) as a minimisation over u alone, with a piecewise linear cost of each u_i.
+    """Return (8) as a minimisation over the dual variables u, with piecewise linear costs of u_i.
 
-    If u_i lies between 0 and ``y_i C``, then u_i is ``y_i alpha_i`` and the cost of u_i has the
-    slope -y_i. If u_i is below both 0 and ``y_i C``, the variable lambda_i of (8) is positive and
-    the cost of u_i has the slope -B. If u_i is above both 0 and ``y_i C``, the variable lambda*_i
-    of (8) is positive and the cost of u_i has the slope B. `cap` is the upper bound of
-    each lambda_i and lambda*_i in (14).
+    If the dual variable u_i lies between 0 and ``y_i C``, then u_i is ``y_i alpha_i`` and the cost
+    of u_i has the slope -y_i. If the dual variable u_i is below both 0 and ``y_i C``, the variable
+    lambda_i of (8) is positive and the cost of u_i has the slope -B. If the dual variable u_i is
+    above both 0 and ``y_i C``, the variable lambda*_i of (8) is positive and the cost of u_i has
+    the slope B. `cap` is the upper bound of each lambda_i and lambda*_i in (14).
 
     If B < 1, ``alpha_i = C`` is optimal for all u_i between 0 and ``y_i C``, and the slope of the
     cost is ``-y_i B``.
@@ -418,9 +418,9 @@ def solve_paper_dual(
 ) -> PiecewiseSolution:
     """Solve (8) in the paper's variables alpha, lambda and lambda* by an interior-point method.
 
-    `dual` is (8) as a `PiecewiseQP`, from which the certificate is computed. For (13) and (14),
-    `cap` is the upper bound of each lambda_i and lambda*_i, and `total` is the upper bound of the
-    sum of all lambda_i and lambda*_i.
+    `dual` is problem (8) as a `PiecewiseQP`, from which the certificate is computed. For (13) and
+    (14), `cap` is the upper bound of each lambda_i and lambda*_i, and `total` is the upper bound of
+    the sum of all lambda_i and lambda*_i.
     """
     from mmbench.solvers.clarabel_ import solve_qp
 
@@ -456,7 +456,7 @@ class DualPoint(NamedTuple):
     bias: float
     #: Sum of all alpha_i.
     alpha: float
-    #: Sum of all lambda_i and lambda*_i.
+    #: Sum of all dual variables lambda_i and lambda*_i.
     total: float
     #: Upper bound on the rounding error of ``1/2 u'Ku``.
     rounding: float
@@ -464,11 +464,11 @@ class DualPoint(NamedTuple):
     w: NDArray | None
 
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
-        """Return the convex combination of two points in which the lambdas sum to `total`.
+        """Return a convex combination of two dual points, with `total` as the sum of all lambdas.
 
         The bound `rounding` of the returned point is the convex combination of the bounds of both
-        points. This combination is an upper bound, since the square root of the bound is a convex
-        function of u.
+        points. The convex combination is an upper bound on the rounding error, since the square
+        root of `rounding` is a convex function of u.
         """
         share = (total - other.total) / (self.total - other.total)
         mix: list[Any] = [
@@ -517,7 +517,7 @@ class PenaltySearch:
     ) -> list[DualPoint]:
         """Run `around` with decreasing tolerances until the gap is small enough.
 
-        All dual points are returned. The tolerance decreases by the same factors as in
+        The dual points of all runs are returned. The tolerance decreases by the same factors as in
         `solve_to_gap`.
         """
         high = self.point(svm.state)

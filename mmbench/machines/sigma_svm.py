@@ -33,8 +33,8 @@ computed from an inverse matrix P:
     Kc ((1-D) I + D/n Kc)^-1 = (n/D) (I - s P),    P = (Kc + s I)^-1
 
 If u are the dual variables of the SVM with the kernel (4), the coefficients of w over the training
-rows are ``(n/D) P u``. In the coordinates of the eigendecomposition, Sigma and ``((1-D) I + D
-Sigma)^-1`` are diagonal.
+rows are ``(n/D) P u`` with the inverse matrix P. In the coordinates of the eigendecomposition, the
+covariance Sigma and the matrix ``((1-D) I + D Sigma)^-1`` are diagonal.
 
 The matrix inverse takes 86 % of the CPU time of a training on 3000 rows (50 normally distributed
 features, rbf, gamma = 0.02, D = 0.9). A working set of m rows would need a Cholesky factor (n^3/3
@@ -82,8 +82,8 @@ SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 LEAST_EIGENVALUE_RATIO = 1e-7
 
 #: The inverse P is used only if ``s = n (1-D)/D``, divided by the trace of the centred Gram matrix
-#: Kc, is at least this value. If s is below LEAST_SHIFT times the trace of Kc, the Cholesky factor
-#: of ``Kc + s I`` consists of rounding errors.
+#: Kc, is at least this value. If the number s is smaller, the Cholesky factor of ``Kc + s I``
+#: consists of rounding errors.
 LEAST_SHIFT = 1e-9
 
 #: With D = 1 and a kernel other than linear, directions of the feature space are omitted if their
@@ -314,7 +314,8 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
         coef: Any = svm.coef
         if D > 0:
             coef = ((n / D) * coef - matrix.T @ coef) * (D / (n * (1 - D)))
-            # the coefficients sum to zero, since 1'u = 0 and 1 is an eigenvector of P
+            # the coefficients sum to zero, since the dual variables u sum to zero, and the vector
+            # of ones is an eigenvector of P
             coef -= coef.mean()
         return BinaryModel(svm.intercept - float(means @ coef), svm.fit, coef=coef)
 

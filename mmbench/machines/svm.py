@@ -308,7 +308,7 @@ def _solve(
     B: float | None,
     cache_size: float | None,
 ) -> PiecewiseSolution:
-    """Solve the dual of an SVM or an RMM by one solver.
+    """Solve the dual of an SVM or an RMM with a given tolerance.
 
     If the first solver finds no optimal solution, another solver continues, and the better of both
     solutions is returned.

@@ -142,7 +142,10 @@ else:
                 return None
 
         def with_callbacks(method):
-            """Wrap a method as scikit-learn 1.9 does; `stacklevel` of warnings counts this call."""
+            """Wrap a method as scikit-learn 1.9 does.
+
+            `stacklevel` of warnings counts the stack frame of the wrapper.
+            """
             return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
     class Estimator(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -396,7 +399,7 @@ class PairwiseClassifier(Declared, Estimator):
     @property
     def dual_coef_(self) -> NDArray:
         """Coefficients of the support vectors, one row per pair of classes."""
-        # Fortran order is fixed, since rounding errors of sums over an array depend on its order
+        # Fortran order is fixed, since rounding errors of sums depend on the memory order
         dense = self._sparse_coef.toarray(order="F")
         dense.flags.writeable = False  # predictions do not read `dense`
         return dense
@@ -645,7 +648,7 @@ class PairwiseClassifier(Declared, Estimator):
         time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
         limited, watched = self.time_limit is not None, bool(getattr(self, "_skl_callbacks", ()))
         shares = ((time, -(-(len(pairs) - k) // at_a_time)) for k in range(len(pairs)))
-        calls = (  # with callbacks, training is in this process; else joblib may use a cluster
+        calls = (  # with callbacks, all training is in this process; else joblib may use a cluster
             delayed(trained)(k, share if limited else None)
             if watched
             else delayed(_train_pair)(machines[k], problem(k), share if limited else None)

@@ -29,8 +29,8 @@ from mmbench.machines.base.voting import class_pairs
 def foreign_class(path: str) -> type["ForeignClassifier"]:
     """Return an adapter of the classifier at ``module:name``, a class or a factory function.
 
-    Raises UserError if the import fails, if the class or function requires arguments, or if it does
-    not return a classifier.
+    Raises UserError if the import fails, or if the class or function requires arguments or returns
+    no classifier.
     """
     name = path.partition(":")[2]
     make = imported(path)

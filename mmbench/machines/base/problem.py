@@ -199,7 +199,8 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     """Return the certificate with the status that follows from its gap and its largest violation.
 
     A solution is optimal if its relative duality gap and its largest constraint violation are
-    within their tolerances, even if the solver reports an inaccurate solution or a limit.
+    within their tolerances, even if the solver reports that the solution is inaccurate or that a
+    limit was reached.
 
     In exact arithmetic, a lower bound is at most the objective of a feasible solution. If `bound`
     exceeds a feasible `objective` by more than rounding errors, the status is ``failed`` and the

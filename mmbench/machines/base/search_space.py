@@ -144,10 +144,9 @@ WHOLE_GRAM = ("libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 #: of copies of X.
 ROW_VECTORS, ROW_COPIES = 70, 2
 
-#: Upper bound on the workspace for blocks of the Gram matrix of n rows: PART_GRAMS matrices of size
-#: n x n, or if this is more, SMALL_PART_GRAMS matrices of size m x m, where m is the minimum of n
-#: and SMALL_PART_ROWS. SMALL_PART_GRAMS includes the memory for the factors of a matrix of order
-#: 2n.
+#: The workspace for blocks of the Gram matrix of n rows is at most PART_GRAMS matrices of size n x
+#: n, or if this is more, SMALL_PART_GRAMS matrices of size m x m, where m is the minimum of n and
+#: SMALL_PART_ROWS. SMALL_PART_GRAMS includes the memory for the factors of a matrix of order 2n.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
@@ -163,7 +162,7 @@ class SearchSpace:
         B_fraction with two values.
     prefer : mapping of str to {"small", "large", "near_one"}
         Values of parameters that are preferred among grid points with equal scores. Ties are broken
-        by the first parameter, then by the second parameter, and so on.
+        by the first parameter of `prefer`, then by the second parameter, and so on.
     tol : float or None
         Tolerance of the trainings in a grid search, or None for the parameter `tol` of the machine.
     single_precision : bool
@@ -233,8 +232,8 @@ class MemoryNeeds:
     ) -> int:
         """Return an upper estimate of the memory of one binary training, excluding its data.
 
-        `shape` is (n, d), and `itemsize` is the number of bytes of a stored kernel value.
-        `by_reference` is true for solvers that store the whole Gram matrix.
+        `shape` is the number of rows and of features, and `itemsize` is the number of bytes of a
+        stored kernel value. `by_reference` is true for solvers that store the whole Gram matrix.
         """
         n, d = shape
         if self.in_features(kernel, n, d) and not by_reference:

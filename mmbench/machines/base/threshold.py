@@ -45,7 +45,7 @@ TIE = 1e-12
 
 
 def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
-    """Return the s >= 0 that minimises ``s length + sum_i p_i max(0, 1 - s m_i)``.
+    """Return the factor s >= 0 that minimises ``s length + sum_i p_i max(0, 1 - s m_i)``.
 
     Row i has the margin m_i and the penalty p_i. If the function decreases for all s, and so has no
     minimiser, 1 is returned.
@@ -57,8 +57,8 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     """
     order = np.argsort(-margins)[: int((margins > 0).sum())]
     # Entry j of `reached` is the sum of p_i m_i (penalty times margin) over the j rows with the
-    # largest margins. As s increases, the losses of rows with large margins become zero before the
-    # losses of rows with small margins.
+    # largest margins. As the factor s increases, the losses of rows with large margins become zero
+    # before the losses of rows with small margins.
     reached = np.append(0.0, np.cumsum((penalties * margins)[order]))
     rising = np.flatnonzero(length - penalties @ margins + reached >= 0)
     if not len(rising):
@@ -134,7 +134,8 @@ def optimal_bias(
     if not len(gaps):
         return one_class_bias(scores, y, weights)
     below, above = s[gaps], s[gaps + 1]
-    # misclassified are the rows of class 1 below the threshold and of class 2 above the threshold
+    # misclassified rows are rows of class 1 below the threshold and rows of class 2 above the
+    # threshold
     own = np.ones(len(y), dtype=int) if weights is None else weights[order]
     low, high = np.where(positive, own, 0), np.where(positive, 0, own)[::-1]
     n_low, sum_low = np.cumsum(low)[gaps], np.cumsum(low * s)[gaps]
@@ -212,9 +213,10 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
 
 
 def _first(errors: NDArray, slack: NDArray, rho: NDArray, b: NDArray, weights: NDArray) -> int:
-    """Return the index of the best threshold, compared by E_R, then E_S, then rho, then |b|.
+    """Return the index of the best threshold by training errors, slacks, margin, and |b| in turn.
 
-    Values of E_R, E_S or rho that differ only by rounding errors are considered equal.
+    Training errors E_R, sums of slacks E_S and margins rho are considered equal if they differ only
+    by rounding errors.
     """
     tie = TIE * (np.abs(b).max() + rho.max())
     left = np.flatnonzero(errors <= errors.min() + TIE * weights.sum())

@@ -1,8 +1,8 @@
 """One-vs-one classification: the order of the pairs of classes, votes, and tie rules.
 
-Votes are counted, and ties are resolved, from the decision values of all pairs of classes. A
-positive decision value of the pair of classes i < j is a vote for class j, as in scikit-learn for
-two classes. Arrays over pairs have shape (n_samples, n_pairs), and arrays over classes have shape
+Votes and tie rules are computed from the decision values of all pairs of classes. A positive
+decision value of the pair of classes i < j is a vote for class j, as in scikit-learn for two
+classes. Arrays over pairs have shape (n_samples, n_pairs), and arrays over classes have shape
 (n_samples, n_classes).
 """
 
@@ -32,7 +32,7 @@ def votes(decisions: NDArray, n_classes: int) -> NDArray:
 
 
 def _signs(n_classes: int) -> NDArray:
-    """Return the label (-1.0 or +1.0) of each class in each pair of classes, else 0.0."""
+    """Return the label of each class in each pair: -1.0, +1.0, or 0.0 for all other classes."""
     low, high = np.transpose(class_pairs(n_classes))
     return np.eye(n_classes)[high] - np.eye(n_classes)[low]
 
@@ -77,7 +77,7 @@ def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> 
 
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
-    """Return for each class the sum of its decision values; positive values favour the class."""
+    """Return the sum of decision values of each class, with signs in favour of the class."""
     return decisions @ _signs(n_classes)
 
 

@@ -162,7 +162,7 @@ def alternate(
         if iterations.max() > max_steps:
             after = replace(after, status=Status.ITERATION_LIMIT)
         value = _value(moved, after, rows.s, C, eps)
-        if value >= values[-1]:  # the SVMs are too inaccurate for a further decrease
+        if value >= values[-1]:  # the SVMs are too inaccurate to decrease the objective
             break
         M, root, planes = moved, next_root, after
         values.append(value)

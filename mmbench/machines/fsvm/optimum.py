@@ -123,7 +123,7 @@ def solve_pair(
         if value < best[0]:
             best = value, planes.q / rows.s[:, None], planes.b
         miss = search.at - log(length) - log(c)
-        # near the optimum, the duality gap grows with the square of the error of C'
+        # near the optimum, the duality gap grows with the square of the error of the penalty C'
         if abs(miss) <= tol or best[0] - bound <= 0.1 * tol * best[0]:
             break
         search.move(miss)

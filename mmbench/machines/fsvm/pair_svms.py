@@ -54,7 +54,7 @@ FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
 
 @dataclass
 class PairRows:
-    """The training rows of a pair of classes, transformed by a root of the matrix M."""
+    """The training rows of a pair of classes, multiplied by a matrix R with ``M = RR'``."""
 
     #: Transformed rows. Shape (n_p, k).
     rows: NDArray
@@ -174,8 +174,8 @@ def train_hyperplanes(
     """Train the SVM of each pair of classes on the pair's transformed rows.
 
     `starts` contains a warm start for each pair, the dual variables u of a similar problem.
-    `offsets` contains one array per pair of classes, which is added to the decision values of its
-    rows. `solver` is "auto", "reference" (libsvm), "pairwise" (SMO first) or "interior"
+    `offsets` contains one array per pair of classes, which is added to the decision values of the
+    pair's rows. `solver` is "auto", "reference" (libsvm), "pairwise" (SMO first) or "interior"
     (interior-point method first).
     """
     found, slack = [], 0.0
@@ -217,8 +217,8 @@ def _attempts(
     """Yield the solutions of an SVM by several algorithms, one after the other.
 
     The algorithms are an active-set method (if there is a warm start), SMO (if there are few rows),
-    and the interior-point method. The last algorithm is SMO until the duality gap is within its
-    tolerance.
+    and the interior-point method. The last algorithm is SMO, which runs until the duality gap is
+    within its tolerance.
     """
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm

@@ -71,7 +71,8 @@ def _margins(rows: JointRows, p: int) -> sparse.csr_array:
 def _length(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
     """Return the matrix that maps (v, b, g) to (g, v), the cost of g, and the second-order cone.
 
-    The second-order cone contains all (g, v) with ``||v|| <= g``. The cost of g is sqrt(2).
+    The second-order cone contains all (g, v) with ``||v|| <= g``. In the objective, g has the
+    coefficient sqrt(2).
     """
     order = np.append(k + 1, np.arange(k))
     norm = sparse.csr_array((np.ones(k + 1), (np.arange(k + 1), order)), shape=(k + 1, k + 2))

@@ -197,7 +197,7 @@ class SpreadMachine(CovarianceMachine):
     def _train_over_gram(
         self, machines: Mapping[int, Self], problem: BinaryProblem
     ) -> dict[int, BinaryModel]:
-        """Train on the kernel matrix; return the models that reach the tolerance, by index.
+        """Train on the kernel matrix, and return the models that reach the tolerance, by index.
 
         If a machine does not reach the tolerance, the caller trains it in coordinates with diagonal
         covariances. If the time limit is reached, models with a larger duality gap are also

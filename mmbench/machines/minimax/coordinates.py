@@ -199,9 +199,9 @@ def _without_ridge(
 ) -> tuple[NDArray, bool]:
     """Return the matrix that transforms the rows if the ridge is zero, shape (d, k), and `free`.
 
-    If the class means differ along a direction of zero variance in both classes, the matrix
-    projects rows on this direction, and `free` is True. If `free` is False, both class covariances
-    sum to the identity matrix in the new coordinates.
+    If the class means differ along a direction of zero variance in both classes, the returned
+    matrix projects rows on this direction, and `free` is True. If `free` is False, both class
+    covariances sum to the identity matrix in the new coordinates.
     """
     delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)

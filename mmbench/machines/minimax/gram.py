@@ -9,8 +9,8 @@ class spreads sx + sy at the current w. Each iteration solves the problem
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
 The problem over (v, b) is an SVM with the kernel matrix ``s F S^-1 F'``, where s is the step size.
-The multipliers u of this SVM determine its solution ``v = w + s S^-1 F'(u - g)``. If the solution
-of the SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
+The multipliers u of the SVM determine its solution ``v = w + s S^-1 F'(u - g)``. If the solution of
+the SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
 
 The step size s is the harmonic mean of ``2 sx`` and ``2 sy`` for the class spreads sx and sy. With
 the step size s, an iteration multiplies the error of w along any direction by a factor of at least
@@ -19,9 +19,10 @@ the sum of spreads sx + sy is a linear function, but its quadratic model is not.
 iteration ends with a line search over the multiples of the SVM solution v.
 
 The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Rows
-outside the working set that violate the margin are added to it, until no row violates the margin.
-Every iteration gives an upper and a lower bound on the optimal value of the M4. The bounds on the
-optimal value are computed from the kernel matrix K, independently of the factorization.
+that violate the margin are added to the working set, until no row outside the working set violates
+the margin. Every iteration gives an upper and a lower bound on the optimal value of the M4. The
+bounds on the optimal value are computed from the kernel matrix K, independently of the
+factorization.
 """
 
 from collections.abc import Sequence
@@ -125,9 +126,9 @@ class _Iteration:
         y = self.y
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
-        # The optimal multipliers are at most C, and their sum is the optimal value. If the working
-        # set has fewer rows than the optimal value divided by C, w = 0 may be optimal for the
-        # working set. An iteration that starts at w = 0 is slow.
+        # The optimal multipliers of the rows are at most C, and their sum is the optimal value of
+        # the M4. If the working set has fewer rows than the optimal value divided by C, w = 0 may
+        # be optimal for the working set. An iteration that starts at w = 0 is slow.
         line = self._along(c, self.decision)
         value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]

@@ -16,8 +16,8 @@ minimises the training errors, the cost of an error is the row weight times the 
 
 With the shifted intercept b, the LDA is the Bayes rule for normal distributions with equal class
 probabilities, the common covariance (Sx + Sy)/2, and the costs c_x and c_y. With
-``class_weight="balanced"`` the intercept b is not shifted, because both classes then have the same
-total weight.
+``class_weight="balanced"`` the intercept b is not shifted, because balanced class weights give both
+classes the same total weight.
 
 `Fit.route` is "closed form" for ``solver="auto"``, and "cone program" for all other solvers.
 

@@ -183,8 +183,8 @@ class _RhoSearch:
     def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
         """Return the optimal rho for fixed (w, b), and the sum of slacks at this rho.
 
-        The derivative of the objective ``C slack - rho`` with respect to rho is ``C s - 1``. Here s
-        is the sum of the products of row weight and class spread over the rows with positive slack.
+        The derivative of the objective ``C slack - rho`` with respect to rho is ``C s - 1``, where
+        s is the sum of row weight times class spread over the rows with positive slack.
         """
         problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
         spreads = problem.weights * np.where(problem.y > 0, spread_x, spread_y)
@@ -214,9 +214,9 @@ class _RhoSearch:
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:
-            """Return ``rho * weight * max(||p||, ||q||) - (rho * weight + residual)``.
+            """Return the excess ``rho * weight * max(||p||, ||q||) - (rho * weight + residual)``.
 
-            Here p and q solve the dual equation and minimise ``max(||p||, ||q||)``.
+            The vectors p and q solve the dual equation and minimise ``max(||p||, ||q||)``.
             """
             target = point.target + gamma * self.problem.delta
             if not target.any():

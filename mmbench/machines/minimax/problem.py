@@ -7,8 +7,8 @@ This problem is the M4 in the normalization "margin". The constraints are (2), (
 with a shifted intercept b. For ``rho = 2/(sx + sy)``, the margin ``rho sx`` in (2) equals
 ``1 + (sx - sy)/(sx + sy)``. The intercept b is shifted by the term ``(sx - sy)/(sx + sy)``.
 
-With a reduction, the constraint ``w'(xm - ym) >= 2 - xi_m`` on the class means replaces the
-constraints of the removed points.
+If the reduction (parameter `nu` of the M4) removes points, the constraint ``w'(xm - ym) >= 2 -
+xi_m`` on the class means replaces the constraints of these points.
 """
 
 from __future__ import annotations
@@ -83,7 +83,10 @@ class MarginProblem:
         return spreads(w, self.var_x, self.var_y)
 
     def slack(self, w: NDArray, b: float) -> float:
-        """Return the weighted sum of slacks; the slack of the class means has weight `removed`."""
+        """Return the weighted sum of slacks.
+
+        The slack of the constraint on the class means has the weight `removed`.
+        """
         slack = (self.weights * np.maximum(0.0, 1.0 - self.y * (self.rows @ w + b))).sum()
         return float(slack + self.removed * max(0.0, 2.0 - float(self.delta @ w)))
 
@@ -131,7 +134,7 @@ class MarginProblem:
         return total * min(reach, max(1.0, room))
 
     def tuned(self, w: NDArray) -> tuple[NDArray, float]:
-        """Return the multiple of (w, b) with the smallest objective; b is the best intercept for w.
+        """Return the multiple of (w, b) with the smallest objective, for the best intercept b of w.
 
         If the objective has no minimum over the multiples of (w, b), then (w, b) is returned.
         """
@@ -157,8 +160,8 @@ class MarginProblem:
     def solution(self, w: NDArray, multipliers: NDArray, iterations: int) -> MarginSolution:
         """Return the better of two solutions, w = 0 and the best multiple of the given w.
 
-        The lower bound is computed from the multipliers. With a reduction, the last multiplier
-        belongs to the constraint on the class means.
+        The lower bound is computed from the multipliers. If the reduction of the M4 removes points,
+        the last multiplier belongs to the constraint on the class means.
         """
         w, b = self.tuned(w)
         a, share = multipliers[: len(self.y)], float(multipliers[len(self.y) :].sum())

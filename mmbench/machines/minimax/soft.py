@@ -4,17 +4,17 @@
 
 The algorithms are listed in the module `m4`. The interior-point method is based on the identity
 ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. With one additional variable e_j per class
-spread, the problem is a linear SVM. In this SVM, the squared norm w'w is replaced by w'Q w with the
-matrix ``Q = Sx/ex + Sy/ey``. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the
+spread, the problem is a linear SVM. In the linear SVM, w'Q w with the matrix ``Q = Sx/ex + Sy/ey``
+replaces the squared norm w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the
 multipliers a of the rows.
 
 During the iterations, ``e - ||D w||^2 / e`` decreases to zero together with the complementarity
 products of the rows. If ``e = ||D w||`` held from the start, the variable e could become zero
 before w converges, and would then remain zero.
 
-If ``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``, then ``sum_i a_i`` is a lower bound on the
-optimal value. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy ``v = sum_j D_j p_j``. If the
-multipliers a and all p_j are divided by the largest ``||p_j||``, they are dual feasible.
+If ``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``, then the sum of the multipliers a_i is a lower
+bound on the optimal value. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy ``v = sum_j D_j p_j``. If
+the multipliers a and all p_j are divided by the largest ``||p_j||``, they are dual feasible.
 """
 
 from dataclasses import replace
@@ -47,7 +47,8 @@ LEAST_MARGIN = 1e-9
 #: by at most OVERLAP_TOLERANCE.
 OVERLAP_TOLERANCE = 1e-6
 
-#: Target value of ``e - ||D w||^2 / e``, relative to the sum of all complementarity products.
+#: Target value of ``e - ||D w||^2 / e`` for the variable e of a class spread, relative to the sum
+#: of all complementarity products.
 EXCESS_SHARE = 0.5
 
 #: Maximum relative decrease of a variable e_j per interior-point step.

@@ -208,7 +208,10 @@ class GramSpread:
         return np.sqrt([decision[side].var() + own for side in (self.y > 0, self.y < 0)])
 
     def gradient(self, c: NDArray, decision: NDArray) -> NDArray:
-        """Return g such that F'g is the gradient of sx + sy at w = F'c, where `decision` is Kc."""
+        """Return g such that F'g is the gradient of the sum of class spreads at w = F'c.
+
+        `decision` is the vector Kc.
+        """
         inverse = 1.0 / self.spreads(c, decision)
         weights = self._sides @ (inverse / self._counts)
         return weights * self.centred(decision) + self.ridge * inverse.sum() * c
@@ -242,7 +245,8 @@ class GramSpread:
     def block(self, rows: NDArray, others: NDArray, products: NDArray) -> NDArray:
         """Return the block (rows, others) of the kernel matrix ``F S^-1 F'`` at ``theta = 1/2``.
 
-        `products` is ``A'B``, where A and B are the results of `columns` for `rows` and `others`.
+        `products` is ``A'B``, where A and B are the matrices that `columns` returns for `rows` and
+        `others`.
         """
         kernel = self.gram[np.ix_(rows, others)]
         kernel -= products

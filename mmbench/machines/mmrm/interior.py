@@ -2,12 +2,12 @@
 
     min c'u + cost'xi   subject to   A u + y b + xi - z = right,   u, xi, z >= 0,   b free
 
-The last row of A is the upper limit on the coefficients, ``-sum(u)/limit >= -1``. The right-hand
-side `right` is -1 in the last row and 1 in all other rows. The dual variables are the multipliers
-lam of the rows, between 0 and cost, and the reduced costs ``s = c - A'lam >= 0``. The iterations
-reduce the complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` to zero at the same
-rate. Each iteration consists of Mehrotra's predictor and corrector step. Let ``Theta = u/s`` and
-``D = xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) are
+The last row of A belongs to the upper limit on the coefficients, ``-sum(u)/limit >= -1``. The
+right-hand side `right` is -1 in the last row and 1 in all other rows. The dual variables are the
+multipliers lam of the rows, between 0 and cost, and the reduced costs ``s = c - A'lam >= 0``. The
+iterations reduce the complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` to zero at
+the same rate. Each iteration consists of Mehrotra's predictor and corrector step. Let ``Theta =
+u/s`` and ``D = xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) are
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 

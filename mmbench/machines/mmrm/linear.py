@@ -109,7 +109,7 @@ def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> Ce
 
 
 class _Ratio(HingeInteriorPoint):
-    """Interior-point method for (28), which has ``c'w`` in place of the SVM's ``||w||^2 / 2``.
+    """Interior-point method for program (28), with ``c'w`` in place of the SVM's ``||w||^2 / 2``.
 
     The initial multipliers 1/n_class satisfy ``A'lam = c``, as do the multipliers of all iterates.
     """
@@ -135,7 +135,7 @@ class _Ratio(HingeInteriorPoint):
 
 
 def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution | None:
-    """Solve (28) by an interior-point method and the exact vertex of its active constraints.
+    """Solve (28) by an interior-point method, and compute the exact vertex of the last iterate.
 
     Returns None if a penalty on slack is too small for the initial multipliers 1/n_class.
     """

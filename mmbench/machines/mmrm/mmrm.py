@@ -129,9 +129,10 @@ class MMRM(WeightedClassifier):
     classes of different sizes.
 
     If the kernel is smooth and features are few, the Gram matrix may be singular in double
-    precision. For a singular Gram matrix, (30) has no solution in double precision. Coefficients of
-    1e12 and more still lower the objective, since such coefficients fit rounding errors of the
-    kernel values. The kernel machine therefore solves (30) with the coefficient limit::
+    precision. For a singular Gram matrix, problem (30) has no solution in double precision.
+    Coefficients of 1e12 and more still lower the objective, since such coefficients fit rounding
+    errors of the kernel values. The kernel machine therefore solves (30) with the coefficient
+    limit::
 
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
@@ -393,8 +394,8 @@ def solve_kernel(
 ) -> CertifiedSolution:
     """Solve the kernel program (30) by the first route that reaches the tolerance.
 
-    If a solution has a negative objective value, (30) without the coefficient limit is unbounded,
-    since multiples of the solution have arbitrarily low values.
+    If a solution has a negative objective value, problem (30) without the coefficient limit is
+    unbounded, since multiples of the solution have arbitrarily low objective values.
     """
     solutions: list[CertifiedSolution] = []
     for route in _routes(program, guess, solver):

@@ -8,8 +8,8 @@ computes the exact vertex. At the exact vertex, the constraints of all omitted r
 tested again.
 
 A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
-each restricted program has one additional row per class. The additional row is the mean of the
-omitted rows of the class, with the sum of their slack penalties. The constraint of the mean of the
+each restricted program has one additional row per class. The additional row of a class is the mean
+of its omitted rows, with the sum of their slack penalties. The constraint of the mean of the
 omitted rows is implied by the constraints of these rows. A restricted program that contains the
 mean of the omitted rows of each class is bounded if every slack penalty is at least 1/n_class.
 

@@ -71,7 +71,7 @@ class Vertex:
     lam: NDArray
 
     def signs_hold(self, program: Program) -> bool:
-        """Whether u and lam satisfy their bounds up to `SIGN_TOLERANCE`."""
+        """Whether coefficients and multipliers satisfy their bounds up to `SIGN_TOLERANCE`."""
         tight = self.partition.tight
         lam = self.lam[tight]
         return bool(

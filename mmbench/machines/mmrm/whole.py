@@ -106,7 +106,7 @@ class Shifted(KernelProgram):
         return lam @ self.A
 
     def original(self, u: NDArray, b: float) -> tuple[NDArray, float]:
-        """Convert u and b to the program without shifted and scaled columns."""
+        """Convert u and b of the shifted and scaled program to the original program."""
         moved = float((self.y * u) @ self.shift) / self.scale
         return u * (self.program.scale / self.scale), b - moved
 
@@ -133,10 +133,10 @@ def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
     """Return an interior-point method that starts at large coefficients or at the warm start.
 
     The initial multipliers are ``lam = 1/n_class``, which satisfy ``A'lam = c``. If slack penalties
-    are smaller than 1/n_class, the initial lam is a multiple of 1/n_class below the penalties. If
-    `large` is true, the multiplier of the coefficient limit is so large that lam is dual feasible.
-    If `large` is true, the initial coefficients are mu/s, with the reduced costs s and the mean mu
-    of the products ``z lam``.
+    are smaller than 1/n_class, the initial multipliers lam are a multiple of 1/n_class below the
+    penalties. If `large` is true, the multiplier of the coefficient limit is so large that lam is
+    dual feasible. If `large` is true, the initial coefficients are mu/s, with the reduced costs s
+    and the mean mu of the products ``z lam``.
     """
     rows = program.rows
     cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]

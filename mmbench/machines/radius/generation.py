@@ -98,7 +98,7 @@ def solve_generating(
 
 
 def solve_all_pairs(problem: PairProblem, tol: float = 1e-6) -> PairSolution:
-    """Solve one cone program with all pairs of rows by Clarabel; this is the reference solver."""
+    """Solve one cone program with all pairs of rows by Clarabel, for the solver "reference"."""
     n, k = problem.rows.shape
     pairs = np.column_stack(np.triu_indices(n, 1))
     listed = Listed(pairs, np.arange(n), np.arange(k))

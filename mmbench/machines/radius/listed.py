@@ -24,8 +24,8 @@ rows of pair p in feature k. The interior-point method solves the optimality con
     R-SVM_mu+    s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
 
 The Newton equations have the additional unknown r, and for R-SVM_mu+ also mu and t. The multipliers
-of the pairs and of the rows are eliminated. Therefore the number of Newton equations does not
-depend on the number of pairs.
+of the pairs and of the rows are eliminated from the Newton equations. Therefore the number of
+Newton equations does not depend on the number of pairs.
 """
 
 from abc import ABC, abstractmethod
@@ -43,7 +43,8 @@ from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values, solve_growing
 from mmbench.solvers.rows import weighted_product
 
-#: Feature weights mu_k of at most this number are considered zero. The sum of all mu_k is 1.
+#: Feature weights mu_k of at most this number are considered zero. The sum of all feature weights
+#: is 1.
 ZERO_WEIGHT = 1e-10
 
 #: Number of iterative refinement steps for Newton equations with one unknown per row and pair.
@@ -56,7 +57,7 @@ RestrictedSolution = tuple[NDArray, NDArray | None, NDArray, NDArray, int]
 
 
 def product_cones(d: int) -> list[sparse.sparray]:
-    """Return the coefficients of e, mu and w in the second-order cones of ``e_k mu_k >= w_k^2``.
+    """Return the coefficients of the variables e, mu and w in the cones of ``e_k mu_k >= w_k^2``.
 
     The constraint ``e_k mu_k >= w_k^2`` holds if ``((e_k + mu_k)/2, (e_k - mu_k)/2, w_k)`` is in a
     second-order cone.
@@ -149,7 +150,7 @@ def solve_interior(problem: PairProblem, squares: NDArray, tol: float) -> Restri
 
 
 class PairInteriorPoint(HingeInteriorPoint, ABC):
-    """Base of the interior-point methods of R-SVM+ and R-SVM_mu+; r is a Newton unknown."""
+    """Base class of the interior-point methods of R-SVM+ and R-SVM_mu+."""
 
     positive = (*HingeInteriorPoint.positive, "theta")
     products = (*HingeInteriorPoint.products, ("e", "theta", 1.0))
@@ -163,7 +164,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         super().__init__(problem.rows, problem.y, C, a, given=given)
 
     def _weights(self, rows: NDArray) -> Values:
-        """Return a dict with the initial mu of R-SVM_mu+; the dict is empty for R-SVM+."""
+        """Return the initial feature weights mu of R-SVM_mu+ as a dict, empty for R-SVM+."""
         return {}
 
     @abstractmethod
@@ -171,7 +172,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         """Return half the weighted squared distances of the pairs, ``D s / 2``."""
 
     def _begin_pairs(self) -> float:
-        """Set the initial r and e, and return a mean of complementarity products.
+        """Set the initial radius r and slacks e, and return a mean of complementarity products.
 
         The returned number is the mean of the products ``theta e``, or the mean of the products
         ``mu g`` if that is larger.
@@ -231,11 +232,11 @@ class PlusInteriorPoint(PairInteriorPoint):
 
         If there are more features than rows and pairs, the Newton equations are reduced to one
         unknown per row and pair. The matrix of the Newton equations is ``diag(Q, 0, 0) + [A, G]'
-        diag(omega) [A, G]``. The matrix ``[A, G]`` consists of ``[Z, 1, 0]`` for the rows and
-        ``[D diag(w), 0, -1]`` for the pairs. Let f be the right-hand side of the Newton equations
-        of the features, and g the right-hand side of the equations of b and r. Let x be the
-        solution of the Newton equations, and x_br the entries of x for b and r. The vector
-        ``p = diag(omega) [A, G] x`` satisfies
+        diag(omega) [A, G]``, with a positive weight omega for each row and each pair. The matrix
+        ``[A, G]`` consists of ``[Z, 1, 0]`` for the rows and ``[D diag(w), 0, -1]`` for the pairs.
+        Let f be the right-hand side of the Newton equations of the features, and g the right-hand
+        side of the equations of b and r. Let x be the solution of the Newton equations, and x_br
+        the entries of x for b and r. The vector ``p = diag(omega) [A, G] x`` satisfies
 
             (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g.
         """
@@ -308,9 +309,10 @@ class MuPlusInteriorPoint(PairInteriorPoint):
         """Return initial weights mu_k that are inversely proportional to the magnitudes of
         features.
 
-        If all initial mu_k were equal, features with large values would dominate the initial values
-        of the other variables. However, the optimal mu_k of a feature with large values is small.
-        The optimal mu_k of a constant feature is 0, unless lam is large.
+        If all initial feature weights mu_k were equal, features with large values would dominate
+        the initial values of the other variables. However, the optimal weight mu_k of a feature
+        with large values is small. The optimal weight mu_k of a constant feature is 0, unless the
+        penalty lam on the radius is large.
         """
         squares = row_squares(rows.T)
         largest = squares.max() or 1.0  # 1.0 if all listed features are constant

@@ -12,10 +12,11 @@ Let a >= 0 be multipliers of the margin constraints with ``sum_i y_i a_i = 0``, 
 optimally, the minimum of the Lagrangian is ``(sum a)^2 / (2 m)``, a lower bound on the optimal
 value.
 
-If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``. With row weights, ``sum_i a_i^2
-/ (C s_i)`` replaces ``||a||^2 / C`` in the lower bound. With a kernel, there is one feature per
-training row. If a feature is repeated, the optimal sums of w_k and of mu_k over the equal features
-do not change. Therefore a row of weight 2 is equivalent to two equal rows, also with a kernel.
+If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``. With row weights s_i, ``sum_i
+a_i^2 / (C s_i)`` replaces ``||a||^2 / C`` in the lower bound. With a kernel, there is one feature
+per training row. If a feature is repeated, the optimal sums of w_k and of mu_k over the equal
+features do not change. Therefore a row of weight 2 is equivalent to two equal rows, also with a
+kernel.
 
 The cone program of (3) is solved at most four times, by Clarabel or by ECOS. Each cone program is
 scaled by the objective value of the last solution. The route (`Fit.route`) is the name of the

@@ -6,9 +6,9 @@
     R-SVM+      |w|_s = ||w||^2             s_k = w_k^2
     R-SVM_mu+   |w|_s = sum_k w_k^2 / s_k   s = mu >= 0, sum_k mu_k = 1
 
-The signed multipliers of the margin constraints are ``u_i = y_i a_i`` with ``sum u = 0`` and
-``0 <= a <= C``. The multipliers of the pairs p of rows are theta_p >= 0 with ``sum theta = lam``.
-Let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik - z_jk)^2``. The dual problems are
+The signed multipliers of the margin constraints are ``u_i = y_i a_i`` with ``sum u = 0`` and ``0 <=
+a <= C``. The multipliers theta_p >= 0 of the pairs p of rows have the sum lam, the penalty on the
+radius. Let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik - z_jk)^2``. The dual problems are
 
     R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
     R-SVM_mu+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
@@ -42,7 +42,7 @@ CHUNK = 32
 FEWEST_PAIRS = 100
 
 #: A warm start of R-SVM_mu+ contains the features whose weight mu_k exceeds this number. The sum of
-#: all mu_k is 1.
+#: all feature weights is 1.
 SMALLEST_SHARE = 1e-9
 
 

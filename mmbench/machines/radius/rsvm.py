@@ -89,7 +89,8 @@ class ScaledFeatures:
         self.origin = rows.mean(axis=0)
         self.rows = rows - self.origin
         constant = np.ptp(rows, axis=0) <= ROUNDING * np.abs(rows).max(axis=0)
-        # centred constant features would otherwise contain the rounding errors of their means
+        # the centred values of a constant feature are rounding errors of its mean, and are replaced
+        # by 0
         self.rows[:, constant] = 0.0
         largest = float(np.abs(self.rows).max(initial=0.0))
         self.unit = float(np.sqrt(np.mean(np.einsum("ij,ij->i", self.rows, self.rows))))
@@ -114,7 +115,7 @@ class ScaledFeatures:
 
 
 class RadiusMachine(WeightedClassifier):
-    """Base of the machines with a trade-off between margin and radius of the data.
+    """Base class of the machines with a trade-off between margin and radius of the data.
 
     A subclass implements `_solve`.
 
@@ -178,7 +179,7 @@ class RadiusMachine(WeightedClassifier):
 
 
 class PairwiseRadiusMachine(RadiusMachine):
-    """Base of R-SVM+ and R-SVM_mu+.
+    """Base class of the machines R-SVM+ and R-SVM_mu+.
 
     Distances of rows are weighted by mu if `simplex` is true, and by w^2 if `simplex` is false.
     """
