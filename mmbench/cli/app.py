@@ -3,8 +3,8 @@
 The exit code is 0 if all jobs are done. The exit code is 1 if a job failed. The results of the
 other jobs are stored nevertheless. The exit code is 2 if the user's input was not valid. A message
 of one line states the reason. The exit code is 130 if the user interrupted the command. A command
-imports the modules that it needs only when it is called. Therefore, ``mmbench --help`` does not
-wait for the import of scikit-learn.
+imports the modules that it needs only when it is called, so that ``mmbench --help`` does not wait
+for the import of scikit-learn.
 """
 
 import errno
@@ -49,9 +49,8 @@ class OneLineErrors(TyperGroup):
 
 
 def _stop(message: str, code: int) -> typer.Exit:
-    """Print a message as one line.
-
-    Returns an exception that ends the program with the exit code `code`.
+    """Print a message as one line, and return an exception that ends the program with the exit code
+    `code`.
     """
     say("mmbench: " + " ".join(message.split()))
     return typer.Exit(code)
@@ -101,7 +100,7 @@ def argument(metavar: str, text: str, default: Any = ..., **settings: Any) -> An
 def option(metavar: str, text: str, *names: str, default: Any = None, **settings: Any) -> Any:
     """Return an option of a command that takes a value.
 
-    By default, the option has the name of the function's parameter.
+    Without `names`, the option has the name of the function's parameter.
     """
     return typer.Option(default, *names, metavar=metavar, help=text, **settings)
 
@@ -437,9 +436,7 @@ _add_list("config", "List the experiments of mmbench and of the folder configs/.
 @config_app.callback()
 @check_app.callback()
 def _group() -> None:
-    """Do nothing. Without this function, typer would drop the name of a group that has only one
-    command.
-    """
+    """Do nothing; without a callback, typer would drop the name of a group with one command."""
 
 
 @config_app.command()

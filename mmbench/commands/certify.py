@@ -9,15 +9,16 @@ A binary problem either separates two classes (one-vs-one), or one class from al
     dual objective      D(a)    = sum_i a_i - 1/2 ||sum_i a_i y_i phi(x_i)||^2
     dual constraints    0 <= a_i <= C_i,   sum_i a_i y_i = 0
 
-By weak duality, D(a) <= P(w, b) for all feasible dual variables a. Therefore, P(w, b) and D(a)
-differ from the optimal value by at most P(w, b) - D(a) (Boyd and Vandenberghe, Convex Optimization,
-section 5.5.1). LinearSVC minimises another primal objective: it adds b^2 to ||w||^2 and, with
-squared hinge loss, squares the losses. The dual objective differs accordingly.
+By weak duality, D(a) <= P(w, b) for all feasible dual variables a. The optimal value lies between
+D(a) and P(w, b), so that P(w, b) - D(a) bounds the distance of both from the optimal value (Boyd
+and Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC minimises another primal objective,
+which adds b^2 to ||w||^2 and may square the losses, and the dual objective of LinearSVC differs
+accordingly.
 
 A model can be far from the optimum in its objective, but close in its decision values or its
-predicted labels. For example, the solver libsvm stops if the optimality conditions are satisfied to
-within a tolerance. The relative duality gap may then be 0.9, although each predicted label is the
-label at the optimum.
+predicted labels. The solver libsvm stops if the optimality conditions are satisfied to within a
+tolerance. When libsvm stops, the relative duality gap may be 0.9 although all predicted labels
+agree with the optimal solution.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ __all__ = ["certify"]
 #: Maximum number of training rows for which `certify` computes a kernel matrix.
 MAX_KERNEL_ROWS = 20_000
 
-#: Maximum violation of a dual constraint, relative to the largest penalty C_i. Up to this
-#: violation, the dual objective of a model counts as a lower bound.
+#: Maximum violation of a dual constraint, relative to the largest penalty C_i, for which the dual
+#: objective of a model counts as a lower bound.
 DUAL_TOLERANCE = 1e-9
 
 #: Names of the classifiers, in mmbench, scikit-learn and compatible packages, whose objective is
@@ -74,7 +75,7 @@ class Binary(NamedTuple):
     C: NDArray
     #: Decision values of the model at the training rows. Shape (n,).
     f: NDArray
-    #: Squared norm ``||w||^2`` of the model. If the intercept is penalised, its square is added.
+    #: Squared norm ``||w||^2`` of the model, plus the square of the intercept if it is penalised.
     square: float
     #: Products a_i y_i of the model's dual variables and the labels, or None if there are no dual
     #: variables. Shape (n,).
@@ -124,8 +125,8 @@ def certify(
         the larger one of ``dual`` and ``bound``. The column ``decision_change`` is the largest
         absolute difference, over the training rows, between the model's decision values and those
         computed by mmbench. The column ``labels_changed`` is the number of training rows for which
-        the signs of these decision values differ. The column ``n_support`` is the number of the
-        model's support vectors.
+        the decision values of the model and of mmbench differ in sign. The column ``n_support`` is
+        the number of the model's support vectors.
 
     Raises
     ------
@@ -532,11 +533,10 @@ def _by_reference(
 
 
 def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
-    """Read a model file of libsvm or liblinear.
+    """Read a model file of libsvm or liblinear as an object with the attributes of a fitted
+    scikit-learn estimator.
 
-    Returns an object with the attributes of a fitted scikit-learn estimator.
-
-    A file of libsvm does not contain the indices of the support vectors. Therefore, each support
+    A file of libsvm does not contain the indices of the support vectors, so that each support
     vector is searched among the rows of `X`. A support vector is found if it equals a row in eight
     significant digits, since older versions of libsvm write only eight digits.
     """

@@ -1,7 +1,7 @@
 """``mmbench check``: checks that each machine must pass, including the machines of other packages.
 
-The interface of a classifier is checked by the function `check_estimator` of scikit-learn. This
-module checks whether a machine's certificates are valid, and whether grid search can use the
+The interface of a classifier is checked by the function `check_estimator` of scikit-learn. The
+checks here test whether a machine's certificates are valid, and whether grid search can use the
 machine.
 """
 
@@ -105,12 +105,13 @@ CERTIFICATE_CHECKS = (_declared, _certified, _same_in_any_order, _same_by_path, 
 
 
 def check_machine(path: str) -> tuple[list[str], bool]:
-    """Run all checks of a machine. Returns lines of text, and whether all checks passed.
+    """Run all checks of a machine. Return a report, and whether all checks passed.
 
-    Each failed check has one line. The last line states the number of passed checks. The argument
-    `path` is the name of a machine, or a class as ``module:Class``. If the class is not a subclass
-    of `PairwiseClassifier`, it has no certificates, and only the checks of scikit-learn are run.
-    Raises UserError if the machine is unknown, or if the class needs arguments.
+    The report has one line per failed check, and a last line with the number of passed checks. The
+    argument `path` is the name of a machine, or a class as ``module:Class``. If the class is not a
+    subclass of `PairwiseClassifier`, it has no certificates, and only the checks of scikit-learn
+    are run. Raises UserError if the machine is unknown, or if the class needs
+    arguments.
     """
     cls = machine_class(path)
     certified = issubclass(cls, PairwiseClassifier)

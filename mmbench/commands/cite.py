@@ -13,20 +13,20 @@ from mmbench.machines import ALIASES, MACHINES, alias_of
 
 #: Pattern for a BibTeX entry in the file citations.bib.
 ENTRY = re.compile(r"^@\w+\{.*?^\}$", re.M | re.S)
-#: Pattern for the keywords of a BibTeX entry. The keywords are names of machines, or "mmbench".
+#: Pattern for the keywords of a BibTeX entry, which are names of machines, or "mmbench".
 KEYWORDS = re.compile(r"\n\s*keywords\s*=\s*\{([^}]*)\},")
 
 
 def citation(name: str | None = None) -> str:
     """Return the BibTeX entries for a machine, an alias or an experiment.
 
-    The last entry is for mmbench itself. Without a name, this entry is the only one. For an
-    experiment, BibTeX comments cite the data sets, as stated in the data set cards.
+    The last entry, or the only entry if no name is given, is for mmbench itself. For an experiment,
+    BibTeX comments cite the data sets, as stated in the data set cards.
 
     Raises
     ------
     UserError
-        If the name is unknown. The message suggests the most similar known name.
+        If the name is unknown. The error message suggests the most similar known name.
     """
     parts: list[str] = []
     if name in MACHINES or name in ALIASES:

@@ -23,8 +23,8 @@ def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple
     sizes, split rules and location.
 
     The location of the data files is ``store``, ``mirror`` or, for data in a Python package,
-    ``built in``. If the data files are damaged, the location is ``damaged``. If there are no data
-    files on this computer, the location is ``-``. No file is downloaded.
+    ``built in``. If the data files are damaged, the location is ``damaged``. For a data set without
+    data files on this computer, the location is ``-``. No file is downloaded.
     """
     places = Places(Path(store), mirror, allow_network=False)
     rows: list[tuple] = [("name", "rows", "columns", "classes", "splits", "where")]
@@ -117,7 +117,7 @@ def fetch(
     Raises
     ------
     UserError
-        If a name is unknown. In this case, no data set is downloaded.
+        If a name is unknown; this is checked before any download.
     """
     places = Places(Path(store), mirror, allow_network, progress)
 
@@ -131,9 +131,8 @@ def fetch(
 
 
 def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[Card]:
-    """Return the data set cards with the given names, or all cards.
-
-    Iterating over the cards shows a progress bar.
+    """Return the data set cards with the given names, or all cards, as an iterable that shows a
+    progress bar.
     """
     from tqdm import tqdm
 

@@ -47,7 +47,7 @@ def dry_run(
 ) -> str:
     """Return a description of the jobs that `run` would run with the same arguments.
 
-    Data files of the user are read. Data files of data sets with a card are not read. No file is
+    Data files of the user are read, but data files of data sets with a card are not. No file is
     written.
     """
     given = Options(results, **options)
@@ -91,9 +91,9 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     detect.
 
     Each line concerns one data set, on which every other machine is compared with the first
-    machine. The variances of the differences are estimated from earlier records. If there are none,
-    they are estimated from the splits of the reference table. If there are neither earlier records
-    nor a reference table, the list is empty.
+    machine. The variances of the differences are estimated from earlier records or, without such
+    records, from the splits of the reference table. Without earlier records and without a reference
+    table, the list is empty.
     """
     jobs = [job for job in experiment.jobs if job.split.rule != "official"]
     planned = {key.dataset: n for key, n in Counter(map(key_of, jobs)).items() if n > 1}
@@ -152,7 +152,7 @@ def _time_text(
 def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:
     """Return the keys of finished jobs, and the mean wall-clock seconds per job of each table cell.
 
-    Finished jobs that are repeated by the option `rerun` are not included.
+    The keys of finished jobs that the option `rerun` repeats are left out.
     """
     try:
         store = RecordStore(experiment.folder)
@@ -213,8 +213,7 @@ def _class_counts(ref: DatasetRef) -> tuple[list[int], int, int | None]:
     """Return the number of rows per class, the number of columns, and the memory of a sparse row in
     units of 8 bytes.
 
-    The numbers of rows are taken from the data set card. For a data file of the user, they are
-    counted.
+    The numbers of rows are taken from the data set card or, for a data file of the user, counted.
     """
     if ref.card is None:
         data = load_dataset(ref, store=Path())

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "easy"]
 
-#: YAML file of the comparison. It names no data set. The key ``more`` contains further machines,
+#: YAML file of the comparison, without a data set. The key ``more`` contains further machines,
 #: which run if `all_machines` is true.
 EXPERIMENT = Path(__file__).with_name("easy.yaml")
-#: Maximum number of classes. A training is run for each pair of classes.
+#: Maximum number of classes, each pair of which is one training.
 MAX_CLASSES = 100
 
 
@@ -60,11 +60,11 @@ def easy(
     data : path or DataFrame
         A data file in a format that configurations support, or a data frame.
     target : str or int, optional
-        Column of the class labels. It is not needed if the file format determines this column.
+        Column of the class labels, not needed if the file format determines this column.
     results : path
         Folder in which a results folder for this comparison is created.
     all_machines : bool
-        Whether to run all machines. This takes many times as long as the default machines.
+        Whether to run all machines, which takes many times as long as the default machines.
     say : callable
         Called with messages for the user.
     **options
@@ -80,7 +80,7 @@ def easy(
     Raises
     ------
     UserError
-        If the data or an option is not valid. In this case, no job is run.
+        If the data or an option is not valid, before any job is run.
     """
     from mmbench.commands.outputs import TableText, figure, table
 

@@ -2,7 +2,7 @@
 
 Configurations, options and data are checked before the first job runs, and before a file is written
 to the results folder. If the server of a data set cannot be reached, the jobs with this data set
-fail. The other jobs run.
+fail, and the other jobs run.
 """
 
 from __future__ import annotations
@@ -181,8 +181,8 @@ def _needed(source: PlannedExperiment, planned: Iterable[PlannedExperiment]) -> 
 
 
 def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
-    """Return the jobs of the selected data sets and machines, and the jobs whose parameters they
-    use.
+    """Return the jobs of the selected data sets and machines, and the jobs whose selected
+    parameters they use.
     """
     keys = (
         job.key
@@ -194,7 +194,7 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
 
 
 def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:
-    """Return the jobs with the given keys, and the jobs whose parameters they use."""
+    """Return the jobs with the given keys, and the jobs whose selected parameters they use."""
     kept = set(keys)
     for job in reversed(jobs):  # a job comes after the jobs from which it takes parameters
         if job.key in kept:
@@ -258,9 +258,8 @@ def run_planned(
 
 
 def _line(jobs: Sequence[Job], store: RecordStore, plan: Plan) -> str:
-    """Return a text with the mean accuracy of a machine.
-
-    If no job has a result, return the statuses of the jobs.
+    """Return the mean accuracy of a machine as text or, if no job has a result, the statuses of the
+    jobs.
     """
     records = [record for job in jobs if (record := store.find(job.key)) is not None]
     label = plan.label(jobs[0].column)

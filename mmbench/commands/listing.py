@@ -24,10 +24,7 @@ Rows = list[tuple]
 
 
 def machine_rows(aliases: bool = False) -> Rows:
-    """Return the names and descriptions of the machines.
-
-    If `aliases` is true, also return the aliases.
-    """
+    """Return names and descriptions of the machines and, if `aliases` is true, of the aliases."""
     from mmbench.machines import ALIASES, MACHINES
 
     rows: Rows = [(name, _first_line(path)) for name, path in MACHINES.items()]
@@ -69,8 +66,8 @@ def config_rows() -> Rows:
 def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> list[str]:
     """Return rows as lines of text, in which columns are aligned.
 
-    The first `n_words` columns are aligned to the left, and the other columns to the right. By
-    default, all columns are aligned to the left.
+    The first `n_words` columns, by default all columns, are aligned to the left, and the other
+    columns to the right.
 
     Examples
     --------
@@ -104,7 +101,7 @@ def _first_line(entry: Entry) -> str:
 def _source(name: str) -> bytes:
     """Return the source code of a module.
 
-    If the module is not part of mmbench, its parent packages are imported.
+    The parent packages of a module outside mmbench are imported.
     """
     if name.startswith("mmbench."):
         root = Path(mmbench.__file__).parents[1]

@@ -39,8 +39,7 @@ class Options:
     jobs : int, optional
         Number of parallel processes. The default is the number of usable physical cores.
     only : sequence of str
-        Data sets and machines to run, as ``dataset=NAME`` and ``machine=NAME``. By default, all are
-        run.
+        Data sets and machines to run, as ``dataset=NAME`` and ``machine=NAME``; all if empty.
     smoke : bool
         Whether to run a quick version of the experiment, with few splits and grid points.
     set : sequence of str
@@ -93,8 +92,8 @@ class Options:
 
         The default is the number of physical cores that this process may use.
 
-        Two processes on the same core would not be faster, since they would share its arithmetic
-        units.
+        Two processes on the same core would not be faster, since they would share the arithmetic
+        units of the core.
         """
         import joblib
         import psutil
@@ -104,9 +103,8 @@ class Options:
 
 
 def as_list(experiments: Experiment | Iterable[Experiment]) -> list[Experiment]:
-    """Return a list of experiments, given one experiment or several.
-
-    A `Config` counts as one experiment.
+    """Return a list of experiments, given one experiment (such as a `Config`) or several
+    experiments.
     """
     single = isinstance(experiments, str | Path | Mapping) or hasattr(experiments, "cluster")
     return [experiments] if single else list(experiments)  # type: ignore[list-item, arg-type]
@@ -119,6 +117,6 @@ def has_terminal() -> bool:
 
 
 def to_stderr(line: str) -> None:
-    """Print a line to the standard error stream. Errors of writing are ignored."""
+    """Print a line to the standard error stream, and ignore errors of writing."""
     with suppress(OSError):
         print(visible(line), file=sys.stderr)

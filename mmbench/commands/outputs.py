@@ -37,7 +37,7 @@ __all__ = ["TableText", "export", "figure", "report", "table"]
 #: Type of one or several paths of results folders, or of folders of single experiments.
 Folders = str | Path | Iterable[str | Path]
 
-#: Formats of output files, by suffix. The first format is the default.
+#: Formats of output files, by suffix; the first format is the default.
 TABLE_FORMATS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 EXPORT_FORMATS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet"}
 
@@ -47,7 +47,7 @@ def silent(line: str) -> None:
 
 
 class TableText(str):
-    """Tables as text in one of the formats. In a notebook, they are shown as HTML."""
+    """Tables as text in one of the formats, which a notebook shows as HTML."""
 
     #: Function that returns the tables to be shown in a notebook.
     tables: Callable[[], Sequence[Table]] = tuple
@@ -77,9 +77,8 @@ def table(
     results : path or iterable of path
         Results folders, or folders of single experiments.
     fmt : {"markdown", "latex", "csv"}, optional
-        Format of the text. In the format ``csv``, each row contains one value, for every layout. By
-        default, the suffix of `output` determines the format. If there is no `output`, the format
-        is Markdown.
+        Format of the text. In the format ``csv``, each row contains one value, for every layout.
+        The default is determined by the suffix of `output`, or is Markdown without `output`.
     layout : str, optional
         Name of a layout. The default is the experiment's layout.
     output : path, optional
@@ -89,8 +88,7 @@ def table(
     say : callable, optional
         Called with a line for each folder that cannot be read.
     metrics : sequence of str, default=()
-        Metrics, which are computed from stored predictions. By default, the metrics of the
-        experiment are shown.
+        Metrics, computed from stored predictions; the default are the experiment's metrics.
     include_failed : bool, default=False
         Whether means and statistical tests include splits with a failed fit.
     bold : bool, default=True
@@ -125,7 +123,7 @@ def table(
 
 
 def figure(name: str, results: Folders, output: str | Path | None = None, say: Say = silent) -> str:
-    """Draw a figure from stored records. Returns the numbers in the figure as text.
+    """Draw a figure from stored records, and return the numbers in the figure as text.
 
     Parameters
     ----------
@@ -135,7 +133,7 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
         Results folders, or folders of single experiments.
     output : path, optional
         Image file, with the suffix .png, .pdf or .svg. The default is ``NAME.png`` in the folder of
-        the experiment. For a reference table, it is ``NAME.png`` in the current folder.
+        the experiment or, for a reference table, in the current folder.
     say : callable, optional
         Called with a line for each folder that cannot be read, and with the name of the image file.
 
@@ -157,9 +155,8 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
 def report(
     results: Folders, output: str | Path = "report", mix: bool = False, say: Say = silent
 ) -> Path:
-    """Write a report of results folders as a static web site.
-
-    Returns the path of the overview page.
+    """Write a report of results folders as a static web site, and return the path of the overview
+    page.
 
     Parameters
     ----------
@@ -219,17 +216,18 @@ def export(
     predictions: bool = False,
     say: Say = silent,
 ) -> str:
-    """Write the records of results folders to a file. If no file is given, return CSV text.
+    """Write the records of results folders to a file or, if no file is given, return them as CSV
+    text.
 
-    A reference table has no records. Instead, the rows of its file ``splits.csv.gz`` are written.
+    For a reference table, which has no records, the rows of its file ``splits.csv.gz`` are written.
 
     Parameters
     ----------
     results : path or iterable of path
         Results folders, or folders of single experiments.
     fmt : {"csv", "parquet"}, optional
-        Format of the file. By default, the suffix of `output` determines the format. If there is no
-        `output`, the format is CSV.
+        Format of the file. The default is determined by the suffix of `output`, or is CSV without
+        `output`.
     output : path, optional
         File to write. A CSV file is compressed if its name ends in ``.csv.gz``.
     predictions : bool
@@ -272,7 +270,7 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
     results : path or iterable of path
         Results folders, or folders of single experiments.
     remove : bool
-        Whether to remove the files. By default, they are only counted.
+        Whether to remove the files, which are otherwise only counted.
 
     Raises
     ------

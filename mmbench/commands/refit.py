@@ -51,12 +51,11 @@ def refit(
     -------
     Pipeline
         Fitted preprocessing steps and the fitted machine. Each parameter of the machine is the
-        median of the values that were selected on the splits. If the data set is a user's table,
-        `predict` takes a DataFrame with the columns of the table. It also takes an array of the
-        feature columns in the same order. Categories are given to `predict` as they are written in
-        the user's table. The attribute ``provenance_`` contains the experiment, the hash of the
-        data, the parameters, the certificates, and the expected accuracy (mean, standard deviation
-        and number of splits).
+        median of the values that were selected on the splits. For a user's table, `predict` takes a
+        DataFrame with the columns of the table, or an array of the feature columns in the same
+        order. Categories are given to `predict` as they are written in the user's table. The
+        attribute ``provenance_`` contains the experiment, the hash of the data, the parameters, the
+        certificates, and the expected accuracy (mean, standard deviation and number of splits).
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """``mmbench run``: starts worker processes, then reads, plans and runs experiments.
 
 Most imports are inside the function `run` and follow the start of the worker processes. The main
-process and the worker processes can therefore import libraries at the same time.
+process and the worker processes thus import libraries at the same time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def run(
     say: Say = to_stderr,
     **options: Any,
 ) -> list[Finished]:
-    """Run experiments one after the other. Jobs that have a result are not run again.
+    """Run experiments one after the other, without repeating jobs that have a result.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def run(
     Raises
     ------
     UserError
-        If a configuration, an option or data are not valid. In this case, no job is run.
+        If a configuration, an option or data are not valid, before any job is run.
     """
     given = Options(results, **options)
     asked = as_list(experiments)
@@ -79,8 +79,8 @@ def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
     """Return whether the jobs may run on a batch system, according to the options and the YAML
     files.
 
-    The YAML files are checked later, since the checks import libraries, and worker processes must
-    start before.
+    The YAML files are checked only after worker processes are started, since the checks import
+    libraries.
     """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES

@@ -47,8 +47,8 @@ def check_counts(content: Mapping[str, Any]) -> None:
     """Raise `Fault` if a configuration has more data sets or more machines than `limits.entries`
     allows.
 
-    This check comes first, since the other checks would take a minute for many thousand data sets
-    or machines.
+    The number of entries is checked before all other values, since the other checks would take a
+    minute for many thousand entries.
     """
     limits = content.get("limits")
     given = limits.get("entries") if isinstance(limits, Mapping) else None
@@ -82,9 +82,8 @@ def check(config: Config) -> None:
 
 
 def _check_number_of_jobs(config: Config) -> None:
-    """Raise `Fault` if an experiment has more jobs than `limits.jobs` allows.
-
-    The number is computed without planning the jobs.
+    """Raise `Fault` if an experiment has more jobs than `limits.jobs` allows, without planning the
+    jobs.
     """
     protocol, most = config.protocol, config.limits.jobs
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
@@ -158,7 +157,7 @@ def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
 
 
 def _check_machines(config: Config) -> list[MachineColumn]:
-    """Check the machines of an experiment. Returns a `MachineColumn` for each of them."""
+    """Check the machines of an experiment, and return a `MachineColumn` for each machine."""
     columns: list[MachineColumn] = []
     for name, entry in config.machines.items():
         with at("machines", name):
@@ -225,9 +224,8 @@ def _check_settings(column: MachineColumn) -> None:
 
 
 def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> None:
-    """The key ``use`` names another column.
-
-    Check that the other column precedes `column` and runs with all its kernels.
+    """Check that the column named by the key ``use`` precedes `column`, and runs with all kernels
+    of `column`.
     """
     parent = column.entry.use
     if parent is None:

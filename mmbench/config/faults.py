@@ -1,6 +1,5 @@
-"""Messages on faults in a configuration.
-
-A message names the key path, the problem, and the nearest valid name.
+"""Messages on faults in a configuration, with the key path, the problem, and the nearest valid
+name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,8 +25,7 @@ from mmbench.machines import machine_class
 
 #: Maximum length of a value in a message, in characters.
 MAX_SHOWN = 60
-#: Pydantic model of each section of a configuration. The dict's keys are the sections' keys in the
-#: YAML file.
+#: Pydantic model of each section of a configuration, by the section's key in the YAML file.
 SECTIONS: dict[str, type[BaseModel]] = {
     "protocol": Protocol,
     "select": Select,
@@ -73,7 +71,7 @@ def at(*keys: Any) -> Iterator[None]:
 def check_known(name: Any, known: Iterable[str], problem: str, *keys: Any) -> None:
     """Raise `Fault` if a name is not among the known names.
 
-    The message suggests the nearest known name.
+    The error message suggests the nearest known name.
     """
     if name not in known:
         raise Fault(f"{problem} {name!r}{did_you_mean(name, known)}", *keys)
@@ -117,9 +115,8 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
 
 
 def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
-    """Return a message on an unknown key.
-
-    It names the section to which the key belongs, or the nearest valid key.
+    """Return a message on an unknown key, with the section to which the key belongs, or the nearest
+    valid key.
     """
     key = keys[-1]
     parameters: Iterable[str] = ()
@@ -143,7 +140,7 @@ def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as text. A long text is cut off after `MAX_SHOWN` characters.
+    """Return a value as text, cut off after `MAX_SHOWN` characters.
 
     Examples
     --------

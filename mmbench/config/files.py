@@ -19,7 +19,7 @@ from mmbench.resources import CONFIGS
 
 #: Folder whose YAML files take precedence over the experiments in the package.
 LOCAL = Path("configs")
-#: Maximum size of a YAML file in bytes. Without this limit, reading /dev/zero would never end.
+#: Maximum size of a YAML file in bytes, without which reading /dev/zero would never end.
 MAX_BYTES = 4 * 2**20
 #: Maximum number of keys and values in a YAML file after its aliases are expanded. A few lines of
 #: nested aliases can stand for billions of values.
@@ -124,11 +124,10 @@ def _parsed(text: str, where: str) -> Any:
 
 
 def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
-    """Return the number of nodes of a YAML document, in which aliases are expanded.
+    """Return the number of nodes of a YAML document in which aliases are expanded.
 
-    Raise UserError if a key is repeated.
-
-    If a node contains itself, the number is infinite.
+    The number of nodes is infinite if a node contains itself. Raises UserError if a key is
+    repeated.
     """
     if id(node) in sizes:
         return sizes[id(node)]

@@ -1,8 +1,8 @@
 """Hyper-parameter grids: how a YAML file states the values of a parameter.
 
 The values of one parameter are called an axis of the grid. An axis is a list of values, the text
-``auto`` for the machine's default values, or powers. For example, the powers ``{log2: [-5, 15,
-2]}`` are 2^-5, 2^-3, ..., 2^15.
+``auto`` for the machine's default values, or powers such as ``{log2: [-5, 15, 2]}``, which stands
+for 2^-5, 2^-3, ..., 2^15.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,9 @@ Axis = str | tuple[Any, ...]
 
 
 def parse_axis(axis: Any) -> Axis:
-    """Return the values of an axis, given as in a YAML file. For ``"auto"``, return this text.
+    """Return the values of an axis, given as in a YAML file.
+
+    The axis ``"auto"`` is returned unchanged.
 
     Examples
     --------
@@ -50,7 +52,7 @@ def parse_axis(axis: Any) -> Axis:
 
 
 def distinct(values: Sequence[Any]) -> Any:
-    """Return the values unchanged. Raise ValueError if a value occurs twice."""
+    """Return the values unchanged, or raise ValueError if a value occurs twice."""
     seen: set[Any] = set()
     for value in values:
         if value in seen:
@@ -79,7 +81,7 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
     """Return a grid in which the values of each axis ``auto`` are listed.
 
-    An axis may be replaced: the values of ``B: auto`` are values of the parameter ``B_fraction``.
+    The axis ``B: auto`` may become an axis of another parameter, ``B_fraction``.
     """
     grids = cls.search_space.auto_grids
     axes = (grids[name] if axis == AUTO else (name, axis) for name, axis in grid.items())
@@ -92,19 +94,19 @@ def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return a dict from each parameter that another one replaces in the grid ``auto`` (B) to that
-    other parameter (B_fraction).
+    """Return a dict whose keys are the parameters that the grid ``auto`` replaces, such as B.
+
+    The values are the parameters that replace them, such as B_fraction.
     """
     grids = cls.search_space.auto_grids
     return {name: other for name, (other, _) in grids.items() if other != name}
 
 
 def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
-    """If `stated` contains a parameter that replaces another one (B_fraction replaces B), return a
-    dict from the replaced to the replacing parameter.
+    """Return those replaced parameters, such as B, whose replacement (B_fraction) is in `stated`,
+    with their replacements.
 
-    The replaced parameter must be None, since another value would contradict the replacing
-    parameter.
+    A replaced parameter must be None, since any other value would contradict its replacement.
     """
     stated = set(stated)
     return {name: other for name, other in in_other_words(cls).items() if other in stated}

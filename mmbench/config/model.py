@@ -1,8 +1,8 @@
 """The keys, types and ranges in an experiment's YAML file.
 
-This module checks each value in the file separately. The module `checks` compares these values with
-the known machines, data sets and table layouts. Neither this module nor the module `checks` reads
-data.
+The module `model` checks each value in the file separately. The module `checks` compares these
+values with the known machines, data sets and table layouts. The modules `model` and `checks` do not
+read data.
 """
 
 from __future__ import annotations
@@ -58,9 +58,8 @@ NAME_FORM = "letters, digits, '-', '_' and '.', beginning with a letter or digit
 
 
 class Strict(BaseModel):
-    """Base class for the sections of a configuration.
-
-    Unknown keys and wrong types raise an error.
+    """Base class for the sections of a configuration, in which unknown keys and wrong types are
+    errors.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -153,7 +152,7 @@ def _text_as(key: str) -> BeforeValidator:
 
 
 def _checked(check: Callable[[Any], object], value: Any) -> Any:
-    """Return a value if it passes a check. If the check raises UserError, raise ValueError."""
+    """Return a value if it passes a check, and convert a UserError of the check to a ValueError."""
     with converted("", UserError, to=ValueError):
         check(value)
     return value
@@ -168,9 +167,9 @@ class Select(Strict):
     the rows that ``max_train`` leaves out.
 
     The grid point with the best value of ``metric`` is selected. With ``validation: test``, the
-    grid point with the best accuracy on the test rows is selected. Such a selection makes test
-    accuracies too high, and a note in every table says so. The purpose of ``validation: test`` is
-    to measure the bias of published results for which parameters were selected on test data.
+    grid point with the best accuracy on the test rows is selected. A note in every table then says
+    that selection on test rows makes accuracies too high. The purpose of ``validation: test`` is to
+    measure the bias of published results for which parameters were selected on test data.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -196,9 +195,8 @@ class Select(Strict):
 
     @property
     def ref(self) -> SelectRef:
-        """The settings of parameter selection in a job.
-
-        The default is cross-validation with five folds.
+        """The settings of parameter selection in a job, by default cross-validation with five
+        folds.
         """
         nothing = self.folds is None and self.split is None and self.validation is None
         folds = 5 if nothing else self.folds
@@ -212,10 +210,9 @@ class MachineEntry(Strict):
 
     The key ``machine`` is not needed if the column has the name of a machine. The key ``estimator``
     is the import path of a classifier in another package, such as
-    sklearn.ensemble.RandomForestClassifier. The key ``use`` names another column. The parameters
-    that are selected for the other column are used for this column too. The key ``label`` is the
-    heading of the column. The key ``calibrate`` is the method by which probabilities are
-    calibrated.
+    sklearn.ensemble.RandomForestClassifier. The key ``use`` names another column, whose selected
+    parameters are used for this column too. The key ``label`` is the heading of the column. The key
+    ``calibrate`` is the method by which probabilities are calibrated.
     """
 
     machine: str | None = None
@@ -287,9 +284,8 @@ class QueueJobs(Strict):
 
 
 class ParametersFrom(Strict):
-    """The experiment whose selected parameters are used.
-
-    By default, each split uses the parameters selected on the same split.
+    """The experiment whose selected parameters are used; by default, each split uses the parameters
+    selected on the same split.
 
     If ``splits`` is given, every split uses the medians of the parameters that were selected on the
     first ``splits`` splits.
@@ -349,8 +345,8 @@ class Config(Strict):
     def kernels_of(self, column: str) -> list[str]:
         """Return the kernels with which the machine in a column is run.
 
-        A classifier of another package has no kernel, and is run once. The key of its job
-        nevertheless contains a kernel, which is the first one of the experiment.
+        A classifier of another package has no kernel and is run once, with the experiment's first
+        kernel in the key of its job.
         """
         entry = self.machines[column]
         kernels = entry.kernel or self.kernel

@@ -35,8 +35,8 @@ def plan(
 
     The parent of a job precedes the job, or belongs to the experiment that ``parameters_from``
     names. Different jobs have different keys. If the card of a data set does not state the hash of
-    the data, the hash is computed from the data. For this purpose, data are downloaded if
-    `allow_network` is true.
+    the data, the data are read to compute the hash. The data are downloaded for this purpose only
+    if `allow_network` is true.
     """
     places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []
@@ -69,8 +69,8 @@ def plan(
 def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int | None) -> list[Job]:
     """Return the jobs with their parents, which are the jobs `theirs` of the experiment `source`.
 
-    By default, the parent of a job is the job of `source` on the same split. If `splits` is given,
-    a job has several parents: the jobs of `source` on the first `splits` splits.
+    If `splits` is None, the parent of a job is the job of `source` on the same split. If `splits`
+    is given, a job has several parents: the jobs of `source` on the first `splits` splits.
     """
 
     keys: dict[tuple, dict[tuple[int, ...], str]] = {}
@@ -131,10 +131,7 @@ def job_of_column(
 
 
 def degrees_by_kernel(config: Config) -> dict[str, Sequence[int | None]]:
-    """Return the polynomial degrees for each kernel.
-
-    A kernel without a degree has the list [None].
-    """
+    """Return the polynomial degrees for each kernel, or [None] for a kernel without degrees."""
     kernels = dict.fromkeys(k for name in config.machines for k in config.kernels_of(name))
     return {k: (config.degree or [DEFAULT_DEGREE]) if k == "poly" else [None] for k in kernels}
 
@@ -161,13 +158,11 @@ def settings(
     degree: int | None = None,
     dataset: DatasetEntry | None = None,
 ) -> tuple[dict[str, Any], dict[str, tuple]]:
-    """Return the fixed parameters and the grid of a machine on a data set.
+    """Return the fixed parameters and the grid of a machine on a data set, with all values listed.
 
-    The grid lists all values.
-
-    The key ``use`` names another column. The fixed parameters of the other column are added here.
-    Parameters that are selected for the other column are added when the job runs. Parameters that
-    the definition of an alias fixes are left out, since the job contains the name of the alias.
+    The key ``use`` names another column, whose fixed parameters are added here. The parameters that
+    are selected for this other column are added when the job runs. Parameters that the definition
+    of an alias fixes are left out, since the job contains the name of the alias.
     """
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
@@ -205,7 +200,8 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     cells = []
     for key, n_splits in _cells(config):
         own, published_only = keys.get(key, ()), key.machine in config.published_only
-        # if n_splits is 0, the number of splits depends on the data, and the jobs are counted
+        # if n_splits is 0, the number of splits depends on the data, so that the jobs are counted
+        # instead
         cells.append(PlannedCell(key, n_splits or len(own), own, published_only))
     labels = {
         column: entry.label or column
@@ -238,9 +234,8 @@ def replan(folder: Path) -> Plan | None:
 
 
 def _cells(config: Config) -> Iterator[tuple[Key, int]]:
-    """Yield each table cell with its number of splits.
-
-    The number is 0 if it depends on data that are not read.
+    """Yield each table cell with its number of splits, or with 0 if this number depends on data
+    that are not read.
 
     The table cells are ordered by data set, kernel, machine, degree and training size.
     """

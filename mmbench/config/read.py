@@ -1,6 +1,5 @@
-"""Read a YAML file as a checked `Config`.
-
-An error message is one line with file, key and problem.
+"""Read a YAML file as a checked `Config`, with errors reported as one line with file, key and
+problem.
 
 The option ``--set machines.svm.grid.C=[1,10]`` replaces a value of the file before it is checked.
 """
@@ -42,8 +41,8 @@ def load_configs(
     Raises
     ------
     UserError
-        If a configuration has a fault. Also, if two experiments have the same name, since they
-        would have the same results folder.
+        If a configuration has a fault, or if two experiments have the same name, which is the name
+        of the results folder.
     """
     seen: dict[str, Path] = {}
     configs = []
@@ -61,14 +60,12 @@ def load_configs(
 
 
 def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
-    """Return the configuration in a YAML file. It is checked, but no data are read."""
+    """Return the configuration in a YAML file, checked without reading data."""
     return config_of(load_yaml(path), Path(path), overrides)
 
 
 def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
-    """Return the configuration with the given content of a YAML file.
-
-    It is checked, but no data are read.
+    """Return the configuration with the given content of a YAML file, checked without reading data.
 
     Relative paths in the content are relative to the folder of `path`. Messages name `path`.
     """
@@ -141,9 +138,7 @@ def _in_file(path: Path, content: Mapping[str, Any]) -> Iterator[None]:
 
 
 def to_yaml(config: Config) -> str:
-    """Return a configuration as YAML text.
-
-    If `load_config` reads this text, the result is an equal configuration.
+    """Return a configuration as YAML text, from which `load_config` reads an equal configuration.
 
     The paths in the text are absolute, so that the text can be stored in any folder.
     """

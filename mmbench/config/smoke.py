@@ -1,9 +1,9 @@
 """The smoke version of an experiment: a quick test run of about a minute, with the same data sets
 and machines.
 
-The smoke version has fewer splits, inner folds, grid points and training rows than the experiment.
-The code and the data are the same. Its name has a suffix, so that its records are stored in a
-separate results folder.
+The smoke version uses the same code and data as the experiment, with fewer splits, inner folds,
+grid points and training rows. The name of the smoke version has a suffix, so that its records are
+stored in a separate results folder.
 """
 
 from typing import Any, TypeVar
@@ -65,8 +65,8 @@ def version_for(config: Config, source: Config) -> Config:
     """Return the experiment from which `config` takes selected parameters: `source` or its smoke
     version.
 
-    If `config` is a smoke version, it takes parameters from the smoke version of `source`. In this
-    case, both smoke versions have the same polynomial degree.
+    A smoke version takes parameters from the smoke version of `source`, which has the same
+    polynomial degree.
     """
     if not config.name.endswith(SUFFIX):
         return source

@@ -39,9 +39,8 @@ def _known_kernel(name: str) -> str:
 
 
 def _resolved(path: str, info: ValidationInfo) -> str:
-    """Return the absolute path of a file.
-
-    If `path` is relative, it is relative to the folder of the configuration.
+    """Return the absolute path of a file, given its path relative to the folder of the
+    configuration.
     """
     full = Path((info.context or {}).get("folder", "."), path).resolve()
     if not full.is_file():
@@ -83,10 +82,7 @@ def _whole(value: Any, low: int) -> int:
 
 
 def _parse_classes(value: Any) -> tuple[str, ...]:
-    """Return class labels as a sorted tuple of texts.
-
-    For example, ``[3, 8]`` becomes ``("3", "8")``.
-    """
+    """Return class labels as a sorted tuple of texts, for example ``("3", "8")`` for ``[3, 8]``."""
     if not isinstance(value, list):
         raise ValueError(f"must be a list of classes, got {value!r}")
     for label in value:
@@ -98,10 +94,7 @@ def _parse_classes(value: Any) -> tuple[str, ...]:
 
 
 def parse_fixed(value: Any) -> Scalar | bool:
-    """Return the value of a fixed parameter.
-
-    Raise ValueError if the value is a list or a mapping.
-    """
+    """Return the value of a fixed parameter, or raise ValueError for a list or a mapping."""
     if value is not None and not isinstance(value, str | int | float):
         raise ValueError(f"must be a word or a number, got {value!r}; write a list in 'grid'")
     return value
@@ -112,7 +105,7 @@ def parse_fixed(value: Any) -> Scalar | bool:
 MaxTrain = int | dict[str, int] | list[int] | None
 
 T = TypeVar("T")
-#: Type of a list of distinct values. A single value is read as a list with one item.
+#: Type of a list of distinct values, for which a single value may also be given.
 Several = Annotated[
     list[T], BeforeValidator(one_or_more), Field(min_length=1), AfterValidator(distinct)
 ]

@@ -56,8 +56,7 @@ from mmbench.tables.statistics import (
     wins_and_losses,
 )
 
-#: Type of a function that returns the text of a table cell. Its argument is a row of the long
-#: table.
+#: Type of a function that maps a row of the long table to the text of a table cell.
 Write = Callable[[Row], str]
 #: Type of the first columns of a table block. Each column has a function that returns the text in a
 #: row of the block. The argument of the function is a `Key` (data set, kernel, degree, training
@@ -79,8 +78,8 @@ def by_machine(
 ) -> Grid:
     """Return a table block with one row per data set, kernel and training size.
 
-    The block has one column per machine. Its first columns are `heads`: by default data set and
-    kernel, and the training size if there are several sizes.
+    The block has one column per machine, after the columns `heads`. By default, `heads` are data
+    set and kernel, and the training size if there are several sizes.
     """
     machines = sheet.machines if machines is None else machines
     heads = heads or place_heads(sheet, lambda place: place.dataset)
@@ -137,8 +136,8 @@ def stacked(
     """Return a table block with one column per machine and several rows per data set.
 
     Each data set has one row per entry of `texts`. The key of the entry is shown in the second
-    column. The value of the entry is a function that returns the text of a table cell. Its argument
-    is the row of the cell's accuracy in the long table. If `caption` is empty, the first column
+    column. The value of the entry is a function that maps a row of the long table to the text of a
+    table cell. The row contains the accuracy of the cell. If `caption` is empty, the first column
     contains the kernel as well as the data set.
     """
     rows = []
@@ -183,10 +182,10 @@ def paired(
     shown, for example to convert an accuracy to an error rate. The function `measured_text` formats
     the values, with the arguments `decimals` and `sd`.
 
-    The function `count` summarizes the measured results or the published results. It returns a
-    dict: the keys are headings, and each value is a list with one text per machine. For each
-    heading that `count` returns, the block ends with two more rows: the texts on the measured
-    results, and the texts on the published results.
+    The function `count` summarizes the measured or the published results in a dict, whose keys are
+    headings. Each value of the dict is a list with one text per machine. For each heading that
+    `count` returns, the block ends with two more rows: the texts on the measured results, and the
+    texts on the published results.
     """
 
     def measured(row: Row) -> str:
@@ -370,7 +369,8 @@ def split_gaps(
     sheet: Sheet, place: Key, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
     """Return the improvement of a machine over the reference machine in a metric, on each split.
-    Only splits with results of both machines are used.
+
+    Splits without results of both machines are left out.
     """
     keys = (place._replace(machine=name) for name in (machine, reference))
     ours, theirs = (sheet.by_split(key, metric) for key in keys)
@@ -438,7 +438,9 @@ def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
     """Return the improvement of a machine over the reference machine in the mean of a metric, on
-    each data set. Only data sets with results of both machines are used.
+    each data set.
+
+    Data sets without results of both machines are left out.
     """
     values = sheet.wide(sheet.places_of(kernel), metric)
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
@@ -447,8 +449,7 @@ def dataset_gaps(
 def size_ratio(sheet: Sheet, place: Key) -> float:
     """Return the number of test rows divided by the number of training rows, or 0 if unknown.
 
-    The option ``max_train`` limits the rows used in training. Rows that it leaves out count as
-    training rows here.
+    Rows that the option ``max_train`` leaves out of the training count as training rows.
     """
     sizes = sheet.sizes.get(place.dataset, {})
     known = {"n_test", "n_train"} <= sizes.keys()
@@ -469,7 +470,7 @@ def direction(difference: float) -> str:
 
 # -- below the results of every table --------------------------------------------------------------
 
-#: Describes the texts in the block of selected parameters.
+#: Explains the texts in the block of selected parameters.
 CHOICES = "median over splits and pairs of classes (min, max: selections at the ends of the grid)"
 
 

@@ -2,8 +2,9 @@
 
 A YAML entry has the fields of the class `Layout` or `Figure`. The entry names a function by its
 module and name, as ``module:function``. The module of a plug-in contains the function `layout` or
-`draw`. It may also contain constants that are named as the fields of `Layout` or `Figure`, but in
-upper case. The first line of the plug-in's docstring describes the layout or figure.
+`draw`. The module of a plug-in may also contain constants, which have the names of the fields of
+`Layout` or `Figure` in upper case. The first line of the plug-in's docstring describes the layout
+or figure.
 """
 
 from collections.abc import Mapping
@@ -34,9 +35,8 @@ def catalogue(kind: str) -> Mapping[str, Entry]:
 def entry_as(made: type[Made], entry: Entry, function: str) -> Made:
     """Return an entry of the catalogue as an object of the class `made` (`Layout` or `Figure`).
 
-    The argument `function` is "layout" for the class `Layout`, and "draw" for the class `Figure`.
-    This is the name of the function that a plug-in defines, and the name of the field that refers
-    to this function.
+    The argument `function` is "layout" for the class `Layout`, and "draw" for the class `Figure`:
+    the name of the function in a plug-in, and of the field that refers to it.
     """
     if isinstance(entry, str):
         module = import_module(entry)

@@ -58,7 +58,7 @@ def compose(
     grids : sequence of Grid
         Blocks of results, from top to bottom.
     *notes : str
-        Sentences of the layout below the table.
+        Sentences below the table.
     metric : str
         Metric of the legend, which explains the marks and standard errors of this metric. If
         `metric` is empty, the table has no legend.
@@ -147,8 +147,7 @@ class Layout:
     about : str
         One line that describes the layout in the output of ``mmbench list layouts``.
     blocks : str
-        Function that returns the blocks of the table, named as ``module:function``. Its argument is
-        a `Sheet`.
+        Function that returns the blocks of the table for a `Sheet`, named as ``module:function``.
     title : str
         Title of the table.
     machines : sequence of str

@@ -7,8 +7,8 @@ certificates. The long table has one row per table cell and metric. Each row of 
 contains the mean of the metric over splits, and the published value if there is one.
 
 The comparison band is the interval around the measured value whose half width is two standard
-errors of the difference between the measured and the published value. Published and measured value
-agree if the published value lies in this band.
+errors of the difference between the measured and the published value. A published value agrees with
+a measured value if it lies in the comparison band.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ NO_CERTIFICATES = "its fits have no certificate"
 #: Beginning of the remark that a published value is not compared.
 NO_TARGET = "the published value is no target"
 
-#: Name of the confusion matrix as a metric. All other metrics are single numbers.
+#: Name of the confusion matrix in the list of metrics. All metrics except the confusion matrix are
+#: single numbers.
 CONFUSION = "confusion_matrix"
 #: Names of the accuracy: in configurations, and in the long table.
 ACCURACY, METRIC = "accuracy", "accuracy_pct"
 #: Prefix of the metric name for a selected parameter, as in ``selected_C``.
 SELECTED = "selected_"
-#: Prefix of the metric names for a regression line. The regression is of accuracy on margin ratio,
-#: over pairs of classes.
+#: Prefix of the metric names for the regression line of accuracy on margin ratio, over pairs of
+#: classes.
 LINE = "regression_"
 
 #: Stages of a job for which CPU times are measured separately. Only jobs with calibrated
@@ -85,15 +86,14 @@ TYPES = {
 }
 #: Columns of the split table whose means over splits enter the long table.
 AVERAGED = (*_METRICS, *SECONDS, "n_support")
-#: Metrics that are computed from error counts. For these metrics, a single run has a binomial
-#: standard error.
+#: Metrics that are computed from error counts, so that a single run has a binomial standard error.
 COUNTED = _METRICS[:3]
 #: Metrics that summarize the certificates of all fits in a table cell.
 CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gaps_above_tolerance")
 
 #: Marks of the comparison with published values; see `as_long_table`.
 IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
-#: Half width of the comparison band, in standard errors. A small number is added for rounding
+#: Half width of the comparison band in standard errors, slightly increased because of rounding
 #: errors.
 NOISE = 2 + 1e-9
 #: Minimum size of a parameter grid for which the selections of its smallest and largest value are
@@ -133,9 +133,9 @@ def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
     number of fits, and ``routes`` maps each algorithm (route) to a number of fits.
 
     ``kernel`` is empty for a classifier of another package. ``version`` and ``fingerprint``
-    identify the code of the machine. Both columns are empty if the record was written by an early
-    version of mmbench. ``n_support`` is the mean number of support vectors per pair of classes, and
-    ``source`` is the record itself.
+    identify the code of the machine, and are empty for the records of early versions of mmbench.
+    ``n_support`` is the mean number of support vectors per pair of classes, and ``source`` is the
+    record itself.
     """
     fixed = {**alias_of(record.job.machine).params, **dict(record.job.params)}
     chosen, fits = record.selection.get("params") or {}, record.fits
@@ -172,13 +172,13 @@ class Cell:
     `Experiment` to which the table cell belongs.
 
     The attribute `splits` contains the rows of the split table, one per record. The attribute
-    `counted` contains the rows of the split table that enter the means of the long table. A split
+    `counted` contains the rows of the split table that enter the means in the long table. A split
     with a failed fit does not enter the means, unless `include_failed` is true.
 
     The attributes `done` and `failed` contain the records of finished jobs and of failed jobs. The
-    attribute `fits` is the summary of all fits by `certificates`. The attribute `selected` is the
-    result of the function `selected`. The attribute `status` is the most severe status of the
-    failed jobs. If no job failed, it is the most severe status of the fits.
+    attribute `fits` is the summary of all fits by `certificates`. The attribute `selected` contains
+    the rows of selected parameters, as returned by the function `selected`. The attribute `status`
+    is the most severe status of the failed jobs or, if no job failed, of the fits.
     """
 
     def __init__(self, planned: PlannedCell, records: Sequence[Record], experiment: Any):
@@ -385,12 +385,12 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return rows of the long table for the numeric parameters that grid search selected, one row
     per parameter.
 
-    ``measured`` is the median of the selected values. If the number of values is even, it is the
-    lower one of the two middle values, so that ``measured`` is a value of the grid. The median is
-    over all splits. If parameters are selected per pair of classes, it is over all splits and
-    pairs. ``text`` states the median, and how many selections are the smallest or the largest value
-    of the grid. If parameters were selected on several splits, and jobs use the medians, then these
-    medians have rows too.
+    ``measured`` is the lower median of the selected values: if the number of values is even, the
+    smaller one of the two middle values, which is a value of the grid. The median is over all
+    splits or, if parameters are selected per pair of classes, over all splits and pairs. ``text``
+    states the median, and how many selections are the smallest or the largest value of the grid. If
+    jobs use the medians of parameters that were selected on several splits, these medians have rows
+    too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
@@ -447,8 +447,8 @@ def long_table(
 
     ``half_width`` is half the width of the comparison band, which equals two standard errors of the
     difference between the measured and the published value. ``z`` is the published value minus the
-    measured value, divided by the standard error of this difference. ``half_width_published_se``
-    and ``in_band_published_se`` describe a second comparison band. For the second band, the
+    measured value, divided by the standard error of the difference. ``half_width_published_se`` and
+    ``in_band_published_se`` describe a second comparison band. In the second comparison band, the
     published value after ± is taken as the standard error of the published mean. If the published
     value after ± is probably a standard deviation, the columns ``half_width_published_se`` and
     ``in_band_published_se`` are empty.
@@ -505,10 +505,7 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
 
 @cache
 def absent_row() -> Row:
-    """Return a row of the long table without values.
-
-    Such a row represents a table cell that is not planned.
-    """
+    """Return a row of the long table without values, for table cells that are not planned."""
     return rows_of(as_long_table([{"key": None, "metric": "", "status": PUBLISHED_ONLY}]))[0]
 
 
@@ -559,12 +556,11 @@ def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[d
 
     The rows contain the slope, the intercept, the correlation coefficient r and the p-value.
 
-    The regression has one point per separable pair of classes; ``n`` is the number of points. The
-    table cell has such rows only if a paper states the regression line. For the slope and the
-    intercept, ``se`` is the standard error of the least-squares estimate. The rows have no
-    comparison band, since the paper states no standard errors of slope and intercept. Moreover, the
-    published and the measured line are dependent, since both are fitted to the same pairs of
-    classes.
+    The regression has one point per separable pair of classes, and ``n`` is the number of points. A
+    table cell has rows for the regression only if a paper states the regression line. For the slope
+    and the intercept, ``se`` is the standard error of the least-squares estimate. The rows have no
+    comparison band, since the paper states no standard errors. The published and the measured line
+    are fitted to the same pairs of classes, and are therefore dependent.
     """
     record = min(cell.done, key=lambda record: record.at)
     arrays = cell.arrays(record) if (cell.key, f"{LINE}slope") in known else {}
@@ -608,9 +604,8 @@ def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
 def _compared(
     cell: Cell, row: dict[str, Any], published: Published | None, compare: bool
 ) -> dict[str, Any]:
-    """Add the published value to a row of the long table.
-
-    If the values can be compared, also add the comparison band.
+    """Add the published value to a row of the long table and, if the values can be compared, the
+    comparison band.
     """
     if published is None:
         return row
@@ -645,16 +640,16 @@ def _place(row: Row) -> tuple[Key, str]:
 
 
 def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
-    """Count the published differences between two machines that exceed the noise level, and count
-    how many of these are reproduced.
+    """Count the published differences between two machines above the noise level, and how many of
+    them are reproduced.
 
     The noise level is two standard errors of the difference between two measured means. Published
     differences are compared with the noise level of the measured means, since papers seldom state
     the meaning of their uncertainties.
 
-    Returns three numbers of published differences: those above the noise level, those for which the
-    measured difference also has the same sign, and those for which the measured difference also
-    exceeds the noise level.
+    Returns three numbers: the published differences above the noise level, how many of these have
+    the same sign in the measured means, and how many of the latter are also measured above the
+    noise level.
     """
     counts = [0, 0, 0]
     compared = rows_of(frame[frame.in_band.notna()])

@@ -44,8 +44,9 @@ class Column:
 
 
 def emphasized(cell: str) -> tuple[str, str]:
-    """Split the text of a table cell into the beginning to be printed in bold, which may be empty,
-    and the rest.
+    """Split the text of a table cell into two texts, of which the first one is printed in bold.
+
+    The first text may be empty.
     """
     end = MEASURED_END.search(cell) if getattr(cell, "bold", False) else None
     return (cell[: end.start()], cell[end.start() :]) if end else ("", cell)
@@ -65,9 +66,8 @@ def words(*names: str) -> tuple[Column, ...]:
 
 
 def numbers(*names: str, group: str = "") -> tuple[Column, ...]:
-    """Return columns of numbers, aligned to the right, with the given headings.
-
-    The heading of their column group is `group`.
+    """Return columns of numbers in the column group `group`, aligned to the right, with the given
+    headings.
     """
     return tuple(Column(name, group=group) for name in names)
 
@@ -118,9 +118,8 @@ KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": 
 
 
 def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
-    """Return the mean of the measured values as text, with its standard error.
-
-    If there is no mean, return the status.
+    """Return the mean of the measured values as text with its standard error or, without a mean,
+    the status.
 
     If `sd` is true, the text shows the standard deviation after ± instead of the standard error.
     """
@@ -139,7 +138,7 @@ def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> st
 def published_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
     """Return the published value as text, with the uncertainty that the paper prints.
 
-    The uncertainty is in parentheses. If `sd` is true, the uncertainty is after ± instead.
+    The uncertainty is in parentheses or, if `sd` is true, after ±.
     """
     if row.published is None:
         return NOTHING

@@ -117,7 +117,7 @@ def _plain(value: Any) -> str:
 
 
 def grid_rows(jobs: Sequence[Job], label: Callable[[str], str]) -> list[list[str]]:
-    """Return the rows of the block of parameter grids.
+    """Return the rows for the block of parameter grids.
 
     Each row states the values of one parameter of one machine, over all data sets.
 

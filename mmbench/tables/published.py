@@ -60,9 +60,8 @@ def published_machines() -> tuple[str, ...]:
 
 
 def table_of_experiment(experiment: str) -> str | None:
-    """Return the published table whose name is the beginning of an experiment's name.
-
-    If there are several, return the one with the longest name.
+    """Return the published table whose name is the beginning of an experiment's name; of several
+    such tables, return the one with the longest name.
 
     The name of an experiment has a suffix if the experiment is a smoke version, or only a part of
     the full experiment.

@@ -54,11 +54,11 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
 
 
 def csv_text(frame: pd.DataFrame, **options: Any) -> str:
-    """Return a data frame as CSV text that is safe in spreadsheet programs, which evaluate
-    formulas.
+    """Return a data frame as CSV text.
 
-    An apostrophe is added before a text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a
-    carriage return, as OWASP recommends. Numbers are not changed. Control characters are escaped.
+    Spreadsheet programs would evaluate texts that look like formulas. As OWASP recommends, an
+    apostrophe is added before a text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a
+    carriage return. Numbers are not changed. Control characters are escaped.
     """
     import pandas as pd
 
@@ -106,8 +106,8 @@ def _markdown_cell(cell: str) -> str:
 
 def _column(cells: Sequence[str], align: str) -> list[str]:
     """Pad the texts of a column to equal width, and add a row of dashes below the heading."""
-    # In Markdown, the rule below a heading has at least three characters. A colon at its end aligns
-    # the column to the right.
+    # In Markdown, the rule below a heading has at least three characters, and a colon at its end
+    # aligns the column to the right.
     width = max(3, *map(len, cells))
     rule = "-" * (width - 1) + (":" if align == "right" else "-")
     pad = str.rjust if align == "right" else str.ljust
@@ -129,8 +129,7 @@ def _escape(text: str) -> str:
     return MARKDOWN.sub(r"\\\g<0>", visible(text).replace("\n", " "))
 
 
-#: Maximum number of rows in a float of LaTeX. A table block with more rows can continue on the next
-#: page.
+#: Maximum number of rows in a float of LaTeX. A longer table block can continue on the next page.
 MAX_ROWS = 40
 #: LaTeX code for special characters. All characters are replaced at once, so that the inserted
 #: LaTeX code is not escaped again.

@@ -39,8 +39,8 @@ REFERENCE = "reference"
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
 #: Type of a function that returns the plan of the experiment in a folder. The plan is made from the
-#: configuration in the folder. If there is none, it is made from the configuration with the
-#: folder's name. The function returns None if there is no valid configuration.
+#: configuration in the folder or, without such a file, from the configuration with the folder's
+#: name. The function returns None if there is no valid configuration.
 Replan = Callable[[Path], Plan | None]
 
 
@@ -87,7 +87,7 @@ class Experiment:
 
     @property
     def has_records(self) -> bool:
-        """Whether the experiment has records. A reference table has none."""
+        """Whether the experiment has records, which a reference table does not have."""
         return self.frame is None
 
     @property
@@ -124,9 +124,8 @@ class Experiment:
 
     @cached_property
     def stored_splits(self) -> dict[Key, list[Row]]:
-        """Rows of the split table of a reference table, as a list per table cell.
-
-        The rows are read from the file `splits`.
+        """Rows of a reference table's split table, as a list per table cell, read from the file
+        `splits`.
         """
         if self.has_records or self.splits is None:
             return {}
@@ -163,10 +162,10 @@ def prediction_rows(experiment: Experiment) -> Iterator[dict[str, Any]]:
 def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experiment:
     """Return the experiment whose records are stored in a folder.
 
-    If no plan is stored in the folder, the function `replan` returns the plan. If there is no plan,
-    the latest record of each table cell and split is used, and the other records are left out. If
-    `mix` is true, records that do not belong to the plan are used too. Raises UserError if the
-    folder contains no undamaged record.
+    If no plan is stored in the folder, it is made by the function `replan`. If the function
+    `replan` returns no plan, only the latest record of each table cell and split is used. If `mix`
+    is true, records that do not belong to the plan are used too. Raises UserError if the folder
+    contains no undamaged record.
     """
     store = RecordStore(folder)
     records, damaged = store.records()
@@ -322,9 +321,10 @@ def each(
 def folders_in(path: Path) -> list[Path]:
     """Return the folders of the experiments in a results folder.
 
-    If `path` is the folder of one experiment, only this folder is returned. If there are no
-    experiments, the folders of the reference tables are returned. If `path` begins with "reference"
-    and does not exist, the folders of the reference tables in the package are returned.
+    If `path` is the folder of one experiment, only this folder is returned. If a results folder
+    contains no experiments, the folders of the reference tables in it are returned. If `path`
+    begins with "reference" and does not exist, the folders of the reference tables in the package
+    are returned.
 
     Raises UserError if `path` is not a folder, or contains neither experiments nor reference
     tables.

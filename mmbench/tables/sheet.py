@@ -1,8 +1,8 @@
 """The input of a layout: the long table of an experiment, its records, and footnotes.
 
-In this module, a `place` is a combination of data set, kernel, degree and training size. It is
-stored as a `Key` with an empty machine. A table with one column per machine has one row per data
-set, kernel and training size.
+In this module, a `place` is a combination of data set, kernel, degree and training size, stored as
+a `Key` with an empty machine. A table with one column per machine has one row per data set, kernel
+and training size.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LEAK = "LEAK: parameters were selected by the accuracy on the test part, which i
 #: If a footnote concerns at least this number of data sets, it says "all data sets" instead of
 #: naming them.
 MANY = 4
-#: Type of the subject of a footnote: machine, data set and kernel. The machine and the kernel may
+#: Type of the subject of a footnote: machine, data set and kernel, of which machine and kernel may
 #: be empty.
 Subject = tuple[str, str, str]
 #: Type of a kernel's name with its degree.
@@ -131,9 +131,8 @@ class Sheet:
         return {record.at: record.per_pair for record in done}
 
     def chosen(self, key: Key) -> str:
-        """Return a text that states the selected parameters of a table cell.
-
-        If there are none, return a dash.
+        """Return the selected parameters of a table cell as text, or a dash without selected
+        parameters.
         """
         rows = self.cells[key].selected if key in self.cells else ()
         return ", ".join(row["text"] for row in rows) or NOTHING
@@ -142,8 +141,8 @@ class Sheet:
         """Return which test rows of a split are classified correctly, as a boolean array of shape
         (n_test,).
 
-        The argument `split` is (repeat, fold, seed). If the seed is omitted, the first seed is
-        used. Returns None if no predictions are stored for the split.
+        The argument `split` is (repeat, fold, seed), or (repeat, fold) for the first of several
+        seeds. Returns None if no predictions are stored for the split.
         """
         counted = self.cells[key].counted if key in self.cells else []
         records = [row["source"] for row in counted if row["source"].at[: len(split)] == split]
@@ -197,9 +196,8 @@ class Sheet:
 
     @property
     def rule(self) -> str:
-        """Rule of the train/test splits, as in the class `SplitRef`.
-
-        If there are no records, the rule is an empty text.
+        """Rule of the train/test splits, as in the class `SplitRef`, or an empty text for an
+        experiment without records.
         """
         return next((job.split.rule for job in self.jobs), "")
 
@@ -250,9 +248,8 @@ class Sheet:
     # -- looking up ------------------------------------------------------------------------------
 
     def row(self, key: Key, metric: str) -> Row:
-        """Return the row of the long table for a table cell and a metric.
-
-        If there is none, return `absent_row`.
+        """Return the row of the long table for a table cell and a metric, or `absent_row` for a
+        missing row.
         """
         return self._rows.get((key, metric), absent_row())
 
@@ -297,17 +294,13 @@ class Sheet:
         return (*words(*heads), *numbers(*map(self.label, names), group=group))
 
     def printed(self, dataset: str) -> str:
-        """Return the paper's name of a data set.
-
-        If no paper names the data set, return mmbench's name.
-        """
+        """Return a data set's name in the paper or, if no paper names the data set, in mmbench."""
         names = (row["printed_dataset"] for row in self.published if row["dataset"] == dataset)
         return next(names, dataset)
 
     def name(self, place: Key) -> str:
-        """Return the paper's name of a data set.
-
-        If the table has several kernels, the name of the kernel is added.
+        """Return the paper's name of a data set, with the name of the kernel if the table has
+        several kernels.
         """
         kernel = f"({kernel_text(place.kernel, place.degree)})" if len(self.kernels) > 1 else ""
         return join(self.printed(place.dataset), kernel)
@@ -316,8 +309,8 @@ class Sheet:
         """Return `name`, followed by the marks of the data set's footnotes on differences from the
         paper's data.
 
-        By default, `name` is the paper's name of the data set. If the table has several kernels,
-        the name of the kernel is added.
+        By default, `name` is the paper's name of the data set, with the name of the kernel if the
+        table has several kernels.
         """
         texts = self.deviations.get(place.dataset, ())
         marks = (self._mark(text, ("", place.dataset, "")) for text in texts)
@@ -333,10 +326,10 @@ class Sheet:
     def cite(self, row: Row, kernel: bool = True) -> str:
         """Return the marks of the footnotes to a table cell.
 
-        The first footnote contains the note of the table cell, unless the note is "not run". The
-        first footnote also names the machine, the data set and, if `kernel` is true, the kernel. If
-        the published value is not compared, a second footnote states the reason. The second
-        footnote names no table cell, since the same reason often applies to a whole column.
+        The first of two footnotes contains the note of the table cell, unless the note is "not
+        run". The first footnote also names the machine, the data set and, if `kernel` is true, the
+        kernel. If the published value is not compared, a second footnote states the reason. The
+        second footnote names no table cell, since the same reason often applies to a whole column.
         """
         if not row.metric:
             return ""
@@ -359,9 +352,8 @@ class Sheet:
 
     @property
     def footnotes(self) -> list[str]:
-        """Texts of the footnotes that are cited so far.
-
-        Each text begins with the names of its table cells.
+        """Texts of the footnotes that are cited so far, each of which begins with the names of its
+        table cells.
         """
         return [
             f"{self._about(subjects)}: {text}" if subjects else text
@@ -369,9 +361,8 @@ class Sheet:
         ]
 
     def _about(self, subjects: Sequence[Subject]) -> str:
-        """Return a text that names table cells.
-
-        Data sets with the same machines are listed together.
+        """Return a text that names table cells, with the data sets of the same machines listed
+        together.
         """
         machines = grouped(
             ((dataset, kernel), machine and self.label(machine))
@@ -392,9 +383,8 @@ class Sheet:
 
 
 def _today(machine: str) -> str | None:
-    """Return the fingerprint of a machine's installed code.
-
-    If the machine no longer exists, return None.
+    """Return the fingerprint of a machine's installed code, or None for a machine that no longer
+    exists.
     """
     with suppress(UserError):
         return fingerprint(machine)

@@ -31,8 +31,7 @@ def counting_sd(errors: float, n: int) -> float:
     """Return the standard deviation ``sqrt(e (1 - e/n))`` of an error count with expected value e,
     by the binomial distribution.
 
-    `errors` is the number e of errors on `n` test rows. It may be an expected number, which need
-    not be an integer.
+    `errors` is the number e of errors on `n` test rows, or an expected number of errors.
 
     Examples
     --------
@@ -54,21 +53,22 @@ def difference_se(
     single run, or 0 if the metric does not count errors. `same_test_rows` is true if all runs are
     tested on the same rows, which form an official test set.
 
-    Notes ----- The uncertainties printed in the papers are not used. Some of them are standard
+    Notes ----- The uncertainties printed in the papers are not used, since some are standard
     deviations, some are standard errors, and a few are neither. The published runs are assumed to
     have the same standard deviation as the measured runs.
 
-    For random partitions, the two means are treated as independent. Their difference then has the
+    For random partitions, the two means are treated as independent, and their difference has the
     standard error ``sd sqrt(1/n + 1/n_published)``. For a single run on a random partition, the
     binomial standard deviation replaces `sd`. For an official test set, `sd` only measures how the
-    result varies with the random seeds of inner folds and tie-breaking. Therefore, the variance
-    ``counting^2`` of the error count is added for an official test set.
+    result varies with the random seeds of inner folds and tie-breaking, so that the variance
+    ``counting^2`` of the error count is added.
 
-    On an official test set, the measured and the published machine are tested on the same rows. Let
-    r be the correlation between the sampling errors of the two machines. The difference of the two
-    sampling errors has the variance ``2 counting^2 (1 - r)``. Similar machines misclassify mostly
-    the same rows, so that r is above one half. If r is above one half, the variance ``2 counting^2
-    (1 - r)`` is below ``counting^2``, the variance that is used.
+    On an official test set, the measured and the published machine are tested on the same rows. The
+    sampling errors of the measured and the published machine have a correlation r. The difference
+    of the sampling errors of two machines with correlation r has the variance ``2 counting^2 (1 -
+    r)``. Two similar machines misclassify mostly the same rows, so that the correlation r of their
+    sampling errors is above one half. If r is above one half, the variance ``2 counting^2 (1 - r)``
+    is below ``counting^2``, the variance that is used.
 
     Examples
     --------
@@ -100,8 +100,8 @@ def wins_and_losses(first: NDArray, second: NDArray) -> tuple[int, int]:
     """Count the test rows that only the first of two machines classifies correctly, and the test
     rows that only the second one does.
 
-    `first` and `second` are boolean arrays of shape (n_test,). They state which test rows a machine
-    classifies correctly.
+    `first` and `second` state, for each test row, whether a machine classifies the row correctly,
+    shape (n_test,).
     """
     return int(np.sum(first & ~second)), int(np.sum(second & ~first))
 
@@ -143,8 +143,8 @@ def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
     equal.
 
     Each of the arrays `first` and `second` contains the mean, the standard deviation and the size
-    of a sample. Both arrays have the shape (3,) or, for several tests, (3, n_tests). If both
-    standard deviations are 0, the p-value is 1 if the means are equal, and 0 otherwise.
+    of a sample. `first` and `second` have the shape (3,) or, for several tests, (3, n_tests). If
+    both standard deviations are 0, the p-value is 1 if the means are equal, and 0 otherwise.
 
     Examples
     --------
@@ -226,9 +226,8 @@ class Ranks:
         return sorted(self.means, key=lambda name: self.means[name])
 
     def cliques(self) -> list[tuple[str, ...]]:
-        """Return groups of machines whose mean ranks do not differ significantly.
-
-        Each group is as large as possible.
+        """Return the largest possible groups of machines whose mean ranks do not differ
+        significantly.
         """
         groups: list[tuple[str, ...]] = []
         for k, name in enumerate(self.order):
@@ -244,8 +243,8 @@ def rank_machines(values: pd.DataFrame, decimals: int = 2) -> Ranks:
     differ.
 
     `values` has one row per data set and one column per machine. Larger values are better. The
-    values are rounded to `decimals` decimals before they are ranked. Raises ValueError if there are
-    fewer than three machines or fewer than two data sets.
+    values are rounded to `decimals` decimals before they are ranked. Raises ValueError if `values`
+    has fewer than three machines or fewer than two data sets.
     """
     from scipy.stats import friedmanchisquare, rankdata
 
@@ -292,10 +291,10 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     common.
 
     Notes ----- Different splits of a data set have training rows in common, so that their results
-    are dependent. Therefore, the uncorrected paired t-test reports significant differences too
-    often. The corrected resampled t-test estimates the variance of the mean difference over n
-    splits by ``(1/n + test_to_train) var`` instead of ``var/n``. The corrected resampled t-test is
-    meant for test sets that are smaller than the training sets.
+    are dependent. The uncorrected paired t-test ignores this dependence, and reports significant
+    differences too often. The corrected resampled t-test estimates the variance of the mean
+    difference over n splits by ``(1/n + test_to_train) var`` instead of ``var/n``. The corrected
+    resampled t-test is meant for test sets that are smaller than the training sets.
 
     References
     ----------
@@ -328,9 +327,9 @@ def detectable_difference(
     number of splits, at least 2. The significance level of the t-test is `LEVEL`.
 
     Notes ----- For a `power` of 0.8, the returned difference is ``(t_0.975 + t_0.8) sd sqrt(1/n +
-    test_to_train)``. Here, t_p is the quantile of level p of Student's t-distribution with n - 1
-    degrees of freedom. This formula is an approximation. The exact power follows from the
-    noncentral t-distribution.
+    test_to_train)``. The symbol t_p is the p-quantile of Student's t-distribution with n - 1
+    degrees of freedom. The formula for the returned difference is an approximation, since the exact
+    power follows from the noncentral t-distribution.
 
     Examples
     --------
@@ -375,8 +374,8 @@ def wilcoxon_p(differences: ArrayLike) -> float:
     """Return the p-value of Wilcoxon's signed-rank test over data sets.
 
     `differences` contains, for each data set, the difference between the means of two machines.
-    Differences of zero are also ranked. One half of their rank sum is added to the rank sum of the
-    positive differences, and one half to the rank sum of the negative differences.
+    Differences of zero are also ranked: one half of their rank sum is added to the rank sum of the
+    positive differences, and one half to that for the negative differences.
 
     Examples
     --------
@@ -448,8 +447,7 @@ def correlated_posterior(
     return Posterior(worse, not_better - worse, 1.0 - not_better)
 
 
-#: Number of Monte Carlo draws in `signed_rank_posterior`. It makes the probabilities accurate to
-#: 0.5 %.
+#: Number of Monte Carlo draws in `signed_rank_posterior`, for probabilities accurate to 0.5 %.
 DRAWS = 20_000
 
 
@@ -459,11 +457,11 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
 
     The posterior probabilities are estimated from Monte Carlo draws. In each Monte Carlo draw, the
     data sets are given random weights from a Dirichlet distribution. The Dirichlet distribution has
-    the parameter 1 for each data set. As the prior, an additional data set with difference 0 has
-    the parameter 1/2. Each pair of data sets is counted as worse, equivalent or better, according
-    to the mean of the differences on the two data sets. The weight of a pair is the product of the
-    weights of its data sets. The outcome of a Monte Carlo draw is the class (worse, equivalent or
-    better) whose pairs of data sets have the largest sum of weights.
+    the parameter 1 for each data set, and 1/2 for an additional data set with difference 0, which
+    is the prior. Each pair of data sets is counted as worse, equivalent or better, according to the
+    mean of the differences on the two data sets. The weight of a pair is the product of the weights
+    of its data sets. The outcome of a Monte Carlo draw is the class (worse, equivalent or better)
+    whose pairs of data sets have the largest sum of weights.
 
     `differences` contains, for each data set, the difference between the means of two machines. A
     difference between -`rope` and `rope` counts as practically equivalent. Returns None if there
@@ -509,13 +507,13 @@ def pair_points(
 
     Pairs of classes without a margin ratio or without test rows are left out. The columns of the
     data frame are ``pair``, ``ratio``, ``accuracy`` and ``separable``. The margin ratio is computed
-    from the training rows of the two classes. The accuracy (%) is that share of the two classes'
-    test rows that the binary classifier of the pair classifies correctly.
+    from the training rows of the two classes. The accuracy is the percentage of the two classes'
+    test rows that the binary classifier of the pair predicts correctly.
 
-    `per_pair` contains the certificates of an MMRM, one per pair of classes. `arrays` contains two
-    arrays of the MMRM's record: ``decisions``, of shape (n_test, n_pairs), and ``y_test``. Column k
-    of ``decisions`` contains the decision values of the pair ``per_pair[k]``. If a decision value
-    is at least 0, the second class of the pair is predicted.
+    `per_pair` contains the certificates of an MMRM, one per pair of classes. `arrays` contains
+    ``decisions``, of shape (n_test, n_pairs), and ``y_test`` from the MMRM's record. Column k of
+    ``decisions`` contains the decision values of the pair ``per_pair[k]``. If a decision value is
+    at least 0, the second class of the pair is predicted.
     """
     import pandas as pd
 

@@ -62,9 +62,8 @@ def check_figure(name: str, output: Path | None) -> None:
 def choose(name: str, results: Sequence[Experiment]) -> Experiment:
     """Return the experiment or the reference table from which a figure is drawn.
 
-    This is the experiment with the figure's name. If there is none, it is the only experiment with
-    results of the figure's machine. Raises UserError if no experiment fits these rules, or if
-    several do.
+    An experiment with the figure's name is chosen, or else the only experiment with results of the
+    figure's machine. Raises UserError if no experiment, or more than one, can be chosen.
     """
     figure = find_figure(name)
     machine = figure.machine

@@ -56,7 +56,7 @@ def draw(
     if len({(key.kernel, key.degree) for key in done}) != 1:
         raise UserError(f"{experiment.name}: the figure needs results of one kernel")
     points = pd.DataFrame([_point(sheet, key, values or {}) for key in done])
-    if points.kept.notna().any():  # an M4 without reduction keeps all rows
+    if points.kept.notna().any():  # an M4 that is not reduced keeps all training rows
         points["kept"] = points.kept.fillna(100.0).where(points.machine != rival)
     points = points.sort_values("at", kind="stable")
     columns = [name for name in LABELS if name != "kept" or points.kept.notna().any()]
@@ -76,7 +76,7 @@ def draw(
         datasets = points.dataset.unique()
         if len(datasets) > 1:
             canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
-        else:  # the line of the rival has a label instead of a legend
+        else:  # a label beside the line of the rival replaces the legend
             title = f"{title}: {datasets[0]}"
             for axes in panels:
                 _label_line(axes, datasets[0])
@@ -94,8 +94,8 @@ def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any
 
     The key ``at`` contains the value of the parameter, or NaN for the rival. The key ``kept``
     contains the percentage of training rows that have a constraint in the M4's optimization
-    problem. This percentage is NaN if there are no records, or if every training row has a
-    constraint by definition.
+    problem. The value of ``kept`` is NaN if there are no records, or if the machine does not reduce
+    its optimization problem.
     """
     label, cell = sheet.label(key.machine), sheet.cells.get(key)
     found, row = re.search(r"= *([\d.]+)$", label), sheet.row(key, METRIC)

@@ -78,9 +78,9 @@ def _folds(experiment: Experiment) -> Iterator[tuple]:
 def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     """Return the ROC curve at the false positive rates in `GRID`, and the area under the curve.
 
-    The boolean array `positive` states which rows are positive. At least one row must be positive,
-    and at least one row negative. The curve is an array of true positive rates, with one entry per
-    entry of `GRID`.
+    The boolean array `positive` states which rows are positive. At least one entry of `positive`
+    must be true, and at least one must be false. The curve is an array of true positive rates, with
+    one entry per entry of `GRID`.
 
     Examples
     --------
@@ -91,8 +91,8 @@ def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     from sklearn.metrics import roc_auc_score, roc_curve
 
     false, true, _ = roc_curve(positive, decisions, drop_intermediate=False)
-    # An ROC curve can have several true positive rates at one false positive rate. Here, np.interp
-    # returns the largest of these.
+    # If an ROC curve has several true positive rates at one false positive rate, np.interp returns
+    # the largest of them.
     return np.interp(GRID, false, true), float(roc_auc_score(positive, decisions))
 
 

@@ -3,9 +3,9 @@ machines.
 
 A toy set is drawn at random several times. The panel of the toy set shows the draw for which the
 most machines have a result, or the first of several such draws. Records do not contain decision
-boundaries. Therefore, each machine is trained again with the parameters in its record. Its decision
-values on the test rows are compared with the record. The figure also shows the decision boundary of
-the Bayes classifier, which uses the true distributions.
+boundaries, so that each machine is trained again with the parameters in its record. The decision
+values of the new machine on the test rows are compared with the record. The figure also shows the
+decision boundary of the Bayes classifier, which uses the true distributions.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
     text.
 
     `panels` maps the name of each toy set to the title of its panel. Raises UserError if a toy set
-    has no finished record of the M4. Also raises UserError if the new decision values of a machine
-    differ from its record.
+    has no finished record of the M4. Raises UserError as well if a machine that is trained again
+    has other decision values than its record.
     """
     from mmbench.jobs.data import prepare
 
@@ -108,8 +108,8 @@ def _panel(
 ) -> None:
     """Draw the training and test points of a toy set, and the decision boundaries of the machines.
 
-    `decisions` maps the label of each machine to its decision function. `machines` contains the
-    names of the machines in the order of `decisions`, followed by "bayes".
+    `decisions` maps each machine's label to its decision function. `machines` contains the names of
+    the machines in the order of `decisions`, followed by "bayes".
     """
     from mmbench.datasets.generators import bayes
 

@@ -1,9 +1,9 @@
 """Figure 2 of the RMM paper: training time of SVM and RMM over the number of training rows.
 
-Both panels show CPU seconds of one thread on logarithmic axes. In the left panel, times exclude the
-computation of the Gram matrix. There, the RMM's times also exclude the SVM that is trained before
-the RMM. In the right panel, times are for the whole training. The paper does not state whether its
-times include the Gram matrix and the SVM.
+Both panels of figure 2 show CPU seconds of one thread on logarithmic axes. In the left panel, times
+exclude the computation of the Gram matrix, and the RMM's times also exclude the SVM that is trained
+before the RMM. In the right panel, times include the whole training. The paper does not state
+whether its times include the Gram matrix and the SVM.
 
 The CPU time is assumed to be proportional to a power of the number n of training rows. The legends
 state the exponent of n for each machine, which is fitted to log(time) and log(n) by least squares.

@@ -73,11 +73,11 @@ def draw_panels(
     """Write a figure with one panel per entry of the dict `found`, and return the texts of all
     panels.
 
-    The function `panel` draws one panel and returns the panel's text. Its arguments are the axes,
-    and the key and the value of the entry of `found`. The value has one element per machine, that
-    is, per line of the panel. The height of a panel is `frame` plus `line` times the number of its
-    lines, in inches. A panel may have several axes side by side; `ratios` contains their relative
-    widths.
+    The function `panel` draws one panel and returns the panel's text. The arguments of `panel` are
+    the axes, and the key and the value of an entry of `found`. The value of an entry of `found` has
+    one element per machine. Each machine has one line in the panel. The height of a panel is
+    `frame` plus `line` times the number of its lines, in inches. If a panel has several axes side
+    by side, `ratios` contains the relative widths of these axes.
     """
     heights = [frame + line * len(rows) for rows in found.values()]
     with drawing(output, PAGE, sum(heights)) as canvas:

@@ -28,7 +28,7 @@ LAYOUTS = catalogue("layouts")
 def find_layout(name: str) -> Layout:
     """Return a layout by its name.
 
-    Raises UserError if no layout has this name. The message suggests the nearest name.
+    Raises UserError if no layout has this name. The error message suggests the nearest name.
     """
     from mmbench.tables.compose import Layout
 
@@ -38,12 +38,14 @@ def find_layout(name: str) -> Layout:
 
 
 def check_able(name: str, ability: str, shown: str) -> None:
-    """Raise UserError if a layout does not have an ability.
+    """Raise UserError if a layout cannot show several training sizes, or other metrics than the
+    accuracy.
 
-    The message names the layouts with this ability.
+    The error message names the layouts that can show them.
 
-    The argument `ability` is "sized" or "any_metric", a field of `Layout`. The argument `shown` is
-    the part of the message that names the unsupported content.
+    The argument `ability` is the name of the field of `Layout` to be checked: "sized" or
+    "any_metric". The argument `shown` is the part of the message that names the unsupported
+    content.
     """
     able = [other for other in LAYOUTS if getattr(find_layout(other), ability)]
     if name not in able:

@@ -63,9 +63,8 @@ def decimals_of(metric: str) -> int:
 
 
 def comparison(sheet: Sheet) -> Table:
-    """Return a table of mean ranks, tests over data sets, and tests over splits.
-
-    All of them compare the first requested metric.
+    """Return a table of mean ranks, tests over data sets, and tests over splits, for the first
+    requested metric.
 
     The tests compare the first machine with every other machine. Machines without results are left
     out.
@@ -140,8 +139,9 @@ def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
 
 
 def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
-    """Return a table block of tests over data sets, which compare the first machine with every
-    other machine.
+    """Return a table block of tests over data sets.
+
+    The first machine is compared with every other machine.
     """
     every = {m: dataset_gaps(sheet, kernel, m, sheet.machines[0], metric) for m in sheet.machines}
     gaps = {m: values for m, values in list(every.items())[1:] if len(values) > 1}
@@ -157,11 +157,12 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
 
 
 def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
-    """Return two table blocks of tests over the splits of each data set, which compare the first
-    machine with every other machine.
+    """Return two table blocks of tests over the splits of each data set.
 
-    The first block states the results of the corrected resampled t-test. The second block states
-    the results of the Bayesian correlated t-test.
+    The first machine is compared with every other machine.
+
+    The first of the two blocks contains the corrected resampled t-test. The second of the two
+    blocks contains the Bayesian correlated t-test.
     """
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]

@@ -1,10 +1,10 @@
 """Two layouts for any experiment, with one column per machine or with one row per machine.
 
-The layout `generic` has one row per data set, kernel and training size, and one column per machine.
-This layout shows the requested metrics. If no metric is requested, this layout shows accuracies,
-and the published values if there are any. The layout `machines` has one block per data set, kernel
-and training size, with one row per machine. This layout is for experiments with many machines on
-few data sets.
+The layout `generic` shows the requested metrics, with one row per data set, kernel and training
+size, and one column per machine. If no metric is requested, the layout `generic` shows accuracies,
+and the published values if there are any. The layout `machines` is for experiments with many
+machines on few data sets. The layout `machines` has one block per data set, kernel and training
+size, and one row per machine.
 """
 
 from mmbench.jobs.store import Key
@@ -61,9 +61,8 @@ def _accuracy_or_errors(row: Row) -> str:
 
 
 def machines(sheet: Sheet) -> Table:
-    """Return a table with one block per data set, kernel and training size.
-
-    In each block, the machines are sorted by their results.
+    """Return a table with one block per data set, kernel and training size, in which the machines
+    are sorted by their results.
     """
     shown = [name for name in sheet.metrics if name != CONFUSION] or [METRIC]
     grids = [_ranked(sheet, place, shown) for place in sheet.places]

@@ -78,9 +78,8 @@ def mmrm_errors(sheet: Sheet) -> list[Grid]:
 
 
 def _ties_and_seconds(sheet: Sheet) -> Grid:
-    """Return a table block of tied votes and CPU seconds.
-
-    It also states the number of errors expected if ties are broken at random.
+    """Return a table block of tied votes, of the errors expected if ties are broken at random, and
+    of CPU seconds.
     """
     rows = []
     for place, machine in product(sheet.places, sheet.machines):
@@ -174,13 +173,12 @@ def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
 
 
 def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
-    """Return a table block that compares the M4 with every other machine.
+    """Return a table block of the mean difference in accuracy between the M4 and every other
+    machine over splits, with the p-values of two paired t-tests.
 
-    It contains the mean difference in accuracy over splits, and the p-values of two paired t-tests.
-
-    The first t-test is uncorrected; the M4 paper seems to use this test. The second t-test is
-    corrected for the dependence of splits that have training rows in common (Nadeau and Bengio
-    2003).
+    The first paired t-test is uncorrected; the M4 paper seems to use this test. The second paired
+    t-test is corrected for the dependence of splits that have training rows in common (Nadeau and
+    Bengio 2003).
     """
     others = [machine for machine in sheet.machines if machine != "m4"]
     m4 = sheet.label("m4")
@@ -206,19 +204,19 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
 
 
 def mamc_accuracies(sheet: Sheet) -> list[Grid]:
-    """Return a block of accuracies and a block of data set sizes.
+    """Return a table block of accuracies and a table block of data set sizes.
 
-    The last rows of the accuracies contain averages and win/tie/loss counts.
+    The last rows of the block of accuracies contain averages and win/tie/loss counts.
     """
     return [*paired(sheet, decimals=2, sd=True, count=_mamc_counts), _mamc_sizes(sheet)]
 
 
 def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """Return three dict entries with one text per machine: average accuracy, best/worst count, and
-    win/tie/loss count.
+    """Return a dict of three lists with one text per machine: average accuracy, best/worst count,
+    and win/tie/loss count.
 
-    MAMC_bs is compared with each other machine as in the paper: Welch's t-test at the 95 % level
-    decides between win, tie and loss.
+    Wins, ties and losses of MAMC_bs against each other machine are decided by Welch's t-test at the
+    95 % level, as in the paper.
     """
     means = side["mean"].dropna(how="all")
     counts, several = best_and_worst(means), side["n"] > 1
@@ -258,13 +256,13 @@ def _mamc_sizes(sheet: Sheet) -> Grid:
 
 
 def mamc_times(sheet: Sheet) -> list[Grid]:
-    """Return a block of CPU seconds, and a block of CPU seconds relative to the MAMC.
+    """Return a table block of CPU seconds, and a table block of CPU seconds relative to the MAMC.
 
     Measured and published CPU seconds are not comparable, since the paper used another computer and
     another program. The ratios are comparable.
     """
-    # The MAMC is included even if it was not run, since its published times are the divisors of the
-    # other published times.
+    # The MAMC is included even if it was not run, since published times are divided by the
+    # published times of the MAMC.
     names = list(dict.fromkeys((*sheet.machines, "mamc")))
     known = (p for p in sheet.published if p["metric"] == "seconds" and p["value"] is not None)
     printed = {(p["dataset"], p["machine"]): p["value"] for p in known}
@@ -282,8 +280,8 @@ def mamc_times(sheet: Sheet) -> list[Grid]:
         return Grid(sheet.columns("data", group=caption), rows, caption)
 
     grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
-    # The counts of shortest and longest published times are those that the paper states. They
-    # cannot be computed, since some published times are lost.
+    # The counts of shortest and longest published times are taken from the paper, since they cannot
+    # be computed from the published times, some of which are lost.
     values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
     counts, texts = best_and_worst(-seconds[0][sheet.machines], decimals=None), []
     for m in sheet.machines:
@@ -304,14 +302,14 @@ def _ratio_text(ratio: float) -> str:
 def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
     """Return table blocks of accuracies and of training times.
 
-    The accuracies end with the number of data sets on which the F-SVM wins.
+    The last row of accuracies states on how many data sets the F-SVM wins.
     """
     return [*paired(sheet, caption="Accuracy. {}", decimals=2, count=_wins), *fsvm_times(sheet)]
 
 
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """Return the number of data sets on which the F-SVM has a larger mean accuracy than each other
-    machine.
+    """For each other machine, return the number of data sets on which the F-SVM has the larger mean
+    accuracy.
 
     Mean accuracies are compared after they are rounded as in the table. Each text also states on
     how many data sets both the F-SVM and the other machine have results. Returns an empty dict if
@@ -396,7 +394,7 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     values = []
     for split in sorted(ours.keys() & optima.keys()):
         # All pairs of classes have one matrix M and one objective F in common. The certificate of
-        # each pair contains F.
+        # each pair of classes contains F.
         at, optimum = ours[split][0]["objective"], optima[split][0]["objective"]
         low = optima[split][0]["bound"] if machine == "fsvm_opt" else optimum
         if None not in (at, low) and optimum:

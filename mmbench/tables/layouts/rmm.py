@@ -150,9 +150,9 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
 
     Each data frame has one row per training size and one column per machine. The data frame of
     whole trainings has an additional first column, `GRAM`, for the Gram matrix. Each RMM of the
-    experiment computes the Gram matrix and the SVM for the same rows. Therefore, the times of the
-    Gram matrix and of the SVM are means over all RMMs. Only in the data frame of whole trainings,
-    the time of an RMM includes the time of its SVM.
+    experiment computes the Gram matrix and the SVM for the same rows, so that the times of the Gram
+    matrix and of the SVM are means over all RMMs. The time of an RMM includes the time of its SVM
+    in the data frame of whole trainings, but not in the other data frame.
     """
     import pandas as pd
 
@@ -182,9 +182,8 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
 
 
 def exponent(curve: pd.Series) -> str:
-    """For CPU times proportional to n^k, return the exponent k as text, with its standard error.
-
-    Here, n is the number of training rows.
+    """For CPU times proportional to n^k with n training rows, return the exponent k as text, with
+    its standard error.
 
     The index of `curve` contains the numbers n, and its values are CPU seconds. The exponent is the
     slope of the least-squares line through the points (log n, log seconds). If there are only two
@@ -221,7 +220,7 @@ def times(sheet: Sheet) -> Iterator[Grid]:
 def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
     after, whole = seconds(sheet, base)
     machines, rmms = list(after), [machine for machine in after if machine != SVM]
-    # The errors of an RMM do not depend on whether it has a warm start.
+    # The errors of an RMM are the same with and without a warm start.
     tested = [m for m in sheet.machines if not sheet.label(m).endswith(COLD)]
     parts, ratios, totals = [], [], []
     for size, own in after.iterrows():

@@ -2,8 +2,8 @@
 per table cell.
 
 The pages are rendered from the templates in the folder ``templates``. The folder ``assets``
-contains the style sheet and the script of the pages. The library plotly draws interactive pictures.
-It is copied into the report. The report can be read without internet access.
+contains the style sheet and the script of the pages. The library plotly, which is copied into the
+report, draws interactive pictures. The report can be read without internet access.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,5 +45,5 @@ def write_report(
 
 
 def tables_as_html(tables: Sequence[Table]) -> str:
-    """Return tables as HTML for a notebook. The HTML has no style sheet and no scripts."""
+    """Return tables as HTML for a notebook, without style sheet and scripts."""
     return visible(template("tables.html").render(tables=tables))

@@ -19,8 +19,8 @@ from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View
 
-#: Maximum number of values of a parameter in the picture of selection scores. If a parameter has
-#: more values, there is no picture.
+#: Maximum number of values of a parameter in the picture of selection scores, which is not drawn
+#: for more values.
 LONGEST = 60
 
 
@@ -53,7 +53,7 @@ def write_cells(site: Site, view: View) -> None:
 
 
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:
-    """Return the mean selection scores (%) for the values of the one or two parameters with the
+    """Return a table of the mean selection scores (%) over the one or two parameters with the
     largest grids.
 
     If the grid has further parameters, the score is the best score over their values, on each
@@ -86,7 +86,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     choices = pd.DataFrame(chosen, columns=["down", "across"]).value_counts()
     best = 100 * scores.dropna().groupby(["down", "across", "split"]).score.max()
     mean = best.groupby(["down", "across"]).mean()
-    heat = (mean - mean.min()) / (mean.max() - mean.min())  # 0/0 if all scores are equal
+    heat = (mean - mean.min()) / (mean.max() - mean.min())  # NaN, as 0/0, if all scores are equal
     rows = grids[down] if down else [""]
     index = pd.MultiIndex.from_product([rows, grids[across]])
     columns = {"score": mean, "heat": heat.fillna(1.0).round(3), "chosen": choices}
@@ -117,9 +117,9 @@ def _text(value: Any) -> str:
 def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
     """For each pair of classes, return a summary of the certificates on all splits.
 
-    The summary contains the largest duality gap and the largest constraint violation. It also
-    contains the mean numbers of support vectors, iterations and seconds. The duality gap of a fit
-    is infinite if its dual bound is unknown.
+    The summary contains the largest duality gap and the largest constraint violation. The summary
+    also contains the mean numbers of support vectors, iterations and seconds. The duality gap of a
+    fit is infinite if its dual bound is unknown.
     """
     every = (fit for record in records for fit in record.per_pair)
     lines = []

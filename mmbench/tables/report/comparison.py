@@ -36,9 +36,9 @@ def changes(before: View, after: View) -> pd.DataFrame:
     The column ``key`` contains the key of the table cell. The columns ``before`` and ``after``
     contain the measured values in both runs, for the experiment's metric. ``gain`` is the accuracy
     (%) in the run `after` minus the accuracy in the run `before`, and ``error`` is the standard
-    error of ``gain``. ``how`` is the name of the test, and ``p`` is the adjusted p-value. If there
-    is no test, ``how`` is empty and ``p`` is NaN. ``ratio`` is the CPU time per split of the run
-    `after` divided by the CPU time per split of the run `before`.
+    error of ``gain``. ``how`` is the name of the test, and ``p`` is the adjusted p-value; without a
+    test, ``how`` is empty and ``p`` is NaN. ``ratio`` is the CPU time per split of the run `after`
+    divided by the CPU time per split of the run `before`.
 
     ``same`` is true if the absolute value of ``gain`` is below 1e-6. ``beyond_noise`` is true if
     the accuracies differ significantly at the level `LEVEL`. ``verdict`` is "better", "worse",
@@ -73,9 +73,9 @@ def changes(before: View, after: View) -> pd.DataFrame:
 
 
 def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float]:
-    """Compare the accuracies of a table cell in two runs.
+    """Compare the accuracies of a table cell in two runs by a significance test.
 
-    Returns the difference, its standard error, the name of the test, and the p-value.
+    Returns the difference in accuracy, its standard error, the name of the test, and the p-value.
     """
     gaps = _gaps(before, after, key)
     if len(gaps) > 1:
@@ -96,7 +96,7 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 
 
 def _gaps(before: View, after: View, key: Key) -> list[float]:
-    """Return the differences in accuracy between two runs, on the splits that both runs have.
+    """Return the differences in accuracy between two runs, one per split that both runs have.
 
     Returns an empty list if the runs have different rows in a split of the same number.
     """
@@ -114,7 +114,7 @@ def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
 
     The first run of an experiment is compared with each later run.
 
-    If there are only two runs, which have different names but some table cells in common, they are
+    If the only two runs have different names, but some table cells in common, these two runs are
     also compared.
     """
     groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)

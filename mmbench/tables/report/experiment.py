@@ -15,7 +15,7 @@ from mmbench.tables.report.site import INDEX, Site
 from mmbench.tables.report.view import View
 from mmbench.tables.results import SPLITS, split_rows
 
-#: Name of the figure of mean ranks, and name of the layout that contains mean ranks.
+#: Names of the figure and of the layout that show mean ranks.
 RANKS, RANKS_LAYOUT = "critical_difference", "comparison"
 
 
@@ -33,7 +33,9 @@ def write_experiment(site: Site, view: View) -> None:
 
 
 def drawings(site: Site, view: View) -> list[dict[str, str]]:
-    """Draw the figures of an experiment as SVG files, and return their titles, files and texts.
+    """Draw the figures of an experiment as SVG files.
+
+    Returns the title, the file and the text of each figure.
 
     For a reference table from which no figure can be drawn, the images in its folder are copied. If
     a figure cannot be drawn, the entry ``file`` is empty, and the entry ``words`` is the error
@@ -63,7 +65,7 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
 def _write_files(site: Site, view: View) -> dict[str, str]:
     """Write the files for download.
 
-    Returns a dict of their descriptions, with file names as keys.
+    Returns the description of each file, with file names as keys.
     """
     files = {"table.csv": "all cells and metrics"}
     site.text(f"{view.folder}/table.csv", to_csv([view.sheet]))

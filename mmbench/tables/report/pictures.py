@@ -27,7 +27,7 @@ Spec = dict[str, Any]
 
 
 class Point(NamedTuple):
-    """A point in a picture. It shows one value of a table cell.
+    """A point in a picture, which shows one value of a table cell.
 
     Half the length of the point's error bar is `error`. The last line of the text that appears on
     hover is `hint`.
@@ -59,9 +59,8 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
 
 
 def rule(name: str, value: float, dash: str = "solid") -> dict[str, Any]:
-    """Return a line of a plotly figure across the whole picture.
-
-    The line is at a value of the axis `name`, "x" or "y".
+    """Return a line across the whole picture of a plotly figure, at a value of the axis `name` ("x"
+    or "y").
     """
     other = "y" if name == "x" else "x"
     ends = {f"{name}0": value, f"{name}1": value, f"{other}0": 0, f"{other}1": 1}
@@ -198,7 +197,7 @@ def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
 
     If there are several data sets, the picture shows accuracies and CPU times relative to the first
     machine. If there are also more machines than markers, the picture has one row of CPU times per
-    machine, and no accuracies. If there is one data set, and more machines than markers, each point
+    machine, and no accuracies. If there is one data set and more machines than markers, each point
     is labelled with its machine.
     """
     times = {key: total_with_search(view.sheet, key) for key in accuracies}

@@ -70,8 +70,7 @@ class Site:
     def page(self, path: str, name: str, **values: Any) -> Path:
         """Write a page that is rendered from a template.
 
-        The template's variable `root` is the relative path from the page to the folder of the
-        report.
+        In the template, `root` is the relative path from the page to the folder of the report.
         """
         values |= {"root": "../" * path.count("/"), "version": __version__}
         return self.text(path, visible(template(name).render(**values)))

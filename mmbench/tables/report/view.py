@@ -37,14 +37,14 @@ from mmbench.tables.model import (
 )
 from mmbench.tables.results import Experiment
 
-#: Maximum number of characters in a file name. File systems allow 255 bytes.
+#: Maximum number of characters in a file name; file systems allow 255 bytes.
 LENGTH = 80
 
 
 def unique_names(texts: Iterable[str]) -> list[str]:
-    """Return a name for each text. The names are unique, and valid in file systems and URLs.
+    """Return a unique name for each text, which is valid in file systems and URLs.
 
-    If two texts would have the same name, a number is appended to the second name.
+    If two texts lead to the same name, a number is appended to the second name.
 
     Examples
     --------
@@ -84,7 +84,7 @@ NAMES = {
 #: violation.
 CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
 
-#: Type of a list of pairs (name, value). A page shows such a list as an HTML description list.
+#: Type of a list of pairs (name, value), which a page shows as an HTML description list.
 Facts = list[tuple[str, str]]
 
 #: Statuses of a table cell for which the summary does not report doubtful fits.
@@ -110,14 +110,14 @@ class View:
         path, text = experiment.folder / CONFIG, experiment.text or ""
         #: Configuration of the run as text, or an empty text if the experiment has no records.
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
-        #: Sentences on the whole run, such as versions and lost records. For a reference table,
-        #: they are read from its Markdown file.
+        #: Sentences on the whole run, such as versions and lost records; for a reference table,
+        #: those in its Markdown file.
         self.remarks = [*sheet.remarks, *re.findall("^- (.*)$", text, re.M)]
-        #: Metric for which measured values are compared with published values.
+        #: Metric for which measured and published values are compared.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
-        #: Rows of the long table for this metric, one per planned table cell, and the keys of these
-        #: table cells.
+        #: Rows of the long table for the metric that is compared, one per planned table cell, and
+        #: the keys of these table cells.
         self.rows = [row for row in rows if row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
@@ -171,9 +171,8 @@ class View:
         ]
 
     def parameters(self, key: Key) -> str:
-        """Return a text that states the selected parameters of a table cell.
-
-        For several selections, it states the medians.
+        """Return the selected parameters of a table cell as text, or their medians if there are
+        several selections.
         """
         if (chosen := self.sheet.chosen(key)) != NOTHING:
             return chosen
@@ -258,10 +257,7 @@ def published(row: Row) -> str:
 
 
 def difference(row: Row) -> str:
-    """Return measured minus published value as text.
-
-    The difference is also given in standard errors.
-    """
+    """Return measured minus published value as text, also in units of its standard error."""
     if row.in_band is None or row.measured is None or row.published is None:
         return ""
     errors = "" if row.z is None else f", {abs(row.z):.2g} standard errors"
@@ -271,10 +267,9 @@ def difference(row: Row) -> str:
 
 
 def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str:
-    """Return a text that states the duality gap, the tolerance for the gap, and the constraint
-    violation.
+    """Return duality gap, tolerance for the gap, and constraint violation as text.
 
-    If the tolerance is None, the text states `unknown` in its place.
+    If the tolerance is None, the text `unknown` replaces it.
 
     Examples
     --------
@@ -289,9 +284,7 @@ def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str
 
 
 def number(value: float | None, metric: str) -> str:
-    """Return a value as text with the number of decimals for its metric.
-
-    For None, return an empty text.
+    """Return a value as text with the number of decimals for its metric, or an empty text for None.
 
     Examples
     --------
@@ -336,10 +329,10 @@ def card_of(dataset: str) -> Card | None:
 
 
 def parameters_text(stored: str) -> str:
-    """Return a text that states parameters. The argument contains the parameters as JSON.
+    """Return parameters, given as JSON, as a text such as ``C 10, gamma 0.1``.
 
-    If parameters are selected per pair of classes, the JSON is a list. In this case, the text
-    states only the number of different choices.
+    If parameters are selected per pair of classes, the JSON is a list, and the text states only the
+    number of different choices.
 
     Examples
     --------
@@ -371,7 +364,7 @@ def limits_text(record: Record) -> str:
 def run_facts(records: Iterable[Record]) -> Facts:
     """Return facts about a run: versions, computers, threads, seeds and limits.
 
-    If records differ in a fact, the number of records is stated for each value.
+    If a fact has several values, the number of records with each value is stated.
     """
     facts: list[tuple[str, str]] = []
     for record in records:
