@@ -347,7 +347,7 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
         for pair, coef, b in pair_coefficients(model):
             t, size = np.where(labels == pair[1], 1.0, -1.0), np.abs(K) @ np.abs(coef)
             scale = 1.0 if getattr(model, "C", 0) else np.abs(coef).max()  # 1/rho for a NuSVC.
-            allowed = 2 * model.tol * scale + FLOAT32 * size  # Libsvm stores K in float32.
+            allowed = 2 * model.tol * scale + FLOAT32 * size  # libsvm's kernel values are float32
             above = t * (K @ coef + b) - 1 > allowed
             wrong |= bool((coef * t < 0).any() or (above & (coef != 0)).any())
     if wrong:

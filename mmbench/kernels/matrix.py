@@ -260,7 +260,7 @@ class LazyGram:
         return len(self)
 
     def diagonal(self) -> NDArray:
-        """Return ``k(x, x)`` of all rows, shape (n_samples,)."""
+        """Return the kernel value ``k(x, x)`` of each row x, shape (n_samples,)."""
         return self.values.diagonal() if self.columns is None else np.ones(len(self))
 
     def part(self, rows: NDArray) -> NDArray:
@@ -268,11 +268,11 @@ class LazyGram:
         return submatrix(self.values, self._stored(rows), rows)
 
     def add_columns(self, rows: NDArray, coefficients: NDArray, out: NDArray) -> None:
-        """Add a linear combination of columns of K to `out`, in place."""
+        """Add a linear combination of columns of the kernel matrix to `out`, in place."""
         accumulate(self.values, self._stored(rows), coefficients, out)
 
     def product(self, u: NDArray) -> NDArray:
-        """Return ``K u`` in float64, shape (n_samples,); rows with ``u = 0`` are not computed."""
+        """Return the product ``K u`` in float64; rows of K with ``u = 0`` are not computed."""
         rows, out = np.flatnonzero(u), np.zeros(len(u))
         if self.columns is None:
             self.add_columns(rows, u[rows], out)
@@ -416,7 +416,7 @@ class KernelMatrix:
         self._set_type(np.float64)
 
     def diagonal(self) -> NDArray:
-        """Return ``k(x, x)`` of all rows in float64, shape (n_samples,)."""
+        """Return the kernel value ``k(x, x)`` of each row x in float64, shape (n_samples,)."""
         if self._kernel.name == "rbf":
             return np.ones(len(self))
         return self._kernel.apply(row_squares(self._X)[None, :])[0]
@@ -448,7 +448,7 @@ class KernelMatrix:
         return values
 
     def add_columns(self, rows: NDArray, coefficients: NDArray, out: NDArray) -> None:
-        """Add a linear combination of columns of K to `out`, in place.
+        """Add a linear combination of columns of the kernel matrix to `out`, in place.
 
         Parameters
         ----------
@@ -471,9 +471,10 @@ class KernelMatrix:
             self._store.values[room, columns] = values[: len(room)]
 
     def product(self, u: NDArray) -> NDArray:
-        """Return ``K u`` computed in float64, shape (n_samples,).
+        """Return the product ``K u`` in float64, shape (n_samples,).
 
-        By symmetry, the kernel value of two rows with non-zero u is computed only once.
+        By symmetry, the kernel value of two rows with non-zero coefficients u is computed only
+        once.
         """
         support, rest, out = np.flatnonzero(u), np.flatnonzero(u == 0), np.zeros(len(u))
         coefficients = u[support]

@@ -40,13 +40,13 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, free_par
 #: Relative duality gaps of the interior point at which the active set method is tried.
 GAP_TOLERANCES = (1e-7, 1e-10)
 
-#: Initial multipliers of the interior-point method as a fraction of C. If the classes overlap, many
-#: optimal multipliers equal C.
+#: Initial multipliers of the interior-point method as a fraction of the penalty C. If the classes
+#: overlap, many optimal multipliers equal C.
 FIRST_BOX_SHARE = 0.25
 
 #: If all multipliers a are below ``LOST_SHARE * C``, the problem is solved again with the smaller
-#: ``C = max(a) / FREE_SHARE``. The smaller C reduces the rounding error of the difference ``C -
-#: a``.
+#: ``C = max(a) / FREE_SHARE``. The smaller penalty C reduces the rounding error of the difference
+#: ``C - a``.
 LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 
 #: A dual variable u_i is set to a knot of its cost if their distance is at most ``ROUNDING_SHARE *
@@ -128,7 +128,7 @@ def _candidates(
 ) -> Iterator[tuple[Candidate, int]]:
     """Yield feasible candidates for the solution, each with the number of iterations so far."""
     rows = dual.gram
-    if B == 0 or start is not None:  # if B is zero, every decision is zero
+    if B == 0 or start is not None:  # if the bound B is zero, every decision is zero
         u = np.zeros(len(y)) if B == 0 else dual.feasible(start)  # type: ignore[arg-type]
         yield Candidate(u, rows.T @ u, "warm start"), 0
         if B == 0:
@@ -152,8 +152,8 @@ def _solved(
 ) -> HingeInteriorPoint:
     """Run the interior-point method until the relative gap is at most ``GAP_TOLERANCES[0]``.
 
-    If all multipliers are far below C, a smaller C gives the same solution with smaller rounding
-    errors. The problem is then solved again with a smaller C.
+    If all multipliers are far below the penalty C, a smaller C gives the same solution with smaller
+    rounding errors. The problem is then solved again with a smaller C.
     """
     iterations, s = 0, C / np.max(C) * np.ones(len(y))
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
@@ -192,7 +192,8 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
     products = scale * (products - np.outer(room.sum() * mean, mean)) * scale[:, None]
     u = u - room * (u.sum() / room.sum())
-    # the sum of u is 0 and stays 0, since the weighted mean of the rows is subtracted from the rows
+    # the sum of the dual variables is 0 and stays 0, since the weighted mean of the rows is
+    # subtracted from the rows
     for _ in range(MAX_REFINEMENTS):
         residual = scale * (w - rows.T @ u)
         move = scale * np.linalg.lstsq(products, residual, rcond=RANK_TOLERANCE)[0]
@@ -235,10 +236,10 @@ def _measured(
 def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     """Solve by an active set method from a guess u; return None if the method does not converge.
 
-    The active set assigns each u_i either to a knot of its cost or to a linear piece between two
-    knots. The guess u only determines the initial active set. If u_i is on a linear piece, the
-    decision of row i must be minus the slope of the piece. The conditions on the decisions of all
-    rows with u_i on a linear piece form a linear system in b and these u_i. If the solution of the
+    The active set assigns each dual variable u_i either to a knot of its cost or to a linear piece
+    between two knots. The guess u only determines the initial active set. If u_i is on a linear
+    piece, the decision of row i must be minus the slope of the piece. All such conditions form a
+    linear system in the intercept b and the dual variables on linear pieces. If the solution of the
     linear system violates an optimality condition of row i, u_i is assigned to the next knot or
     linear piece.
     """
@@ -272,12 +273,13 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
 def _on_slopes(
     part: NDArray, slopes: NDArray, w: NDArray, total: float
 ) -> tuple[NDArray, NDArray, float] | None:
-    """Return dual variables u, weights w and b for which the decisions of `part` equal `slopes`.
+    """Return u, weights w and intercept b for which the decisions of the rows `part` are `slopes`.
 
     `part` contains the free support vectors, `w` is the contribution of all other rows to the
     weights, and `total` is the sum of the returned u. Iterative refinement continues while the
     residual exceeds SLOPE_TOLERANCE and decreases. Iterative refinement is necessary if the norms
-    of the rows or the dual variables are large. Iterative refinement makes w more accurate than u.
+    of the rows or the dual variables are large. Iterative refinement makes the weights w more
+    accurate than the dual variables u.
     """
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf
     for refinements in range(MAX_REFINEMENTS):

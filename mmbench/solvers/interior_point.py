@@ -5,7 +5,8 @@
 
 In the margin constraints ``y f >= 1 - xi``, the slack is xi, and the surplus is ``y f - 1 + xi``.
 The margin constraints have the multipliers a, and the bounds ``y f <= B`` and ``y f >= -B`` have
-the multipliers p and q. With ``v = Z' y (a - p + q)``, the optimality conditions are
+the multipliers p and q. With the dual weights ``v = Z' y (a - p + q)``, the optimality conditions
+are
 
     surplus - slack = y f - 1,   surplus a = 0,   slack (C - a) = 0,
     (B - y f) p = 0,   (B + y f) q = 0,   y'(a - p + q) = 0,   w = v
@@ -14,9 +15,10 @@ Both factors of each complementarity product, such as ``surplus a``, are non-neg
 with Mehrotra's predictor and corrector keep all complementarity products near a common value, which
 decreases to 0. The iterates satisfy all optimality conditions except the complementarity conditions
 and the equation ``w = v`` of the primal and the dual weights. The unknowns of each row (surplus,
-slack and multipliers) are eliminated from the Newton system analytically. The Newton system has
-only the unknowns w, b and the variables that a subclass adds. The size of the Newton system does
-not depend on the number of rows. An iteration costs one product ``Z' diag(weights) Z``.
+slack and multipliers) are eliminated from the Newton system analytically. The unknowns of the
+remaining Newton system are the weights w, the intercept b and the variables that a subclass adds.
+The size of the Newton system does not depend on the number of rows. An iteration costs one product
+``Z' diag(weights) Z`` with the data matrix Z.
 
 Subclasses that change the norm or add unknowns train the soft-margin M4
 (`mmbench.machines.minimax.soft`), the R-SVMs, and the linear MMRM.
@@ -53,16 +55,16 @@ FIRST_DECISION_SHARE = 0.5
 #: after a step shorter than SHORTEST_LENGTH.
 CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 
-#: Ratios of C to the largest initial multiplier that `solve_growing` tries in turn; the smaller
-#: ratio is slower, but fails less often.
+#: Ratios of the penalty C to the largest initial multiplier, which `solve_growing` tries in turn.
+#: The smaller ratio is slower, but fails less often.
 LARGEST_FIRST_RATIOS = (1e6, 1e3)
 
 #: `solve_growing` tries the next ratio of LARGEST_FIRST_RATIOS if the iterations end with a
 #: relative gap above STALLED_GAP.
 STALLED_GAP = 1e-3
 
-#: If all multipliers are below ``FREE_SHARE * C``, no upper bound C is active, and the solution is
-#: the same for every larger C.
+#: If all multipliers are below the fraction FREE_SHARE of the penalty C, the solution is the same
+#: for every larger C.
 FREE_SHARE = 0.5
 
 #: Values or changes of the variables, by the name of the variable.
@@ -74,11 +76,11 @@ def solve_growing(
 ) -> HingeInteriorPoint:
     """Solve the problem for a penalty C that may be far larger than the optimal multipliers.
 
-    A sequence of problems with increasing C is solved. In the first problem, C is the largest
-    initial multiplier times a ratio from LARGEST_FIRST_RATIOS. In each problem after the first, C
-    is the C of the previous problem times the ratio, but at most the given C. The function `start`
-    returns the initial point for a value of C, from the multipliers of the previous problem if
-    there is one.
+    A sequence of problems with increasing penalty C is solved. In the first problem, C is the
+    largest initial multiplier times a ratio from LARGEST_FIRST_RATIOS. In each problem after the
+    first, C is the C of the previous problem times the ratio, but at most the given C. The function
+    `start` returns the initial point for a value of C, from the multipliers of the previous problem
+    if there is one.
     """
     iterations, largest = 0, float(np.max(C))
     for ratio in LARGEST_FIRST_RATIOS:
@@ -152,7 +154,7 @@ class HingeInteriorPoint:
         self.Z, self.y, self.at, self.iterations = rows, y, dict(given or {}), 0
         self.margin_cost = 1.0 - y * offset
         n_positive, s = int((y > 0).sum()), C / np.max(C) * np.ones(len(y))
-        # The initial w is a multiple of the difference of the class means. With the initial w, the
+        # The initial weights w are a multiple of the difference of the class means. The initial
         # decisions at the class means are 1 and -1, unless a multiplier would then exceed C / 2.
         if a is None:
             a = s / np.where(y > 0, s[y > 0].sum(), s[y < 0].sum())
@@ -215,9 +217,9 @@ class HingeInteriorPoint:
         """Set the initial weights w and the variables that a subclass adds.
 
         Returns the largest complementarity product of the variables that a subclass adds. The
-        initial w is the vector v of dual weights, scaled so that the mean absolute decision is at
-        most 1. Without the scaling of the initial w, a large C would give large decisions and large
-        rounding errors of ``y f - 1``. The scaling of the initial w also halves the number of
+        initial weights w are the dual weights v, scaled so that the mean absolute decision is at
+        most 1. Without the scaling, a large penalty C would give large decisions and large rounding
+        errors of ``y f - 1``. The scaling of the initial weights also halves the number of
         iterations.
         """
         size = float(np.abs(self.Z @ self.at["v"]).mean())
@@ -227,7 +229,8 @@ class HingeInteriorPoint:
     def _follow(self) -> tuple[NDArray, NDArray | float]:
         """Update the variables that are functions of other variables.
 
-        Returns the residual ``w - v`` of the equation ``w = v``, and its weight in the duality gap.
+        Returns the residual ``w - v`` of the primal and the dual weights, and the weight of the
+        residual in the duality gap.
         """
         return self.at["w"] - self.at["v"], 1.0
 
@@ -242,10 +245,10 @@ class HingeInteriorPoint:
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
         """Return three blocks of the Newton matrix, without the terms of the training rows.
 
-        The first block of the Newton matrix has the rows and columns of w, and may be returned as
-        its diagonal. The second block of the Newton matrix has the rows of w and the columns of the
-        unknowns that a subclass adds. The third block of the Newton matrix has the rows and columns
-        of the unknowns that a subclass adds.
+        The first block of the Newton matrix has the rows and columns of the weights w; a diagonal
+        block may be returned as its diagonal. The second block of the Newton matrix has the rows of
+        the weights w and the columns of the unknowns that a subclass adds. The third block of the
+        Newton matrix has the rows and columns of the unknowns that a subclass adds.
         """
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 

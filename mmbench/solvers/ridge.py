@@ -177,9 +177,9 @@ def _by_primal(
 ) -> tuple[NDArray, NDArray, float]:
     """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from a system in w and b.
 
-    If the entries of G are large, decisions computed as ``G a`` have far larger rounding errors
-    than decisions computed as ``rows w``. The second pass of the loop is one step of iterative
-    refinement.
+    If the entries of the matrix G are large, decisions computed as ``G a`` have far larger rounding
+    errors than decisions computed as ``rows w``. The second pass of the loop is one step of
+    iterative refinement.
     """
     inverse, ahead = ridge_inverse(square, 1 / C), rows.T @ border
     from_border = inverse(ahead)
@@ -218,7 +218,7 @@ def _by_eigenvectors(
 
 
 def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDArray, float]:
-    """Return a and b for the Gram matrix G, after one step of iterative refinement.
+    """Return the multipliers a and the bias b for the Gram matrix G, after iterative refinement.
 
     The KLDA needs iterative refinement, since it is computed from small differences between the
     multipliers a, which magnify rounding errors.

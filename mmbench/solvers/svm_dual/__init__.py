@@ -3,9 +3,9 @@
     min over w, b   1/2 ||w||^2 + sum_i loss_i(f(x_i)),     f(x) = w'phi(x) + b
 
 The loss of each training row is a convex, piecewise linear function of the decision f(x_i). The
-dual problem has one variable u_i per training row. The cost phi_i of u_i is the conjugate of the
-loss. The class `PiecewiseQP` stores the Gram matrix K and the knots and slopes of the costs. With
-the Gram matrix K, the dual problem is
+dual problem has one dual variable u_i per training row. The cost phi_i of the dual variable u_i is
+the conjugate of the loss. The class `PiecewiseQP` stores the Gram matrix K and the knots and slopes
+of the costs. With the Gram matrix K, the dual problem is
 
     min over u      1/2 u'Ku + sum_i phi_i(u_i)   subject to   sum_i u_i = 0
 

@@ -7,13 +7,14 @@ coordinate step minimises the following function over a single dual variable u_i
 
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
 
-A coordinate step costs one product of a row with ``w = Z'u`` and one update of w. For a fixed b,
-let s(b) be the sum of the optimal u_i. The sum s(b) of the optimal u_i decreases with the intercept
-b. The secant method finds the optimal b, for which the sum s(b) of the dual variables is zero. The
-derivative of the sum s(b) is ``-e' K_FF^-1 e``, with the free support vectors F and the vector e of
-ones. In the first update of b, the derivative of the sum s(b) is replaced by its upper bound
-``-|F|^2 / ||Z_F' e||^2``. Coordinate descent for each b starts at the minimiser for the previous b.
-As the changes of b become smaller, the tolerance of coordinate descent is reduced.
+A coordinate step costs one product of a row with the weights ``w = Z'u`` and one update of w. For a
+fixed intercept b, let s(b) be the sum of the optimal dual variables. The sum s(b) of the optimal
+dual variables decreases with the intercept b. The secant method finds the optimal intercept b, for
+which the sum s(b) of the dual variables is zero. The derivative of the sum s(b) is ``-e' K_FF^-1
+e``, with the Gram matrix K_FF of the free support vectors F and the vector e of ones. The first
+update of b uses the upper bound ``-|F|^2 / ||Z_F' e||^2`` on this derivative. Coordinate descent
+for each intercept b starts at the minimiser for the previous intercept. The tolerance of coordinate
+descent is reduced as the changes of the intercept b become smaller.
 
 ==================  ============================================  ================================
 route               condition                                     cost
@@ -23,9 +24,9 @@ coordinate descent  linear kernel, more than 64 features; sparse  20 to 100 pass
                     matrix
 ==================  ============================================  ================================
 
-Coordinate descent needs more passes over the rows if ``C k(x, x)`` is larger. If the maximum number
-of passes is reached, `mmbench.machines.svm` continues with SMO. The script benchmarks/peers.py
-compares coordinate descent with liblinear.
+Coordinate descent needs more passes if the penalty C or the norms of the rows are larger. If the
+maximum number of passes is reached, `mmbench.machines.svm` continues with SMO. The script
+benchmarks/peers.py compares coordinate descent with liblinear.
 
 References
 ----------
@@ -47,18 +48,19 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, o
 #: Maximum number of passes over the rows for the first value of the intercept b, and in total.
 FIRST_PASSES, MOST_PASSES = 40, 400
 
-#: FIRST_TOLERANCE is the tolerance of coordinate descent for the first value of b. For each later
-#: value of b, the tolerance is the smaller of TOLERANCE_SHARE times the previous tolerance and
-#: STEP_SHARE times the last change of b.
+#: FIRST_TOLERANCE is the tolerance of coordinate descent for the first value of the intercept b.
+#: For each later value of b, the tolerance is TOLERANCE_SHARE times the previous tolerance, or
+#: STEP_SHARE times the last change of b if this is less.
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
-#: Maximum change of the intercept b in one update. If no interval that contains the optimal b is
-#: known, a longer change of b is replaced by MOST_STEP.
+#: Maximum change of the intercept b in one update. A longer change, or a change out of the interval
+#: known to contain the optimal b, is replaced by bisection, or by MOST_STEP if the interval is
+#: unbounded.
 MOST_STEP = 1.0
 
-#: LAST_SHARE is the tolerance of coordinate descent for the last value of b, as a fraction of
-#: `tol`. SUM_SHARE is the maximum change of the decisions by the final correction of ``sum_i u_i``,
-#: as a fraction of `tol`.
+#: LAST_SHARE is the tolerance of coordinate descent for the last value of the intercept b, as a
+#: fraction of `tol`. SUM_SHARE is the maximum change of the decisions by the final correction of
+#: the sum of the dual variables, as a fraction of `tol`.
 LAST_SHARE, SUM_SHARE = 0.5, 0.1
 
 
@@ -85,8 +87,8 @@ class CoordinateDescent:
             self.values, self.columns = X.data, X.indices
             self.places = self.starts = X.indptr.astype(np.int64, copy=False)
         self.columns = self.columns.astype(np.int32, copy=False)
-        # the squared norm of a row of zeros must be positive, so that u_i moves to the knot with
-        # the smallest cost
+        # the squared norm of a row of zeros must be positive, so that the row's dual variable moves
+        # to the knot with the smallest cost
         self.squares = np.maximum(self.rows.squares(), np.finfo(float).tiny)
         self.w, self.passes, self.most = self.rows.T @ self.u, 0.0, FIRST_PASSES
         self.random = np.random.RandomState(0)
@@ -96,9 +98,9 @@ class CoordinateDescent:
         return self.passes >= self.most or time_is_up()
 
     def minimise(self, tol: float) -> None:
-        """Take coordinate steps at a fixed b until all KKT conditions hold up to `tol`.
+        """Take coordinate steps for a fixed intercept until all KKT conditions hold up to `tol`.
 
-        Rows with a u_i that stays at a knot are skipped until all other rows have converged.
+        Rows whose dual variables stay at knots are skipped until all other rows have converged.
         """
         n, problem = len(self.u), self.problem
         order, margin = np.arange(n), np.inf
@@ -120,8 +122,8 @@ class CoordinateDescent:
     def run(self, tol: float) -> None:
         """Update the intercept b until the sum of the dual variables u_i is nearly zero.
 
-        The final correction of u, which makes ``sum_i u_i`` zero, changes the decisions by at most
-        ``SUM_SHARE * tol``.
+        The final correction of the dual variables, which makes their sum zero, changes the
+        decisions by at most ``SUM_SHARE * tol``.
         """
         last, accuracy = LAST_SHARE * tol, FIRST_TOLERANCE
         low, high, secant, before = -np.inf, np.inf, 0.0, (np.inf, np.inf)
@@ -133,8 +135,8 @@ class CoordinateDescent:
             slope = free.sum() ** 2 / max(sums @ sums, np.finfo(float).tiny)
             if accuracy <= last and abs(total) <= SUM_SHARE * tol * slope:
                 return
-            # `total`, the sum of the computed u, lies between the sums of the optimal u for the
-            # intercepts ``b - accuracy`` and ``b + accuracy``
+            # `total`, the sum of the computed dual variables, lies between the sums of the optimal
+            # dual variables for the intercepts ``b - accuracy`` and ``b + accuracy``
             low = max(low, self.b - accuracy) if total > 0 else min(low, self.b - accuracy)
             high = min(high, self.b + accuracy) if total < 0 else max(high, self.b + accuracy)
             moved, changed = self.b - before[0], total - before[1]
@@ -150,7 +152,7 @@ class CoordinateDescent:
             accuracy = max(last, min(TOLERANCE_SHARE * accuracy, STEP_SHARE * abs(step)))
 
     def free(self) -> NDArray:
-        """Return the mask of the u_i that lie strictly inside a linear piece of their cost."""
+        """Return the mask of dual variables strictly inside a linear piece of their cost."""
         return np.equal(*gains(self.u, self.problem.knots, self.problem.slopes))
 
     def balanced(self) -> NDArray:
@@ -192,8 +194,8 @@ def _pass(
 
     Returns the number of active rows and the largest violation of the optimality conditions. The
     active rows are moved to the beginning of `order`. The violation of a row is measured just
-    before the coordinate step of the row. A row with u_i at a knot is inactive if its decision
-    would have to change by `margin` or more before u_i leaves the knot.
+    before the coordinate step of the row. A row is inactive if its dual variable is at a knot and
+    leaves the knot only after the row's decision changes by `margin` or more.
     """
     kept, worst = 0, 0.0
     for p in range(order.shape[0]):

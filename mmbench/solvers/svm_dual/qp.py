@@ -2,9 +2,9 @@
 
 The cost phi_i of the dual variable u_i is the conjugate of the loss of row i, so that ``loss_i(f) =
 max over u of -f u - phi_i(u)``. In the feature space of the kernel, the weights are ``w = sum_i u_i
-x_i``. The intercept b is the multiplier of ``sum_i u_i = 0``. At the optimum, minus the decision
-f(x_i) is a subgradient of the cost phi_i at u_i. The primal problem and the dual problem are stated
-in `mmbench.solvers.svm_dual`.
+x_i``, with the dual variables u_i. The intercept b is the multiplier of the constraint ``sum_i u_i
+= 0``. At the optimum, minus the decision f(x_i) is a subgradient of the cost phi_i at u_i. The
+primal problem and the dual problem are stated in `mmbench.solvers.svm_dual`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from mmbench.solvers.rows import MappedRows
 ROUNDING_FACTOR = 4.0
 
 #: Decisions are treated as constant if their range is at most UNRESOLVED_TOLERANCES times the KKT
-#: tolerance. UNRESOLVED_TOLERANCES is larger than 1, since the decisions of rows with u_i at a
-#: bound may vary by more than the tolerance.
+#: tolerance. UNRESOLVED_TOLERANCES is larger than 1, since the decisions of rows whose dual
+#: variable is at a bound may vary by more than the tolerance.
 UNRESOLVED_TOLERANCES = 4.0
 
 #: Relative rounding error of sums, by which a lower bound may exceed the objective at w = 0.
@@ -55,7 +55,8 @@ class PiecewiseQP:
     #: `KernelMatrix` or a `LazyGram`. Shape (n, n).
     gram: Any
     #: Knots of each cost: the endpoints of its m linear pieces in ascending order, including 0. The
-    #: first and the last knot of phi_i are the bounds of u_i and may be infinite. Shape (n, m + 1).
+    #: first and the last knot of a cost are the bounds of the dual variable and may be infinite.
+    #: Shape (n, m + 1).
     knots: NDArray
     #: Slope of each linear piece of each cost, in ascending order. Shape (n, m).
     slopes: NDArray
@@ -63,19 +64,19 @@ class PiecewiseQP:
     constant: float = 0.0
 
     def cost(self, u: NDArray) -> float:
-        """Return ``sum_i phi_i(u_i)``, with ``phi_i(0) = 0``."""
+        """Return the sum of the costs ``phi_i(u_i)``, with ``phi_i(0) = 0``."""
         low, high = self.knots[:, :-1], self.knots[:, 1:]
         lengths = np.clip(u[:, None], low, high) - np.clip(0.0, low, high)
         return float(np.sum(self.slopes * lengths))
 
     def loss(self, f: NDArray) -> float:
-        """Return ``sum_i loss_i(f_i)``; the sum is infinite if one of the losses is infinite."""
+        """Return the sum of the losses ``loss_i(f_i)``; it is infinite if one loss is infinite."""
         lengths, sides = self._pieces
         gains = -sides * (f[:, None] + self.slopes)
         return float((lengths[gains > 0] * gains[gains > 0]).sum())
 
     def largest_scale(self, f: NDArray) -> float:
-        """Return the largest s for which the losses of all decisions ``s f_i`` are finite."""
+        """Return the largest scale s for which the losses of all decisions ``s f_i`` are finite."""
         lengths, sides = self._pieces
         rates, offsets = -sides * f[:, None], sides * self.slopes
         rising = np.isinf(lengths) & (rates > 0)
@@ -85,8 +86,8 @@ class PiecewiseQP:
         """Return the scale s that minimises ``s^2/2 norm + sum_i loss_i(s f_i)``.
 
         The argument `norm` is ``||w||^2``. Each linear piece of a cost contributes the hinge
-        ``length * max(0, rate s - offset)`` to the loss. As a function of s, the hinge ``max(0,
-        rate s - offset)`` has a kink at ``s = offset / rate``.
+        ``length * max(0, rate s - offset)`` to the loss. As a function of the scale s, the hinge
+        ``max(0, rate s - offset)`` has a kink at ``s = offset / rate``.
         """
         lengths, sides = self._pieces
         rates, offsets = -sides * f[:, None], sides * self.slopes
@@ -94,12 +95,12 @@ class PiecewiseQP:
         weights, rates, offsets = lengths[kinked], rates[kinked], offsets[kinked]
         kinks = offsets / rates
         order = np.argsort(kinks)[np.count_nonzero(kinks <= 0) :]
-        # hinges ``max(0, rate s - offset)`` that are positive for small positive s
+        # hinges ``max(0, rate s - offset)`` that are positive for small positive scales s
         active = (offsets < 0) | ((offsets == 0) & (rates > 0))
         slopes = np.sum(weights * rates, where=active)
         slopes += np.append(0.0, np.cumsum((weights * np.abs(rates))[order]))
-        # a negative slope of the losses for the largest s is a rounding error, since losses are not
-        # negative
+        # a negative slope of the losses for the largest scales is a rounding error, since losses
+        # are not negative
         slopes[-1] = max(slopes[-1], 0.0)
         kinks = np.append(0.0, kinks[order])
         # the minimum is in the first interval between two kinks at whose end the objective
@@ -110,7 +111,7 @@ class PiecewiseQP:
 
     @cached_property
     def _pieces(self) -> tuple[NDArray, NDArray]:
-        """Length of each linear piece, and sign of u_i on the piece; both have shape (n, m)."""
+        """Length of each linear piece, and sign of the dual variable on it; shapes (n, m)."""
         low, high = self.knots[:, :-1], self.knots[:, 1:]
         return high - low, np.where(low >= 0, 1.0, -1.0)
 
@@ -127,10 +128,11 @@ class PiecewiseQP:
     ) -> PiecewiseSolution:
         """Return dual variables u and an intercept b as a solution, with the certificate.
 
-        For a Gram matrix K, `decision` is ``Ku``. If `gram` contains the data matrix Z, `weights`
-        is w and `decision` is ``Zw``. The weights w are more accurate than ``Z'u`` if large terms
-        of ``Z'u`` cancel. The machine's w and b are multiplied by `scale`. By default, `scale` is
-        the largest number up to 1 for which all losses are finite.
+        If `gram` is a Gram matrix K, `decision` is the product ``Ku``. If `gram` contains the data
+        matrix Z, `weights` contains the weights w, and `decision` is ``Zw``. The weights w are more
+        accurate than ``Z'u`` if large terms of ``Z'u`` cancel. The weights and the intercept of the
+        machine are multiplied by `scale`. By default, `scale` is the largest number up to 1 for
+        which all losses are finite.
         """
         f = decision + bias
         unit = ROUNDING_FACTOR * np.sqrt(len(u)) * np.finfo(float).eps
@@ -170,10 +172,11 @@ class PiecewiseQP:
         return row_squares(gram) if stored else np.maximum(gram.diagonal(), 0.0)
 
     def _credible(self, value: float) -> float:
-        """Return the dual value `value` if it is possible, otherwise the dual value at u = 0.
+        """Return `value` if it is a possible dual objective, otherwise the dual objective at u = 0.
 
-        By weak duality, minus a dual value is at most the machine's objective at w = 0. A `value`
-        that violates weak duality, or that is above the dual value at u = 0, is replaced.
+        By weak duality, minus the dual objective is at most the machine's objective at w = 0. A
+        `value` that violates weak duality, or that is above the dual objective at u = 0, is
+        replaced.
         """
         least = self.constant - self.constant_decision[0]
         if not least - SUM_ROUNDING * abs(least) <= value <= self.constant:
@@ -191,7 +194,7 @@ class PiecewiseQP:
         return float(losses[k]), float(decisions[k])
 
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
-        """Return the solution with w and b multiplied by the factor that minimises the objective.
+        """Return `solution` with weights and intercept multiplied by the factor of least objective.
 
         If the loss is steep, slightly longer weights w avoid the large loss of margins that are too
         small by rounding errors.
@@ -208,9 +211,9 @@ class PiecewiseQP:
     ) -> PiecewiseSolution:
         """Return `solution`, or w = 0 if this is as good or if the decisions are nearly constant.
 
-        If the terms of ``w = sum_i u_i x_i`` cancel, the norm of w is of the order of the
-        tolerance, and the direction of w is arbitrary. If the norm of w is small although no terms
-        cancel, for example because C is small, the solution is returned unchanged.
+        If the terms of the weights ``w = sum_i u_i x_i`` cancel, the norm of w is of the order of
+        the tolerance, and the direction of w is arbitrary. If the weights w are small for another
+        reason, for example a small penalty C, `solution` is returned.
         """
         root = np.sqrt(self.diagonal())
         # upper bound on the absolute values of ``Ku``, by the Cauchy-Schwarz inequality
@@ -234,7 +237,7 @@ class PiecewiseQP:
         return zero if zero.gap <= max(solution.gap, gap_tolerance) else solution
 
     def no_better_than_zero(self, solution: PiecewiseSolution) -> bool:
-        """Whether the gap exceeds rounding errors and w = 0 is at least as good as `solution`."""
+        """Whether the gap exceeds rounding errors and zero weights are as good as `solution`."""
         rounding = ROUNDING_FACTOR * np.sqrt(len(solution.u)) * np.finfo(float).eps
         bound = self.constant - self.constant_decision[0]
         return solution.gap > rounding and solution.bound <= bound + rounding * abs(bound)
@@ -254,7 +257,7 @@ class PiecewiseQP:
         return replace(self, slopes=slopes)
 
     def violation(self, u: NDArray) -> float:
-        """Return the largest violation of the bounds of u and of ``sum_i u_i = 0``.
+        """Return the largest violation of a bound of the dual variables u or of ``sum_i u_i = 0``.
 
         The violation of ``sum_i u_i = 0`` is ``|sum_i u_i| / max(1, sum_i |u_i|)``.
         """
@@ -262,11 +265,11 @@ class PiecewiseQP:
         return float(max(outside, abs(u.sum()) / max(1.0, np.abs(u).sum()), 0.0))
 
     def feasible(self, u: NDArray) -> NDArray:
-        """Return u, clipped to its bounds and corrected so that ``sum_i u_i = 0``.
+        """Return the dual variables u, clipped to their bounds and corrected to the sum 0.
 
-        The u_i that are furthest from a knot are corrected first, since moving a u_i away from a
-        knot would violate an optimality condition. If the sum of u is zero up to rounding errors, u
-        is not corrected.
+        The dual variables furthest from their knots are corrected first, since moving a dual
+        variable away from a knot would violate an optimality condition. If the sum of u is zero up
+        to rounding errors, u is not corrected.
         """
         low, high = self.knots[:, 0], self.knots[:, -1]
         u = np.clip(u, low, high)
@@ -289,10 +292,10 @@ class PiecewiseQP:
 class PiecewiseSolution(Result):
     """A solution of a `PiecewiseQP` (the dual problem) and of a machine (the primal problem).
 
-    `value` is the dual objective at u plus `rounding`, or the dual objective at u = 0 if this is
-    smaller. `bound` is the negative of the machine's objective at the weights ``scale * w`` and the
-    intercept ``scale * bias``. The optimal value of the dual problem lies between `bound` and
-    `value`.
+    `value` is the dual objective at the dual variables u plus `rounding`, or the dual objective at
+    u = 0 if this is smaller. `bound` is the negative of the machine's objective at the weights
+    ``scale * w`` and the intercept ``scale * bias``. The optimal value of the dual problem lies
+    between `bound` and `value`.
     """
 
     #: Feasible dual variables; see `PiecewiseQP.feasible`. Shape (n,).
@@ -302,11 +305,12 @@ class PiecewiseSolution(Result):
     decision: NDArray
     #: Intercept b, the multiplier of ``sum_i u_i = 0``.
     bias: float
-    #: Factor by which the machine's w and b are multiplied.
+    #: Factor by which the weights and the intercept of the machine are multiplied.
     scale: float
-    #: Upper bound on the rounding error of ``1/2 u'Ku``.
+    #: Upper bound on the rounding error of the quadratic term ``1/2 u'Ku``.
     rounding: float = 0.0
-    #: Primal weights w of a linear machine, or None if only u is known. Shape (k,).
+    #: Primal weights w of a linear machine, or None if only the dual variables are known. Shape
+    #: (k,).
     weights: NDArray | None = None
 
     @property
@@ -324,7 +328,8 @@ def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, 
     n_free = len(target)
     system = np.ones((n_free + 1, n_free + 1))
     system[:-1, :-1], system[-1, -1] = square, 0.0
-    # a small ridge makes the solution unique if rows are equal; equal rows then have equal u_i
+    # a small ridge makes the solution unique if rows are equal; equal rows then have equal dual
+    # variables
     system[np.diag_indices(n_free)] += 1e-14 * np.trace(square)
     try:
         found = np.linalg.solve(system, np.append(target, total))
@@ -334,9 +339,9 @@ def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, 
 
 
 def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the negated slopes of each cost to the right of u_i and to the left of u_i.
+    """Return the negated slopes of each cost to the right and to the left of its dual variable.
 
-    Outside the bounds of u_i, the slope of the cost is infinite.
+    Outside the bounds of a dual variable, the slope of the cost is infinite.
     """
     rise, fall = np.full(len(u), -np.inf), np.full(len(u), np.inf)
     for s in range(slopes.shape[1]):
@@ -349,17 +354,17 @@ def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray
 def optimality(decision: NDArray, rise: NDArray, fall: NDArray) -> tuple[float, float]:
     """Return the intercept b and the violation of the optimality conditions.
 
-    The gain ``rise - decision`` of row i is the decrease of the objective per increase of u_i. The
-    difference ``fall - decision`` is the increase of the objective per decrease of u_i. The
-    violation is the largest ``rise - decision`` minus the smallest ``fall - decision``, or 0 if the
-    result is negative. The intercept b is the mean of ``rise - decision`` over the rows with u_i
-    strictly inside a linear piece. If every u_i is a knot, b is the mean of the largest ``rise -
-    decision`` and the smallest ``fall - decision``.
+    The gain ``rise - decision`` of row i is the decrease of the objective per increase of the dual
+    variable u_i. The difference ``fall - decision`` is the increase of the objective per decrease
+    of u_i. The violation is the largest ``rise - decision`` minus the smallest ``fall - decision``,
+    or 0 if the result is negative. The intercept b is the mean of ``rise - decision`` over the rows
+    whose dual variable is strictly inside a linear piece. If all dual variables are at knots, b is
+    the mean of the largest ``rise - decision`` and the smallest ``fall - decision``.
     """
     gain, inside = rise - decision, rise == fall
     top, low = float(gain.max()), float((fall - decision).min())
-    # if no u_i can increase, every b up to `low` is optimal; if no u_i can decrease, every b from
-    # `top` on is optimal
+    # if no dual variable can increase, every intercept up to `low` is optimal; if no dual variable
+    # can decrease, every intercept from `top` on is optimal
     top, low = (top if top > -np.inf else low), (low if low < np.inf else top)
     bias = float(gain[inside].mean()) if inside.any() else 0.5 * (top + low)
     return bias, max(top - low, 0.0)

@@ -10,52 +10,55 @@ SMO on working sets    `LazyGram`, more than 3000 rows, after n    kernel values
                        more than 3000 rows, not enough memory)     u_i that change
 =====================  ==========================================  ================================
 
-A pairwise step adds t to the dual variable u_i and subtracts t from u_j. A pairwise step goes
-beyond the minimum along the pair (over-relaxation), but not beyond a knot of the costs of u_i and
-u_j. Row i is selected such that an increase of u_i decreases the objective at the largest rate. Row
-j is chosen such that the pairwise step decreases the objective most (Fan, Chen and Lin 2005, WSS
-2). Compiled loops select rows i and j, in blocks of rows that fit in the CPU cache.
+A pairwise step adds a number t to the dual variable u_i and subtracts t from u_j. A pairwise step
+goes beyond the minimum along the pair (over-relaxation), but not beyond a knot of the costs of u_i
+and u_j. Row i is selected such that an increase of the dual variable u_i decreases the objective at
+the largest rate. Row j is selected such that the pairwise step decreases the objective most (Fan,
+Chen and Lin 2005, WSS 2). Compiled loops select rows i and j, in blocks of rows that fit in the CPU
+cache.
 
 A Newton step changes all dual variables that lie strictly inside a linear piece of their cost. If
 the Gram matrix has low rank or quickly decreasing eigenvalues, pairwise steps alone may converge
-slowly. For example, a linear SVM with a large C may need millions of tiny pairwise steps for a few
-dozen rows. As long as no dual variable reaches a knot, a Newton step solves a quadratic program
-with one equality constraint by one Cholesky factorisation ``K = L L'``. If a Newton step brings a
-dual variable to a knot, the variable is fixed in all further steps of the same series of Newton
-steps. With the Cholesky factor L and the gradient g, the Newton direction is ``-L^-T p`` for a
-projection p of ``L^-1 g``. The projection p is orthogonal to ``L^-1 1``, and to ``L^-1 e_i`` for
+slowly. For example, a linear SVM with a large penalty C may need millions of tiny pairwise steps
+for a few dozen rows. As long as no dual variable reaches a knot, a Newton step solves a quadratic
+program with one equality constraint by one Cholesky factorisation ``K = L L'``. If a Newton step
+brings a dual variable to a knot, the variable is fixed in all further steps of the same series of
+Newton steps. With the Cholesky factor L and the gradient g, the Newton direction is ``-L^-T p`` for
+a projection p of ``L^-1 g``. The projection p is orthogonal to ``L^-1 1``, and to ``L^-1 e_i`` for
 each fixed variable u_i. A series of Newton steps uses the same factorisation and usually ends at a
 minimum between knots. For an RMM with the poly kernel on USPS, SMO with Newton steps takes 1/22 of
 the CPU time of SMO without Newton steps.
 
 The quadratic term of the RMM's dual (8) depends on the three variables of row i only through their
-signed sum u_i. A pairwise step takes as much time for the RMM as for the SVM. The cost of u_i has
-more linear pieces for the RMM than for the SVM. The script benchmarks/peers.py measures time and
-memory of the SVM and the RMM, and compares the SVM with scikit-learn's SVC.
+signed sum u_i. A pairwise step takes as much time for the RMM as for the SVM. The cost of a dual
+variable has more linear pieces for the RMM than for the SVM. The script benchmarks/peers.py
+measures time and memory of the SVM and the RMM, and compares the SVM with scikit-learn's SVC.
 
-A working set contains the rows with ``u_i != 0`` and the rows with ``u_i = 0`` that violate the
-optimality conditions most. `Descent` solves the restricted problem of the working set, in which all
-other u_i are fixed. After each restricted problem, the decisions of all rows are updated. A working
-set is complete if it contains all rows with ``u_i = 0`` that nearly violate the optimality
-conditions. The restricted problem of a complete working set is solved to the final tolerance. If
-the rows with ``u_i != 0`` do not fit in memory, a working set contains the rows with the largest
-violations (Joachims 1999). Lin (2001) proves convergence for working sets of the rows with the
-largest violations.
+A working set contains the support vectors (rows with ``u_i != 0``) and the other rows that violate
+the optimality conditions most. `Descent` solves the restricted problem of the working set, in which
+the dual variables of all other rows are fixed. After each restricted problem, the decisions of all
+rows are updated. A working set is complete if it also contains all rows that nearly violate the
+optimality conditions. The restricted problem of a complete working set is solved to the final
+tolerance. If the kernel values of the support vectors do not fit in memory, a working set contains
+only the rows with the largest violations (Joachims 1999). Lin (2001) proves convergence for working
+sets of the rows with the largest violations.
 
-Kernel values of working sets and updates of ``Ku`` are computed in float32 if the kernel allows it.
-The rounding error of an update of ``Ku`` is proportional to the change of u. A recomputation of
-``Ku`` from u in float64 removes the rounding errors of all updates. After a recomputation of
-``Ku``, the changes of u are small, and so are the rounding errors of the next updates. In a
-solution, the rounding error of ``Ku`` is at most a small fraction of the tolerance.
+Kernel values of working sets and updates of the product ``Ku`` are computed in float32 if the
+kernel allows it. The rounding error of an update of ``Ku`` is proportional to the change of the
+dual variables u. A recomputation of ``Ku`` in float64 removes the rounding errors of all updates.
+After a recomputation of ``Ku``, the changes of the dual variables are small, and so are the
+rounding errors of the next updates. In a solution, the rounding error of ``Ku`` is at most a small
+fraction of the tolerance.
 
 `solve_to_gap` reduces the relative duality gap to a tolerance. Each row contributes to the duality
-gap its violation of the optimality conditions times the slope of its loss. If C is large, a small
-violation of the optimality conditions gives a large duality gap. Three methods to reduce the
-duality gap are tried in turn. The first method to reduce the duality gap is a smaller KKT
-tolerance. The second method to reduce the duality gap multiplies w and b by the factor that
-minimises the objective. Slightly longer weights w may satisfy margin constraints that rounding
-errors violate. The third method, for machines with bounds on the decisions, solves the problem with
-slightly tighter bounds. Slightly longer weights w then satisfy the original bounds.
+gap its violation of the optimality conditions times the slope of its loss. If the penalty C is
+large, a small violation of the optimality conditions gives a large duality gap. Three methods to
+reduce the duality gap are tried in turn. The first method to reduce the duality gap is a smaller
+KKT tolerance. The second method to reduce the duality gap multiplies the weights w and the
+intercept b by the factor that minimises the objective. Slightly longer weights w may satisfy margin
+constraints that rounding errors violate. The third method, for machines with bounds on the
+decisions, solves the problem with slightly tighter bounds. Slightly longer weights w then satisfy
+the original bounds.
 
 References
 ----------
@@ -93,8 +96,8 @@ BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
 #: rows, but at least LEAST_CHUNK_STEPS.
 LEAST_CHUNK_STEPS = 250
 
-#: Maximum number of recomputations of ``Ku``; a violation that still remains is attributed to
-#: rounding errors.
+#: Maximum number of recomputations of the product ``Ku``; a violation that still remains is
+#: attributed to rounding errors.
 MOST_REFUTATIONS = 20
 
 #: Number of columns per block in `_move` and `_partner`, which select rows i and j. A vectorised
@@ -114,10 +117,10 @@ BLOCK_COLUMNS = 64
 #: minimum.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
-#: The number of rows with ``u_i = 0`` in a working set is NEW_ROWS_SHARE of all rows, but at least
-#: LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, the number of rows with ``u_i = 0``
-#: in a working set is at least half the number of support vectors. For example, SMO for an RMM may
-#: start at the SVM's solution with a fifth as many support vectors.
+#: A working set has, besides the support vectors, the fraction NEW_ROWS_SHARE of all rows, but at
+#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, the number of these other rows
+#: is at least half the number of support vectors. For example, SMO for an RMM may start at the
+#: SVM's solution with a fifth as many support vectors.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: The restricted problem of a working set is solved to the tolerance SET_VIOLATION_SHARE times the
@@ -125,32 +128,32 @@ NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 #: conditions, the tolerance of its restricted problem is SET_TOLERANCE_SHARE times `tol`.
 SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 
-#: Upper bound on the rounding error of ``Ku`` in a solution, as a fraction of `tol`.
+#: Upper bound on the rounding error of the product ``Ku`` in a solution, as a fraction of `tol`.
 ROUNDING_SHARE = 1e-3
 
-#: ``Ku`` is recomputed after IDLE_ROUNDS working sets without a decrease of the violation. If the
-#: objective has not decreased over IDLE_RENEWALS recomputations, kernel values in float32 are
-#: replaced by kernel values in float64. SMO ends if the objective does not decrease although the
-#: kernel values are float64.
+#: The product ``Ku`` is recomputed after IDLE_ROUNDS working sets without a decrease of the
+#: violation. If the objective has not decreased over IDLE_RENEWALS recomputations, kernel values in
+#: float32 are replaced by kernel values in float64. SMO ends if the objective does not decrease
+#: although the kernel values are float64.
 IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
 
-#: Minimum relative decrease of the objective between two recomputations of ``Ku``; smaller
-#: decreases are attributed to rounding errors.
+#: Minimum relative decrease of the objective between two recomputations of the product ``Ku``;
+#: smaller decreases are attributed to rounding errors.
 LEAST_DECREASE = 1e-12
 
 #: If a `LazyGram` has n > MOST_ROWS_PER_STEP rows, the first n steps are taken on all rows, and the
-#: next steps on working sets. With C = 100, working sets reduce the CPU time to 1/6 on 5300 rows of
-#: Banana and to 1/3 on 8000 rows of Letter. With C = 1 on Banana and Letter, SMO converges within
-#: the first n steps and uses no working set.
+#: next steps on working sets. With the penalty C = 100, working sets reduce the CPU time to 1/6 on
+#: 5300 rows of Banana and to 1/3 on 8000 rows of Letter. With C = 1 on Banana and Letter, SMO
+#: converges within the first n steps and uses no working set.
 MOST_ROWS_PER_STEP = 3000
 
 #: Factors of the KKT tolerance that `solve_to_gap` tries in turn.
 TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
 
-#: `solve_to_gap` rescales w and b if the factor of the KKT tolerance is at most RESCALING_FACTOR.
-#: If the factor of the KKT tolerance is above RESCALING_FACTOR, only more accurate dual variables
-#: reduce the duality gap. More accurate dual variables may also improve the predictions, whereas
-#: rescaling w and b changes no prediction.
+#: `solve_to_gap` rescales the weights w and the intercept b if the factor of the KKT tolerance is
+#: at most RESCALING_FACTOR. If the factor of the KKT tolerance is above RESCALING_FACTOR, only more
+#: accurate dual variables reduce the duality gap. More accurate dual variables may also improve the
+#: predictions, whereas rescaling changes no prediction.
 RESCALING_FACTOR = 8.0**-3
 
 #: Relative reduction of the bounds on the decisions in the last attempt of `solve_to_gap`. The
@@ -165,8 +168,8 @@ Start = PiecewiseSolution | NDArray | None
 class Descent:
     """State of pairwise steps and Newton steps on a `LazyGram`.
 
-    `decision` is ``Ku + offset``, where `offset` is the contribution of rows outside the working
-    set. `left` is the number of pairwise steps that may still be taken.
+    The attribute `decision` is ``Ku + offset``, where `offset` is the contribution of rows outside
+    the working set. `left` is the number of pairwise steps that may still be taken.
     """
 
     problem: PiecewiseQP
@@ -210,7 +213,7 @@ class Descent:
                     budget, (rise, fall) = left, gains(u, knots, slopes)
             self.bias, self.violation = optimality(self.decision, rise, fall)
             if self.violation <= self.tol or not self.left or not done:
-                # the updated ``Ku`` contains the rounding errors of all updates
+                # the updated product ``Ku`` contains the rounding errors of all updates
                 self.decision = self.offset + problem.gram.product(u)
                 self.bias, self.violation = optimality(self.decision, rise, fall)
                 refutations += 1
@@ -221,9 +224,10 @@ class Descent:
 def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: float) -> float:
     """Take a series of Newton steps if the time budget suffices; return the remaining budget.
 
-    The arrays `u` and `decision` (``Ku`` plus a constant) are updated in place. The dual variables
-    stay within their bounds, their sum is constant, and the objective does not increase. The unit
-    of `budget` is the time in which a pairwise step reads one kernel value.
+    The dual variables `u` and the decisions `decision` (``Ku`` plus a constant) are updated in
+    place. The dual variables stay within their bounds, their sum is constant, and the objective
+    does not increase. The unit of `budget` is the time in which a pairwise step reads one kernel
+    value.
     """
     inside = (problem.knots[:, :-1] < u[:, None]) & (u[:, None] < problem.knots[:, 1:])
     rows, pieces = inside.nonzero()
@@ -247,7 +251,7 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
         moved, met = _series(square, ridge, gradient, before, low, high, longest)
     except LinAlgError:
         return budget - cost
-    # the rounding error of the sum of u is corrected at the u_i that is furthest from a knot
+    # the rounding error of the sum of u is corrected at the dual variable furthest from its knots
     k = np.minimum(moved - low, high - moved).argmax()
     moved[k] = np.clip(moved[k] - (moved.sum() - before.sum()), low[k], high[k])
     problem.gram.add_columns(rows, moved - before, decision)
@@ -264,10 +268,11 @@ def _series(
     high: NDArray,
     most: int,
 ) -> tuple[NDArray, int]:
-    """Take Newton steps to a minimum between knots, or until more than `most` u_i reach a knot.
+    """Take Newton steps to a minimum between knots, or until more than `most` knots are reached.
 
-    `square` is the Gram matrix of the rows plus ``ridge * I``. Returns u and the number of u_i that
-    reached a knot. Raises LinAlgError if `square` is not positive definite.
+    `square` is the Gram matrix of the rows plus ``ridge * I``. Returns the dual variables u, and
+    the number of dual variables that reached a knot. Raises LinAlgError if `square` is not positive
+    definite.
     """
     factor = np.linalg.cholesky(square)
     lower = partial(solve_triangular, factor, lower=True, check_finite=False)
@@ -309,11 +314,11 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
     """Take up to `max_iter` pairwise steps in place; return the number of steps.
 
     `source` contains the arguments of `read_row` except the row number. The gain ``rise[i] -
-    decision[i]`` is the decrease of the objective per increase of u_i. The difference ``fall[i] -
-    decision[i]`` is the increase of the objective per decrease of u_i. At the optimum, the
-    intercept b lies between the largest ``rise - decision`` and the smallest ``fall - decision``.
-    The arrays `rise` and `fall` come from `gains` and are updated in place. The curvature of the
-    objective along a pair (u_i, u_j) is replaced by `floor` if it is smaller.
+    decision[i]`` is the decrease of the objective per increase of the dual variable u_i. The
+    difference ``fall[i] - decision[i]`` is the increase of the objective per decrease of u_i. At
+    the optimum, the intercept b lies between the largest ``rise - decision`` and the smallest
+    ``fall - decision``. The arrays `rise` and `fall` come from `gains` and are updated in place.
+    The curvature of the objective along a pair (u_i, u_j) is replaced by `floor` if it is smaller.
     """
     values, columns, gamma, slots = source
     # for a literal 0, Numba would compile `read_row` for another type of argument
@@ -344,10 +349,10 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
 
 @compiled()
 def _move(decision, rise, row_i, row_j, t):
-    """Add ``t (K_i - K_j)`` to ``Ku`` in place; return the row with the largest gain, and the gain.
+    """Add ``t (K_i - K_j)`` to `decision`; return the row with the largest gain, and this gain.
 
     The gain of row i is ``rise[i] - decision[i]``, the decrease of the objective per increase of
-    u_i.
+    the dual variable u_i.
     """
     best, top = 0, -np.inf
     for start in range(0, decision.shape[0], BLOCK_COLUMNS):
@@ -392,9 +397,10 @@ def _partner(decision, fall, diagonal, row_i, diagonal_i, top, floor):
 
 @compiled()
 def _around(u, knots, slopes, i):
-    """Return the negated slopes to the right and left of u_i, and the knots above and below u_i.
+    """Return the negated slopes of the cost of u_i around u_i, and the knots above and below u_i.
 
-    If u_i is at a bound, the slope outside the bound is infinite, and u_i is returned as the knot.
+    If the dual variable u_i is at a bound, the slope outside the bound is infinite, and u_i is
+    returned as the knot.
     """
     rise, fall, above, below = -np.inf, np.inf, u[i], u[i]
     for s in range(slopes.shape[1]):
@@ -453,7 +459,7 @@ class WorkingSets(Descent):
         return rounding <= ROUNDING_SHARE * self.tol
 
     def _level(self) -> float:
-        """Return the violation below which ``Ku`` must be recomputed in float64."""
+        """Return the violation below which the product ``Ku`` must be recomputed in float64."""
         return max(self.tol, self.rounding)
 
     def measure(self) -> None:
@@ -462,7 +468,7 @@ class WorkingSets(Descent):
         self.bias, self.violation = optimality(self.decision, rise, fall)
 
     def renew(self) -> None:
-        """Recompute ``Ku`` in float64; count recomputations without a decrease of the objective."""
+        """Recompute ``Ku`` in float64; count recomputations that do not decrease the objective."""
         self.decision, self.rounding = self.matrix.product(self.u), 0.0
         self.measure()
         value = 0.5 * float(self.u @ self.decision) + self.problem.cost(self.u)
@@ -488,7 +494,8 @@ class WorkingSets(Descent):
         change = steps.u - u
         moved = np.flatnonzero(change)
         self.u[rows], self.left = steps.u, steps.left
-        # the rounding error of the update of ``Ku`` is proportional to the change of u
+        # the rounding error of an update of ``Ku`` is proportional to the change of the dual
+        # variables
         unit = 0.5 * float(np.finfo(self.matrix.dtype).eps * self.diagonal.max())
         rounding = float(np.hypot(self.rounding, unit * np.linalg.norm(change)))
         # if the rounding error of an update of ``Ku`` is too large for the final tolerance, ``Ku``
@@ -500,7 +507,7 @@ class WorkingSets(Descent):
         self.rounding = rounding
         self.measure()
         self.idle = self.idle + 1 if self.violation >= self.best else 0
-        if not len(moved):  # if a working set changes no u_i, the next also changes none
+        if not len(moved):  # if no dual variable changes, the next working set is the same
             self.idle = IDLE_ROUNDS + 1
         self.best = min(self.best, self.violation)
 
@@ -509,8 +516,8 @@ class WorkingSets(Descent):
 
         Rows with a non-zero dual variable u_i are included if memory allows.
         """
-        # violations of the optimality conditions for an increase and for a decrease of each u_i, or
-        # -inf if a bound prevents the change of u_i
+        # violations of the optimality conditions for an increase and for a decrease of each dual
+        # variable, or -inf if a bound prevents the change
         rise, fall = gains(self.u, self.problem.knots, self.problem.slopes)
         up, down = rise - self.decision, self.decision - fall
         middle = 0.5 * (up.max() - down.max())
@@ -548,9 +555,9 @@ def solve_smo(
     """Solve by pairwise steps until no pair of rows violates the KKT conditions by more than `tol`.
 
     `tol` is in units of decision values, like libsvm's `eps`. `start` need not be feasible. The
-    default of `max_iter` is libsvm's ``max(10**7, 100 n)`` steps. The status is ``inaccurate`` if
-    rounding errors prevent further steps. Raises ValueError if the Gram matrix or `start` has
-    values that are not finite.
+    default of `max_iter` is ``max(10**7, 100 n)`` steps for n rows, as in libsvm. The status is
+    ``inaccurate`` if rounding errors prevent further steps. Raises ValueError if the Gram matrix or
+    `start` has values that are not finite.
     """
     gram = problem.gram
     lazy = isinstance(gram, LazyGram) and len(gram) > MOST_ROWS_PER_STEP
@@ -578,10 +585,10 @@ def solve_smo(
 
 
 def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
-    """Return a feasible u near `start`, and the product ``Ku``.
+    """Return feasible dual variables u near `start`, and the product ``Ku``.
 
-    If `start` is feasible, ``Ku`` is a copy of the decision values in `start`. The decisions of a
-    solution with primal weights are ``Zw``, which may differ from ``Ku`` and are not copied.
+    If `start` is feasible, ``Ku`` is a copy of the decision values in `start`. The decision values
+    of a solution with primal weights w are ``Zw``, which may differ from ``Ku`` and are not copied.
     """
     if start is None:
         return np.zeros(len(problem.gram)), np.zeros(len(problem.gram))
