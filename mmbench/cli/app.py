@@ -1,10 +1,10 @@
 """The commands of the command line, with their options and their printed output.
 
-The exit code is 0 if all jobs are done. The exit code is 1 if a job failed. The results of the
-other jobs are stored nevertheless. The exit code is 2 if the user's input was not valid. A message
-of one line states the reason. The exit code is 130 if the user interrupted the command. A command
-imports the modules that it needs only when it is called, so that ``mmbench --help`` does not wait
-for the import of scikit-learn.
+The exit code is 0 if all jobs are done. The exit code is 1 if a job failed. The results of finished
+jobs are stored even if other jobs failed. The exit code is 2 if the user's input was not valid. If
+the exit code is 2, a message of one line states the reason. The exit code is 130 if the user
+interrupted the command. A command imports the modules that it needs only when it is called, so that
+``mmbench --help`` does not wait for the import of scikit-learn.
 """
 
 import errno
@@ -67,7 +67,7 @@ def group(text: str, **options: Any) -> typer.Typer:
 
 
 def complete_config(incomplete: str) -> list[str]:
-    """Return the names of experiments and the YAML files that begin with an incomplete word."""
+    """Return the names of experiments and of YAML files that begin with an incomplete word."""
     from mmbench.config.files import config_files
 
     files = (str(path) for path in Path().glob(f"{incomplete}*") if path.suffix in ("", ".yaml"))
@@ -100,7 +100,7 @@ def argument(metavar: str, text: str, default: Any = ..., **settings: Any) -> An
 def option(metavar: str, text: str, *names: str, default: Any = None, **settings: Any) -> Any:
     """Return an option of a command that takes a value.
 
-    Without `names`, the option has the name of the function's parameter.
+    If `names` are not given, the option has the name of the function's parameter.
     """
     return typer.Option(default, *names, metavar=metavar, help=text, **settings)
 

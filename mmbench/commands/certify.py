@@ -100,9 +100,9 @@ def certify(
     ----------
     model : estimator or path
         A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn, or an object
-        with the same attributes (scikit-learn-intelex, cuML, ThunderSVM). The argument may also be
-        a machine of mmbench, a pipeline or grid search that contains one of these estimators, or
-        the path of a model file of libsvm or liblinear.
+        with the same attributes (scikit-learn-intelex, cuML, ThunderSVM). The argument `model` may
+        also be a machine of mmbench, a pipeline or grid search that contains one of these
+        estimators, or the path of a model file of libsvm or liblinear.
     X : array-like of shape (n_samples, n_features)
         Training rows or, if the model's kernel is precomputed, the kernel matrix.
     y : array-like of shape (n_samples,)
@@ -119,14 +119,15 @@ def certify(
         One row per binary problem. The column ``objective`` is the primal objective of the model.
         The column ``dual`` is the dual objective of the model's dual variables, and is missing if
         the model has none. The column ``violation`` is the largest violation of a dual constraint
-        by the model. mmbench solves the same problem: ``optimum`` is the objective of its solution,
-        ``bound`` is its lower bound on the optimal objective, and ``status`` is its status. The
-        column ``gap`` is the relative difference between ``objective`` and a lower bound, which is
-        the larger one of ``dual`` and ``bound``. The column ``decision_change`` is the largest
-        absolute difference, over the training rows, between the model's decision values and those
-        computed by mmbench. The column ``labels_changed`` is the number of training rows for which
-        the decision values of the model and of mmbench differ in sign. The column ``n_support`` is
-        the number of the model's support vectors.
+        by the model. The column ``optimum`` is the objective of mmbench's solution of the same
+        problem. The column ``bound`` is the lower bound on the optimal objective from mmbench's
+        solution, and ``status`` is the status of this solution. The column ``gap`` is the relative
+        difference between ``objective`` and a lower bound, which is the larger one of ``dual`` and
+        ``bound``. The column ``decision_change`` is the largest absolute difference, over the
+        training rows, between the model's decision values and those computed by mmbench. The column
+        ``labels_changed`` is the number of training rows for which the decision values of the model
+        and of mmbench differ in sign. The column ``n_support`` is the number of the model's support
+        vectors.
 
     Raises
     ------
@@ -253,9 +254,9 @@ def certify_file(
 ) -> pd.DataFrame:
     """Return the certificates of a model that is stored in a file, as `certify` does for a model.
 
-    The strings `overrides` are settings for reading the data, as the option ``--set`` of ``mmbench
-    easy``. Files of joblib and pickle are only read if `trusted` is true, since reading such a file
-    runs code.
+    The strings `overrides` are settings for reading the data, such as the option ``--set`` of
+    ``mmbench easy`` takes. Files of joblib and pickle are only read if `trusted` is true, since
+    reading such a file runs code.
     """
     from mmbench.commands.easy import experiment_of
     from mmbench.config.read import config_of
@@ -280,7 +281,7 @@ def certify_file(
 def _with_categories(data: Dataset) -> pd.DataFrame:
     """Return the feature columns of a user's table as a data frame.
 
-    Categories are names instead of codes.
+    A category is given by its name instead of its code.
     """
     import pandas as pd
 
@@ -604,7 +605,7 @@ def _libsvm_model(
         if not (found := free.get((label, _digits(vector)))):
             raise UserError(f"a support vector is not a row of X with the label {label:g}")
         support.append(found.pop())
-    sign = -1.0 if binary else 1.0  # opposite signs in scikit-learn for two classes
+    sign = -1.0 if binary else 1.0  # scikit-learn uses opposite signs
     option = {key: float(head[key][0]) for key in ("gamma", "coef0", "degree") if key in head}
     nu = {"nu": None} if head["svm_type"][0] == "nu_svc" else {}
     return SimpleNamespace(

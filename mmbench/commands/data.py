@@ -106,7 +106,7 @@ def fetch(
     Parameters
     ----------
     names : sequence of str or None
-        Names of data set cards. The default None stands for all cards.
+        Names of data set cards. By default, all cards are used.
     store, mirror : path
         Local store of data files, and a folder or URL that holds data files.
     progress : bool
@@ -167,7 +167,7 @@ def verify(
     Parameters
     ----------
     names : sequence of str or None
-        Names of data set cards. None stands for all data sets with files on this computer.
+        Names of data set cards. By default, all data sets with files on this computer are used.
     store, mirror : path
         Local store of data files, and a folder or URL that holds data files.
     progress : bool

@@ -90,7 +90,7 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     """Return lines of text that state the smallest differences in accuracy that a t-test would
     detect.
 
-    Each line concerns one data set, on which every other machine is compared with the first
+    Each line of text concerns one data set, on which every other machine is compared with the first
     machine. The variances of the differences are estimated from earlier records or, without such
     records, from the splits of the reference table. Without earlier records and without a reference
     table, the list is empty.
@@ -152,7 +152,7 @@ def _time_text(
 def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:
     """Return the keys of finished jobs, and the mean wall-clock seconds per job of each table cell.
 
-    The keys of finished jobs that the option `rerun` repeats are left out.
+    The keys do not include finished jobs that the option `rerun` repeats.
     """
     try:
         store = RecordStore(experiment.folder)

@@ -74,7 +74,7 @@ def easy(
     Returns
     -------
     Comparison
-        Table as text, results folder and exit code. The records can be read by
+        Table as text, results folder and exit code. The records of the comparison can be read by
         ``mmbench.load(comparison.folder)``.
 
     Raises
@@ -120,7 +120,7 @@ def config_for(
 def _for_classes(config: Config, say: Say) -> Iterator[str]:
     """Yield settings for the class sizes of the data, as ``KEY=VALUE``.
 
-    A setting leaves out the classes that have too few rows for the folds. If a random training
+    One setting leaves out the classes that have too few rows for the folds. If a random training
     subset would contain too few rows of a class, a setting limits the training rows per class
     instead of all training rows.
     """

@@ -153,7 +153,7 @@ def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, s
 def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) -> None:
     """Load a data set, make its first split, and check that each class has enough rows.
 
-    Raises UserError if the data are not suitable, before any job runs.
+    Raises UserError if a class has too few rows, before any job runs.
     """
     protocol, rule = config.protocol, config.protocol.test.spec
     ref, store = entry.ref(config.steps_of(entry)), Path(options.store)
@@ -181,8 +181,8 @@ def _needed(source: PlannedExperiment, planned: Iterable[PlannedExperiment]) -> 
 
 
 def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
-    """Return the jobs of the selected data sets and machines, and the jobs whose selected
-    parameters they use.
+    """Return the jobs of the selected data sets and machines, and the jobs from which they take
+    parameters.
     """
     keys = (
         job.key
@@ -194,7 +194,7 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
 
 
 def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:
-    """Return the jobs with the given keys, and the jobs whose selected parameters they use."""
+    """Return the jobs with the given keys, and the jobs from which they take parameters."""
     kept = set(keys)
     for job in reversed(jobs):  # a job comes after the jobs from which it takes parameters
         if job.key in kept:

@@ -101,7 +101,7 @@ def _first_line(entry: Entry) -> str:
 def _source(name: str) -> bytes:
     """Return the source code of a module.
 
-    The parent packages of a module outside mmbench are imported.
+    For a module outside mmbench, the parent packages of the module are imported.
     """
     if name.startswith("mmbench."):
         root = Path(mmbench.__file__).parents[1]

@@ -37,7 +37,7 @@ class Options:
     mirror : str, optional
         Folder or URL that holds data files.
     jobs : int, optional
-        Number of parallel processes. The default is the number of usable physical cores.
+        Number of parallel processes. The default number is the number of usable physical cores.
     only : sequence of str
         Data sets and machines to run, as ``dataset=NAME`` and ``machine=NAME``; all if empty.
     smoke : bool
@@ -47,7 +47,8 @@ class Options:
     strict : bool
         Whether the exit code is 1 if a fit is not optimal.
     time_limit, memory_limit : str, optional
-        Limits of each job, such as ``"1h"`` and ``"8 GB"``. The defaults are in the configuration.
+        Limits of each job, such as ``"1h"`` and ``"8 GB"``. The default limits are in the
+        configuration.
     by_machine : bool
         Whether to run the machines one after the other, and to print each machine's mean accuracy.
     scheduler : str, optional
@@ -90,7 +91,7 @@ class Options:
     def slots(self) -> int:
         """Number of worker processes.
 
-        The default is the number of physical cores that this process may use.
+        The default is one process per physical core that this process may use.
 
         Two processes on the same core would not be faster, since they would share the arithmetic
         units of the core.

@@ -78,9 +78,9 @@ def table(
         Results folders, or folders of single experiments.
     fmt : {"markdown", "latex", "csv"}, optional
         Format of the text. In the format ``csv``, each row contains one value, for every layout.
-        The default is determined by the suffix of `output`, or is Markdown without `output`.
+        The default format is determined by the suffix of `output`, or is Markdown without `output`.
     layout : str, optional
-        Name of a layout. The default is the experiment's layout.
+        Name of a layout. The default layout is the experiment's layout.
     output : path, optional
         File to which the text is written.
     mix : bool
@@ -132,8 +132,8 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     results : path or iterable of path
         Results folders, or folders of single experiments.
     output : path, optional
-        Image file, with the suffix .png, .pdf or .svg. The default is ``NAME.png`` in the folder of
-        the experiment or, for a reference table, in the current folder.
+        Image file, with the suffix .png, .pdf or .svg. The default file is ``NAME.png`` in the
+        folder of the experiment or, for a reference table, in the current folder.
     say : callable, optional
         Called with a line for each folder that cannot be read, and with the name of the image file.
 
@@ -226,8 +226,8 @@ def export(
     results : path or iterable of path
         Results folders, or folders of single experiments.
     fmt : {"csv", "parquet"}, optional
-        Format of the file. The default is determined by the suffix of `output`, or is CSV without
-        `output`.
+        Format of the file. The default format is determined by the suffix of `output`, or is CSV
+        without `output`.
     output : path, optional
         File to write. A CSV file is compressed if its name ends in ``.csv.gz``.
     predictions : bool

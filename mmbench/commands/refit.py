@@ -40,8 +40,8 @@ def refit(
     results : path
         Folder of an experiment with records.
     machine : str, optional
-        Name of the machine in the experiment. The default is the machine and kernel with the best
-        mean accuracy or, if several are equal, the first of them.
+        Name of the machine in the experiment. The default is the machine, with its kernel, that has
+        the best mean accuracy.
     dataset, kernel : str, optional
         Names of a data set and a kernel, needed if the experiment has several data sets or kernels.
     store, mirror : path

@@ -1,7 +1,7 @@
 """``mmbench run``: starts worker processes, then reads, plans and runs experiments.
 
 Most imports are inside the function `run` and follow the start of the worker processes. The main
-process and the worker processes thus import libraries at the same time.
+process and the worker processes then import libraries at the same time.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def executor_for(options: Options, cluster: Mapping[str, Any], say: Say) -> Exec
     system.
 
     The option ``--scheduler`` takes precedence over `cluster`, the settings in the configurations.
-    Raises UserError if the option is neither the address of a scheduler nor a known name.
+    Raises UserError if the value of ``--scheduler`` is neither the address of a scheduler nor a
+    known name.
     """
     name = options.scheduler or next(iter(cluster), None)
     if name is None:

@@ -47,7 +47,7 @@ def check_counts(content: Mapping[str, Any]) -> None:
     """Raise `Fault` if a configuration has more data sets or more machines than `limits.entries`
     allows.
 
-    The number of entries is checked before all other values, since the other checks would take a
+    The numbers of data sets and machines are checked first, since the other checks would take a
     minute for many thousand entries.
     """
     limits = content.get("limits")
@@ -112,8 +112,8 @@ class MachineColumn:
         self.foreign = issubclass(self.cls, ForeignClassifier)
 
     def check_parameter(self, parameter: str) -> None:
-        """Raise ValueError if the machine does not have a parameter, or if the parameter cannot be
-        set here.
+        """Raise ValueError if the machine does not have a parameter, or if ``params`` and ``grid``
+        cannot set it.
         """
         if parameter in EXPERIMENT_KEYS:
             key = EXPERIMENT_KEYS[parameter].format(column=self.name)

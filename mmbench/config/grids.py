@@ -1,8 +1,8 @@
 """Hyper-parameter grids: how a YAML file states the values of a parameter.
 
-The values of one parameter are called an axis of the grid. An axis is a list of values, the text
-``auto`` for the machine's default values, or powers such as ``{log2: [-5, 15, 2]}``, which stands
-for 2^-5, 2^-3, ..., 2^15.
+The values of one parameter are called an axis of the grid. An axis of a grid is a list of values,
+the text ``auto`` for the machine's default values, or powers such as ``{log2: [-5, 15, 2]}``, which
+stands for 2^-5, 2^-3, ..., 2^15.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
 #: Maximum number of values on an axis that is given by powers.
 MAX_VALUES = 1000
 
-#: Parameters that have an effect with only one kernel, and this kernel.
+#: Parameters that have an effect with one kernel only, each with this kernel.
 KERNEL_PARAMETERS = {
     "gamma": "rbf",
     "gamma_scaling": "rbf",
@@ -94,9 +94,8 @@ def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return a dict whose keys are the parameters that the grid ``auto`` replaces, such as B.
-
-    The values are the parameters that replace them, such as B_fraction.
+    """Return a dict from each parameter that the grid ``auto`` replaces, such as B, to its
+    replacement, such as B_fraction.
     """
     grids = cls.search_space.auto_grids
     return {name: other for name, (other, _) in grids.items() if other != name}
@@ -113,7 +112,7 @@ def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
 
 
 def for_kernel(values: Mapping[str, Any], kernel: str) -> dict[str, Any]:
-    """Return those parameters that have an effect with a kernel.
+    """Return the given parameters that have an effect with a kernel.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """The keys, types and ranges in an experiment's YAML file.
 
-The module `model` checks each value in the file separately. The module `checks` compares these
-values with the known machines, data sets and table layouts. The modules `model` and `checks` do not
-read data.
+The module `model` checks each value in the file separately. The module `checks` compares the values
+with the known machines, data sets and table layouts. The modules `model` and `checks` do not read
+data.
 """
 
 from __future__ import annotations
@@ -167,9 +167,10 @@ class Select(Strict):
     the rows that ``max_train`` leaves out.
 
     The grid point with the best value of ``metric`` is selected. With ``validation: test``, the
-    grid point with the best accuracy on the test rows is selected. A note in every table then says
-    that selection on test rows makes accuracies too high. The purpose of ``validation: test`` is to
-    measure the bias of published results for which parameters were selected on test data.
+    grid point with the best accuracy on the test rows is selected. Every table then states that
+    parameters were selected on test rows, which makes accuracies too high. The purpose of
+    ``validation: test`` is to measure the bias of published results for which parameters were
+    selected on test data.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None

@@ -1,4 +1,4 @@
-"""Plan the jobs and the table cells of a configuration.
+"""Functions that plan the jobs and the table cells of a configuration.
 
 A job may use the parameters that are selected in another job, which is called its parent. A table
 cell contains the results of one machine for one data set, kernel, degree and training size,
@@ -35,8 +35,8 @@ def plan(
 
     The parent of a job precedes the job, or belongs to the experiment that ``parameters_from``
     names. Different jobs have different keys. If the card of a data set does not state the hash of
-    the data, the data are read to compute the hash. The data are downloaded for this purpose only
-    if `allow_network` is true.
+    the data, the hash is computed from the data, which are downloaded only if `allow_network` is
+    true.
     """
     places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []
@@ -161,8 +161,8 @@ def settings(
     """Return the fixed parameters and the grid of a machine on a data set, with all values listed.
 
     The key ``use`` names another column, whose fixed parameters are added here. The parameters that
-    are selected for this other column are added when the job runs. Parameters that the definition
-    of an alias fixes are left out, since the job contains the name of the alias.
+    are selected for the other column are added when the job runs. Parameters that the definition of
+    an alias fixes are left out, since the job contains the name of the alias.
     """
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
@@ -221,10 +221,10 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
 
 
 def replan(folder: Path) -> Plan | None:
-    """Return the plan for a results folder, made from a configuration.
+    """Return the plan for a results folder, which is made from a configuration.
 
-    The configuration is the one in the folder or, if there is none, the one with the name of the
-    folder. Returns None if the configuration is not valid.
+    The plan is made from the configuration in the folder or, if there is none, from the
+    configuration with the name of the folder. Returns None if the configuration is not valid.
     """
     path = folder / CONFIG
     try:

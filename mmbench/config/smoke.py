@@ -30,9 +30,9 @@ def smoke(config: Config) -> Config:
     """Return the configuration of the smoke version of an experiment.
 
     The smoke version has at most 2 splits, 2 inner folds, 2 values per parameter and 1 polynomial
-    degree. The training rows are a stratified subset of 500 rows. If the experiment has several
-    training sizes, the smoke version has subsets of 250 and of 500 rows. The smoke version uses all
-    test rows.
+    degree. The smoke version uses a stratified subset of 500 training rows. If the experiment has
+    several training sizes, the smoke version has subsets of 250 and of 500 rows. The smoke version
+    uses all test rows.
     """
     select, given = config.select, config.parameters_from
     folds = None if select.ref.folds is None else min(select.ref.folds, MAX_SPLITS)
@@ -62,8 +62,8 @@ def _changed(model: Model, **values: Any) -> Model:
 
 
 def version_for(config: Config, source: Config) -> Config:
-    """Return the experiment from which `config` takes selected parameters: `source` or its smoke
-    version.
+    """Return the experiment from which `config` takes selected parameters, which is `source` or its
+    smoke version.
 
     A smoke version takes parameters from the smoke version of `source`, which has the same
     polynomial degree.

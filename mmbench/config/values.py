@@ -51,7 +51,8 @@ def _resolved(path: str, info: ValidationInfo) -> str:
 def _file_of_experiment(name: str, info: ValidationInfo) -> str:
     """Return the YAML file of another experiment, given its path or its name.
 
-    A name is searched in the folder of the configuration first, then in `config_files`.
+    The name of an experiment is searched in the folder of the configuration first, then in
+    `config_files`.
     """
     if name.endswith(".yaml"):
         return _resolved(name, info)

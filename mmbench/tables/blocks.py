@@ -58,9 +58,9 @@ from mmbench.tables.statistics import (
 
 #: Type of a function that maps a row of the long table to the text of a table cell.
 Write = Callable[[Row], str]
-#: Type of the first columns of a table block. Each column has a function that returns the text in a
-#: row of the block. The argument of the function is a `Key` (data set, kernel, degree, training
-#: size) without a machine.
+#: Type of the first columns of a table block. Each of the first columns has a function that returns
+#: the text in a row of the block. The argument of the function is a `Key` (data set, kernel,
+#: degree, training size) without a machine.
 Heads = Mapping[Column, Callable[[Key], object]]
 
 # -- blocks with one column per machine ------------------------------------------------------------
@@ -78,8 +78,8 @@ def by_machine(
 ) -> Grid:
     """Return a table block with one row per data set, kernel and training size.
 
-    The block has one column per machine, after the columns `heads`. By default, `heads` are data
-    set and kernel, and the training size if there are several sizes.
+    The table block has one column per machine, after the columns `heads`. By default, `heads` are
+    data set and kernel, and the training size if there are several sizes.
     """
     machines = sheet.machines if machines is None else machines
     heads = heads or place_heads(sheet, lambda place: place.dataset)
@@ -118,8 +118,8 @@ def results(
 ) -> Grid:
     """Return a table block with the values of a metric, for each data set and machine.
 
-    Marks beside a value state whether it agrees with the published value, and cite footnotes.
-    `by_machine` describes the other arguments.
+    The marks beside a value are its comparison mark, which states whether the value agrees with the
+    published value, and the marks of its footnotes. `by_machine` describes the other arguments.
     """
 
     def cell(key: Key) -> str:
@@ -135,10 +135,10 @@ def stacked(
 ) -> Grid:
     """Return a table block with one column per machine and several rows per data set.
 
-    Each data set has one row per entry of `texts`. The key of the entry is shown in the second
-    column. The value of the entry is a function that maps a row of the long table to the text of a
-    table cell. The row contains the accuracy of the cell. If `caption` is empty, the first column
-    contains the kernel as well as the data set.
+    Each data set has one row per entry of `texts`. The second column shows the keys of `texts`. The
+    values of `texts` are functions that return the text of a table cell, given the row of its
+    accuracy in the long table. If `caption` is empty, the first column contains the kernel as well
+    as the data set.
     """
     rows = []
     for place in places:
@@ -183,9 +183,9 @@ def paired(
     the values, with the arguments `decimals` and `sd`.
 
     The function `count` summarizes the measured or the published results in a dict, whose keys are
-    headings. Each value of the dict is a list with one text per machine. For each heading that
-    `count` returns, the block ends with two more rows: the texts on the measured results, and the
-    texts on the published results.
+    headings. The values of the dict that `count` returns are lists with one text per machine. For
+    each heading that `count` returns, the block ends with two more rows: the texts on the measured
+    results, and the texts on the published results.
     """
 
     def measured(row: Row) -> str:
@@ -357,9 +357,10 @@ def with_results(sheet: Sheet, metric: str = METRIC) -> list[str]:
 def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     """Return the mean ranks of the machines over the data sets, for one kernel.
 
-    Machines without results are left out. The mean is over the data sets on which every ranked
-    machine has a result. Each kernel has its own mean ranks, since the results of two kernels on
-    one data set are dependent. Raises ValueError if there are too few machines or data sets.
+    Machines without results are left out. Mean ranks are computed over the data sets on which every
+    ranked machine has a result. Each kernel has its own mean ranks, since the results of two
+    kernels on one data set are dependent. Raises ValueError if there are too few machines or data
+    sets.
     """
     values = sheet.wide(sheet.places_of(kernel), metric).dropna(axis=1, how="all")
     return rank_machines(sign_of(metric) * values.dropna(), 2 if metric == METRIC else 4)
@@ -400,8 +401,8 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests = set(), set()
     for (_, metric), keys in places.items():
-        # The values come from the long table, since a printed value may be transformed, for example
-        # to an error rate.
+        # The compared values come from the long table, since a printed value may be transformed,
+        # for example to an error rate.
         scores = {key: sign_of(metric) * (sheet.value(key, metric) or 0.0) for key in keys}
         best = max(scores, key=scores.__getitem__)
         found = {key: _paired_test(sheet, key, best, metric) for key in keys if key != best}

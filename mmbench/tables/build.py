@@ -1,4 +1,4 @@
-"""Return the tables of experiments as Markdown, LaTeX or CSV."""
+"""Tables of experiments as Markdown, LaTeX or CSV."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

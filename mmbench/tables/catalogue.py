@@ -1,8 +1,8 @@
 """Layouts and figures by name, from YAML files and from plug-ins.
 
-A YAML entry has the fields of the class `Layout` or `Figure`. The entry names a function by its
-module and name, as ``module:function``. The module of a plug-in contains the function `layout` or
-`draw`. The module of a plug-in may also contain constants, which have the names of the fields of
+A YAML entry has the fields of the class `Layout` or `Figure`. A YAML entry names a function by its
+module and its name, as ``module:function``. The module of a plug-in contains the function `layout`
+or `draw`. The module of a plug-in may also contain constants, which have the names of the fields of
 `Layout` or `Figure` in upper case. The first line of the plug-in's docstring describes the layout
 or figure.
 """
@@ -35,8 +35,8 @@ def catalogue(kind: str) -> Mapping[str, Entry]:
 def entry_as(made: type[Made], entry: Entry, function: str) -> Made:
     """Return an entry of the catalogue as an object of the class `made` (`Layout` or `Figure`).
 
-    The argument `function` is "layout" for the class `Layout`, and "draw" for the class `Figure`:
-    the name of the function in a plug-in, and of the field that refers to it.
+    The argument `function` is "layout" for `Layout` and "draw" for `Figure`. A plug-in's function
+    has this name, and the field of `made` for the function as well.
     """
     if isinstance(entry, str):
         module = import_module(entry)

@@ -66,7 +66,7 @@ def compose(
         Whether the uncertainty of a mean is shown as standard deviation instead of standard error.
     runs : str
         Word of the legend for the runs over which a mean is computed, such as "folds". The default
-        depends on the rule of the train/test splits; see `RUNS`.
+        word depends on the rule of the train/test splits; see `RUNS`.
     choices : bool
         Whether the table has a block of selected parameters.
     """
@@ -81,9 +81,9 @@ def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
     """Return sentences that explain the comparison marks and the uncertainties of a metric in a
     table.
 
-    If `sd` is true, the table shows standard deviations instead of standard errors. The sentences
-    use the word `runs`, such as "folds", for the runs over which a mean is computed. If `runs` is
-    empty, the word depends on the rule of the train/test splits; see `RUNS`.
+    If `sd` is true, the table shows standard deviations instead of standard errors. The legend uses
+    `runs` as the word for the runs over which a mean is computed, such as "folds". If `runs` is
+    empty, the legend's word for runs depends on the rule of the train/test splits; see `RUNS`.
     """
     frame = sheet.frame[sheet.frame.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
@@ -166,8 +166,8 @@ class Layout:
     any_metric : bool
         Whether the layout can show other metrics than the accuracy.
     layout : str
-        Function that returns the whole table, named as ``module:function``. If given, `blocks` is
-        not used.
+        Function that returns the whole table, named as ``module:function``. If `layout` is given,
+        `blocks` is not used.
     """
 
     about: str

@@ -34,7 +34,7 @@ from mmbench.tables.statistics import counting_sd, difference_se, fit_line, pair
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Statuses of table cells without results: `MISSING` if planned runs are missing, and
+#: A table cell without results has the status `MISSING` if planned runs are missing, and the status
 #: `PUBLISHED_ONLY` if no run is planned.
 MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
@@ -77,7 +77,7 @@ COLUMNS = (
     *("half_width", "z", "in_band", "mark", *CODE, "status", "note"),
     *("half_width_published_se", "in_band_published_se"),
 )
-#: Types of the columns of the long table. Columns that are not listed contain text.
+#: Types of those columns of the long table that do not contain text.
 TYPES = {
     **dict.fromkeys(("measured", "sd", "se", "published", "published_spread", "z"), "float64"),
     **dict.fromkeys(("half_width", "half_width_published_se"), "float64"),
@@ -386,7 +386,7 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
     per parameter.
 
     ``measured`` is the lower median of the selected values: if the number of values is even, the
-    smaller one of the two middle values, which is a value of the grid. The median is over all
+    smaller one of the two middle values, which is a value of the grid. The lower median is over all
     splits or, if parameters are selected per pair of classes, over all splits and pairs. ``text``
     states the median, and how many selections are the smallest or the largest value of the grid. If
     jobs use the medians of parameters that were selected on several splits, these medians have rows
@@ -439,11 +439,11 @@ def long_table(
 ) -> pd.DataFrame:
     """Return the long table of an experiment: one row per table cell and metric.
 
-    The columns are ``key``, the columns of `COLUMNS` from ``metric`` on, and ``objection``. ``key``
-    is the `Key` of a table cell. If a published value is not compared, ``objection`` states the
-    reason. ``sd`` is the standard deviation over `n` splits, and ``se`` is the standard error of
-    the mean. For the parameters of a regression line, `n` is the number of separable pairs of
-    classes.
+    The columns of the long table are ``key``, the columns of `COLUMNS` from ``metric`` on, and
+    ``objection``. ``key`` is the `Key` of a table cell. If a published value is not compared,
+    ``objection`` states the reason. ``sd`` is the standard deviation over `n` splits, and ``se`` is
+    the standard error of the mean. For the parameters of a regression line, `n` is the number of
+    separable pairs of classes.
 
     ``half_width`` is half the width of the comparison band, which equals two standard errors of the
     difference between the measured and the published value. ``z`` is the published value minus the
@@ -471,11 +471,11 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Return rows as a long table, and add a column of comparison marks.
 
     The mark of a row is `OUT_OF_BAND` if the published value lies outside the comparison band. The
-    mark is `ALL_IN_BAND` if the band contains the published values of all machines for the data
-    set, kernel and metric of the row. With the mark `ALL_IN_BAND`, the comparison does not
-    distinguish the machines. The mark is `IN_BAND` if the band contains the published value of the
-    row, but not the published value of every other machine. The mark is empty if the published
-    value of a row is not compared.
+    mark of a row is `ALL_IN_BAND` if the comparison band contains the published values of all
+    machines for the data set, kernel and metric of the row. With the mark `ALL_IN_BAND`, the
+    comparison does not distinguish the machines. The mark of a row is `IN_BAND` if the comparison
+    band contains the published value of the row, but not the published value of every other
+    machine. The mark of a row is empty if its published value is not compared.
     """
     import pandas as pd
 
@@ -543,8 +543,8 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
             lacking = Counter(array for _, array in cell.values(name) if isinstance(array, str))
             n = len(cell.counted)
             notes = [f"{name}: {k} of {n} records lack {array}" for array, k in lacking.items()]
-            # if arrays are lacking, this row omits the note `NO_CERTIFICATES`, which the row of the
-            # accuracy has
+            # a row of a metric with lacking arrays omits the note `NO_CERTIFICATES`, which the row
+            # of the accuracy contains
             own = [] if notes and cell.note == NO_CERTIFICATES else [cell.note]
             note = "; ".join(filter(None, own + notes))
             rows.append(cell.row(name, **_mean(cell, name), note=note))
@@ -554,13 +554,15 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
 def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[dict]:
     """Return rows of the long table for the regression of accuracy on margin ratio.
 
-    The rows contain the slope, the intercept, the correlation coefficient r and the p-value.
+    The rows of the regression contain the slope, the intercept, the correlation coefficient r and
+    the p-value.
 
-    The regression has one point per separable pair of classes, and ``n`` is the number of points. A
-    table cell has rows for the regression only if a paper states the regression line. For the slope
-    and the intercept, ``se`` is the standard error of the least-squares estimate. The rows have no
-    comparison band, since the paper states no standard errors. The published and the measured line
-    are fitted to the same pairs of classes, and are therefore dependent.
+    The regression of accuracy on margin ratio has one point per separable pair of classes, and
+    ``n`` is the number of points. A table cell has rows for the regression only if a paper states
+    the regression line. For the slope and the intercept, ``se`` is the standard error of the
+    least-squares estimate. The regression has no comparison band, since the paper states no
+    standard errors of slope and intercept. The published and the measured line are fitted to the
+    same pairs of classes, and are therefore dependent.
     """
     record = min(cell.done, key=lambda record: record.at)
     arrays = cell.arrays(record) if (cell.key, f"{LINE}slope") in known else {}
@@ -647,9 +649,9 @@ def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
     differences are compared with the noise level of the measured means, since papers seldom state
     the meaning of their uncertainties.
 
-    Returns three numbers: the published differences above the noise level, how many of these have
-    the same sign in the measured means, and how many of the latter are also measured above the
-    noise level.
+    Returns three numbers of published differences: all above the noise level; those that also have
+    the same sign in the measured means; those that are above the noise level in the measured means
+    too.
     """
     counts = [0, 0, 0]
     compared = rows_of(frame[frame.in_band.notna()])

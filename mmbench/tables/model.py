@@ -21,7 +21,10 @@ MEASURED_END = re.compile(r" / | ?[✓~✗[]|$")
 
 
 class Shown(str):
-    """Text of a table cell, with the row of the long table that it shows as the attribute `row`."""
+    """Text of a table cell.
+
+    The attribute `row` is the row of the long table that the text shows.
+    """
 
     row: Row
     #: Whether the text of the table cell is printed in bold, up to the end of the measured value.
@@ -46,7 +49,7 @@ class Column:
 def emphasized(cell: str) -> tuple[str, str]:
     """Split the text of a table cell into two texts, of which the first one is printed in bold.
 
-    The first text may be empty.
+    The first of the two texts may be empty.
     """
     end = MEASURED_END.search(cell) if getattr(cell, "bold", False) else None
     return (cell[: end.start()], cell[end.start() :]) if end else ("", cell)
@@ -138,7 +141,7 @@ def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> st
 def published_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
     """Return the published value as text, with the uncertainty that the paper prints.
 
-    The uncertainty is in parentheses or, if `sd` is true, after ±.
+    The uncertainty of a published value is in parentheses or, if `sd` is true, after ±.
     """
     if row.published is None:
         return NOTHING

@@ -119,7 +119,8 @@ def _plain(value: Any) -> str:
 def grid_rows(jobs: Sequence[Job], label: Callable[[str], str]) -> list[list[str]]:
     """Return the rows for the block of parameter grids.
 
-    Each row states the values of one parameter of one machine, over all data sets.
+    Each row of the block of parameter grids states the values of one parameter of one machine, over
+    all data sets.
 
     If a machine uses the parameters that were selected for another machine, the row names the other
     machine.

@@ -3,9 +3,9 @@
 Each file contains the numbers of one published table, with one number per row. The columns
 `dataset` and `machine` contain mmbench's names. The columns `printed_dataset` and `printed_method`
 contain the paper's names. The column `std` contains the number that the paper prints after +/- or
-in parentheses. The column `std_is` contains the probable meaning of `std`: ``sd`` for the standard
-deviation over splits, or ``se`` for the standard error of the mean. If `usable` is "no", the number
-is not compared with measured values, and the column `reason` states the reason.
+in parentheses. The column `std_is` states whether `std` is probably the standard deviation over
+splits (``sd``) or the standard error of the mean (``se``). If `usable` is "no", the number is not
+compared with measured values, and the column `reason` states the reason.
 """
 
 from __future__ import annotations

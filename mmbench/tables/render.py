@@ -116,8 +116,8 @@ def _column(cells: Sequence[str], align: str) -> list[str]:
 
 #: Pattern for the beginning of a text that spreadsheet programs take for a formula.
 FORMULA = re.compile(r"[=+\-@\t\r]")
-#: Pattern for special characters of Markdown. The pattern does not match the texts ``a_b``,
-#: ``<0.1`` and ``[1]``.
+#: Pattern for special characters of Markdown. The pattern for special characters of Markdown does
+#: not match the texts ``a_b``, ``<0.1`` and ``[1]``.
 MARKDOWN = re.compile(
     r"[\\`*|$]|<(?=[A-Za-z/!?])|\](?=\()|^\[(?=[^\]]*\]:)|&(?=#?\w+;)|~(?=~)|(?<=~)~"
     r"|(?<![^\W_])_|_(?![^\W_])|^(?:>|#+(?=\s)|[+-](?=\s))"
@@ -131,8 +131,8 @@ def _escape(text: str) -> str:
 
 #: Maximum number of rows in a float of LaTeX. A longer table block can continue on the next page.
 MAX_ROWS = 40
-#: LaTeX code for special characters. All characters are replaced at once, so that the inserted
-#: LaTeX code is not escaped again.
+#: LaTeX code for special characters. All special characters are replaced at once, so that the
+#: inserted LaTeX code is not escaped again.
 ESCAPES = str.maketrans(
     {
         **{character: rf"\{character}" for character in "{}&%$#_"},
@@ -160,7 +160,10 @@ ESCAPES = str.maketrans(
 
 
 def to_latex(table: Table) -> str:
-    """Return a table as LaTeX text. Each block is a float or, if it is long, a ``longtable``."""
+    """Return a table as LaTeX text.
+
+    Each table block is a float or, if it is long, a ``longtable``.
+    """
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
     footnotes = [(f"[{k}]", text) for k, text in enumerate(table.footnotes, 1)]
     tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # LaTeX uses braces

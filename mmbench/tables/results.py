@@ -38,9 +38,9 @@ REFERENCE = "reference"
 #: Columns of the table with one row per test row.
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
-#: Type of a function that returns the plan of the experiment in a folder. The plan is made from the
-#: configuration in the folder or, without such a file, from the configuration with the folder's
-#: name. The function returns None if there is no valid configuration.
+#: Type of a function that returns the plan of the experiment in a folder. The plan of an experiment
+#: is made from the configuration in the folder or, without such a file, from the configuration with
+#: the folder's name. A function of this type returns None if there is no valid configuration.
 Replan = Callable[[Path], Plan | None]
 
 
@@ -162,7 +162,7 @@ def prediction_rows(experiment: Experiment) -> Iterator[dict[str, Any]]:
 def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experiment:
     """Return the experiment whose records are stored in a folder.
 
-    If no plan is stored in the folder, it is made by the function `replan`. If the function
+    If no plan is stored in the folder, the plan is made by the function `replan`. If the function
     `replan` returns no plan, only the latest record of each table cell and split is used. If `mix`
     is true, records that do not belong to the plan are used too. Raises UserError if the folder
     contains no undamaged record.
@@ -242,7 +242,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 
 
 def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
-    """Return pairs of the rows of a CSV file and the keys of their table cells.
+    """Return the rows of a CSV file, each in a pair with the key of its table cell.
 
     If a row states no kernel, the key contains the kernel that the plan states for the machine. If
     the plan states no kernel for the machine, the key contains the first kernel of the data set.

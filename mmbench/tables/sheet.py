@@ -67,10 +67,10 @@ class Sheet:
     published : sequence of mapping
         Rows of the published table.
     cells : dict of Key to Cell
-        Results of each table cell, with its records. A reference table has none.
+        Results of each table cell, with its records; empty for a reference table.
     metrics : sequence of str
-        Names of the requested metrics in the long table. If empty, the layout determines the
-        metrics.
+        Names of the requested metrics in the long table. If `metrics` is empty, the layout
+        determines the metrics.
 
     Attributes
     ----------
@@ -269,8 +269,8 @@ class Sheet:
     ) -> pd.DataFrame:
         """Return a data frame of the values of a metric, with one column per machine.
 
-        The data frame has one row per data set, kernel and training size. The values are taken from
-        the column `column` of the long table.
+        The data frame has one row per data set, kernel and training size. The values of the data
+        frame are taken from the column `column` of the long table.
         """
         import pandas as pd
 

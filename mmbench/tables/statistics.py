@@ -54,8 +54,8 @@ def difference_se(
     tested on the same rows, which form an official test set.
 
     Notes ----- The uncertainties printed in the papers are not used, since some are standard
-    deviations, some are standard errors, and a few are neither. The published runs are assumed to
-    have the same standard deviation as the measured runs.
+    deviations, some are standard errors, and a few are neither. Published runs are assumed to have
+    the same standard deviation as measured runs.
 
     For random partitions, the two means are treated as independent, and their difference has the
     standard error ``sd sqrt(1/n + 1/n_published)``. For a single run on a random partition, the
@@ -97,8 +97,8 @@ def z_value(measured: float, published: float, se: float) -> float:
 
 
 def wins_and_losses(first: NDArray, second: NDArray) -> tuple[int, int]:
-    """Count the test rows that only the first of two machines classifies correctly, and the test
-    rows that only the second one does.
+    """Return two counts of test rows: those that only the first machine classifies correctly, and
+    those that only the second machine classifies correctly.
 
     `first` and `second` state, for each test row, whether a machine classifies the row correctly,
     shape (n_test,).
@@ -175,8 +175,8 @@ def win_tie_loss(first: ArrayLike, second: ArrayLike) -> Counts:
 
 
 def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, tuple[int, int]]:
-    """For each machine, count the data sets on which it has the largest mean and those on which it
-    has the smallest mean.
+    """For each machine, return the number of data sets on which it has the largest mean, and the
+    number on which it has the smallest mean.
 
     `means` has one row per data set and one column per machine. Only data sets without missing
     means are counted. Means are rounded to `decimals` decimals before they are compared, unless
@@ -459,9 +459,9 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     data sets are given random weights from a Dirichlet distribution. The Dirichlet distribution has
     the parameter 1 for each data set, and 1/2 for an additional data set with difference 0, which
     is the prior. Each pair of data sets is counted as worse, equivalent or better, according to the
-    mean of the differences on the two data sets. The weight of a pair is the product of the weights
-    of its data sets. The outcome of a Monte Carlo draw is the class (worse, equivalent or better)
-    whose pairs of data sets have the largest sum of weights.
+    mean of the differences on the two data sets. The weight of a pair of data sets is the product
+    of the weights of both data sets. The outcome of a Monte Carlo draw is the class (worse,
+    equivalent or better) whose pairs of data sets have the largest sum of weights.
 
     `differences` contains, for each data set, the difference between the means of two machines. A
     difference between -`rope` and `rope` counts as practically equivalent. Returns None if there
@@ -507,8 +507,8 @@ def pair_points(
 
     Pairs of classes without a margin ratio or without test rows are left out. The columns of the
     data frame are ``pair``, ``ratio``, ``accuracy`` and ``separable``. The margin ratio is computed
-    from the training rows of the two classes. The accuracy is the percentage of the two classes'
-    test rows that the binary classifier of the pair predicts correctly.
+    from the training rows of the two classes. The accuracy of a pair of classes is the percentage
+    of the two classes' test rows that the binary classifier of the pair predicts correctly.
 
     `per_pair` contains the certificates of an MMRM, one per pair of classes. `arrays` contains
     ``decisions``, of shape (n_test, n_pairs), and ``y_test`` from the MMRM's record. Column k of

@@ -1,9 +1,9 @@
 """Figures by name.
 
 Figures, defined by the entries of ``figures.yaml`` and by plug-ins. A plug-in's module defines the
-function `draw`, which writes a figure to a file and returns the numbers in the figure as text. The
-module may also define the constants `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`; the class `Figure`
-describes the fields with these names.
+function `draw`, which writes a figure to a file and returns the numbers in the figure as text. A
+plug-in's module may also define the constants `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`; the class
+`Figure` describes the fields with these names.
 """
 
 from __future__ import annotations

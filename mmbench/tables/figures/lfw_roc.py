@@ -79,8 +79,8 @@ def roc(decisions: NDArray, positive: NDArray) -> tuple[NDArray, float]:
     """Return the ROC curve at the false positive rates in `GRID`, and the area under the curve.
 
     The boolean array `positive` states which rows are positive. At least one entry of `positive`
-    must be true, and at least one must be false. The curve is an array of true positive rates, with
-    one entry per entry of `GRID`.
+    must be true, and at least one must be false. The ROC curve is an array of true positive rates,
+    with one entry per entry of `GRID`.
 
     Examples
     --------
@@ -112,6 +112,6 @@ def _draw_curves(axes: Axes, folds: pd.DataFrame, machines: Sequence[str]) -> li
     axes.plot([0, 1], [0, 1], color="0.7", lw=0.8, ls=":")
     axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal", anchor="N")
     axes.set(xlabel="false acceptances", ylabel="true acceptances")
-    # The legend is below the axes, since some ROC curves cross the whole panel.
+    # The legend of an ROC panel is below the axes, since some ROC curves cross the whole panel.
     axes.legend(title="area under the curve", loc="upper left", bbox_to_anchor=(0, -0.22))
     return lines

@@ -4,8 +4,8 @@ machines.
 A toy set is drawn at random several times. The panel of the toy set shows the draw for which the
 most machines have a result, or the first of several such draws. Records do not contain decision
 boundaries, so that each machine is trained again with the parameters in its record. The decision
-values of the new machine on the test rows are compared with the record. The figure also shows the
-decision boundary of the Bayes classifier, which uses the true distributions.
+values of the machine that is trained again are compared with the record, on the test rows. The
+figure also shows the decision boundary of the Bayes classifier, which uses the true distributions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Figure 2 of the MMRM paper: margin ratio of each pair of classes against its test accuracy.
 
 The margin ratio rho of a pair is computed from the training rows of both classes. The accuracy of a
-pair is measured on the test rows of both classes. The paper states the least-squares line
-``accuracy = 0.20354 rho + 98.182`` for the 45 pairs of classes in USPS. The figure shows the
+pair is measured on the test rows of both classes. The MMRM paper states the least-squares line
+``accuracy = 0.20354 rho + 98.182`` for the 45 pairs of classes in USPS. Figure 2 shows the
 published line and the measured line.
 """
 
@@ -74,7 +74,7 @@ def draw(experiment: Experiment, output: Path) -> str:
 def _choose_cell(experiment: Experiment) -> Cell:
     """Return the MMRM's results on the paper's data set with the paper's kernel.
 
-    If the MMRM has a single table cell, return this one.
+    If the MMRM has a single table cell, return this table cell.
     """
     candidates = [cell for cell in experiment.cells if cell.key.machine == MACHINE and cell.done]
     paper = published_rows(PUBLISHED)[0]
@@ -99,7 +99,7 @@ def equation(slope: float, intercept: float) -> str:
 def _scatter(axes: Any, points: pd.DataFrame) -> None:
     """Draw one point per pair of classes.
 
-    The point is filled if the pair is separable, and hollow otherwise.
+    A point is filled if its pair of classes is separable, and hollow otherwise.
 
     The points with the lowest accuracies are labelled.
     """

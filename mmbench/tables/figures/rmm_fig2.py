@@ -2,11 +2,12 @@
 
 Both panels of figure 2 show CPU seconds of one thread on logarithmic axes. In the left panel, times
 exclude the computation of the Gram matrix, and the RMM's times also exclude the SVM that is trained
-before the RMM. In the right panel, times include the whole training. The paper does not state
+before the RMM. In the right panel, times include the whole training. The RMM paper does not state
 whether its times include the Gram matrix and the SVM.
 
 The CPU time is assumed to be proportional to a power of the number n of training rows. The legends
-state the exponent of n for each machine, which is fitted to log(time) and log(n) by least squares.
+state the exponent of the number n of training rows for each machine, which is fitted to log(time)
+and log(n) by least squares.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ def _power(curve: pd.Series) -> str:
 def _describe(times: Any, labels: Mapping[str, str]) -> str:
     """Return one line of text per machine.
 
-    Each line states the CPU time for the largest number of training rows, and the exponent of this
-    number in the CPU time.
+    Each line of text states the CPU time for the largest number of training rows, and the exponent
+    of the number of training rows in the CPU time.
     """
     lines = []
     for machine, curve in times.items():

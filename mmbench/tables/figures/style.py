@@ -75,9 +75,9 @@ def draw_panels(
 
     The function `panel` draws one panel and returns the panel's text. The arguments of `panel` are
     the axes, and the key and the value of an entry of `found`. The value of an entry of `found` has
-    one element per machine. Each machine has one line in the panel. The height of a panel is
-    `frame` plus `line` times the number of its lines, in inches. If a panel has several axes side
-    by side, `ratios` contains the relative widths of these axes.
+    one element per machine. A panel has one line per machine. The height of a panel is `frame` plus
+    `line` times the number of its lines, in inches. If a panel has several axes side by side,
+    `ratios` contains the relative widths of these axes.
     """
     heights = [frame + line * len(rows) for rows in found.values()]
     with drawing(output, PAGE, sum(heights)) as canvas:

@@ -2,8 +2,8 @@
 
 Table layouts, defined by the entries of ``layouts.yaml`` and by plug-ins. Most layouts combine
 table blocks from the module `mmbench.tables.blocks`. A plug-in's module defines the function
-`layout`, which returns a table. The argument of `layout` is a `Sheet`. The module may also define
-three constants:
+`layout`, which returns a table. The argument of `layout` is a `Sheet`. A plug-in's module may also
+define three constants:
 
 - `PUBLISHED`, the name of the published table with which results are compared;
 - `SIZED`, true if the layout can show several training sizes;
@@ -41,11 +41,10 @@ def check_able(name: str, ability: str, shown: str) -> None:
     """Raise UserError if a layout cannot show several training sizes, or other metrics than the
     accuracy.
 
-    The error message names the layouts that can show them.
+    The error message names the layouts that are suitable.
 
-    The argument `ability` is the name of the field of `Layout` to be checked: "sized" or
-    "any_metric". The argument `shown` is the part of the message that names the unsupported
-    content.
+    The argument `ability` is "sized" or "any_metric", the field of `Layout` to be checked. The
+    argument `shown` is the part of the message that names the unsupported content.
     """
     able = [other for other in LAYOUTS if getattr(find_layout(other), ability)]
     if name not in able:

@@ -1,10 +1,10 @@
 """Layout that compares the machines of any experiment: mean ranks, and significance tests.
 
-The layout shows mean ranks over data sets, with Nemenyi's critical difference. Over all data sets,
-the first machine is compared with every other machine by Wilcoxon's signed-rank test and by the
-Bayesian signed-rank test. On each data set, the first machine is compared with every other machine
-by two tests over splits: the corrected resampled t-test and the Bayesian correlated t-test. Holm's
-method adjusts the p-values of each block for multiple tests.
+The layout `comparison` shows mean ranks over data sets, with Nemenyi's critical difference. Over
+all data sets, the first machine is compared with every other machine by Wilcoxon's signed-rank test
+and by the Bayesian signed-rank test. On each data set, the first machine is compared with every
+other machine by two tests over splits: the corrected resampled t-test and the Bayesian correlated
+t-test. Holm's method adjusts the p-values of each block for multiple tests.
 """
 
 import math

@@ -388,13 +388,14 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     """Return mean and maximum over splits of ``(F - F*) / F*`` in per cent, as text.
 
     F is the objective of the machine, and F* is the objective of the machine `fsvm_opt`. For the
-    machine `fsvm_opt`, the numerator is F* minus a lower bound on the optimal objective.
+    machine `fsvm_opt` itself, the numerator F - F* is replaced by F* minus a lower bound on the
+    optimal objective.
     """
     ours, optima = (sheet.per_pair(place._replace(machine=m)) for m in (machine, "fsvm_opt"))
     values = []
     for split in sorted(ours.keys() & optima.keys()):
         # All pairs of classes have one matrix M and one objective F in common. The certificate of
-        # each pair of classes contains F.
+        # each pair of classes contains the objective F.
         at, optimum = ours[split][0]["objective"], optima[split][0]["objective"]
         low = optima[split][0]["bound"] if machine == "fsvm_opt" else optimum
         if None not in (at, low) and optimum:

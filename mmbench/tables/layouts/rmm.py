@@ -5,8 +5,8 @@ selection with several seeds, the table shows the run with the first seed and th
 
 The certificate of an RMM states three CPU times: for the Gram matrix, for the SVM that is trained
 first, and for the RMM itself. The CPU time is assumed to be proportional to a power of the number n
-of training rows. The last row of a table of times contains the exponent of n, which is fitted to
-log(time) and log(n) by least squares.
+of training rows. The last row of a table of times contains the exponent of the number n of training
+rows, which is fitted to log(time) and log(n) by least squares.
 """
 
 from __future__ import annotations
@@ -185,10 +185,10 @@ def exponent(curve: pd.Series) -> str:
     """For CPU times proportional to n^k with n training rows, return the exponent k as text, with
     its standard error.
 
-    The index of `curve` contains the numbers n, and its values are CPU seconds. The exponent is the
-    slope of the least-squares line through the points (log n, log seconds). If there are only two
-    numbers of training rows, the text has no standard error. If there is only one number of
-    training rows, the text is empty.
+    The index of `curve` contains the numbers of training rows, and its values are CPU seconds. The
+    exponent k is the slope of the least-squares line through the points (log n, log seconds). If
+    `curve` has only two values, the text has no standard error. If `curve` has only one value, the
+    text is empty.
 
     Examples
     --------

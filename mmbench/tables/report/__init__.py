@@ -1,9 +1,9 @@
 """The report of results as a static web site, with an overview, a page per experiment, and a page
 per table cell.
 
-The pages are rendered from the templates in the folder ``templates``. The folder ``assets``
-contains the style sheet and the script of the pages. The library plotly, which is copied into the
-report, draws interactive pictures. The report can be read without internet access.
+The pages of the report are rendered from the templates in the folder ``templates``. The folder
+``assets`` contains the style sheet and the script of the pages. The library plotly, which is copied
+into the report, draws interactive pictures. The report can be read without internet access.
 """
 
 from collections.abc import Callable, Sequence

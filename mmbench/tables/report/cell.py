@@ -56,10 +56,10 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     """Return a table of the mean selection scores (%) over the one or two parameters with the
     largest grids.
 
-    If the grid has further parameters, the score is the best score over their values, on each
-    split. For each grid point, the returned dict contains the mean score over splits, and how often
-    the grid point was selected. Returns None if there are no selection scores, or if a parameter
-    has more than `LONGEST` values.
+    If the grid has further parameters, the table contains the best score over the values of these
+    parameters, on each split. The returned dict contains the mean score over splits of each grid
+    point, and how often the grid point was selected. Returns None if there are no selection scores,
+    or if a parameter has more than `LONGEST` values.
     """
     records = [record for record in records if record.selection.get("scores")]
     grids = {}
@@ -117,9 +117,9 @@ def _text(value: Any) -> str:
 def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
     """For each pair of classes, return a summary of the certificates on all splits.
 
-    The summary contains the largest duality gap and the largest constraint violation. The summary
-    also contains the mean numbers of support vectors, iterations and seconds. The duality gap of a
-    fit is infinite if its dual bound is unknown.
+    The summary of a pair of classes contains the largest duality gap and the largest constraint
+    violation. The summary of a pair of classes also contains the mean numbers of support vectors,
+    iterations and seconds. The duality gap of a fit is infinite if its dual bound is unknown.
     """
     every = (fit for record in records for fit in record.per_pair)
     lines = []

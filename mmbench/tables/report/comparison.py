@@ -98,7 +98,7 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 def _gaps(before: View, after: View, key: Key) -> list[float]:
     """Return the differences in accuracy between two runs, one per split that both runs have.
 
-    Returns an empty list if the runs have different rows in a split of the same number.
+    Returns an empty list if a split contains different rows in the two runs.
     """
     if key not in before.cells or key not in after.cells:
         return []

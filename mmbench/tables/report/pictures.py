@@ -82,7 +82,7 @@ def scatter(
     On hover, a point shows the details of its table cell. A click on the point opens the page of
     the table cell. If `y` is None, the vertical axis has one category per data set, and each point
     has a horizontal error bar. If `y` is None and there are more machines than markers, the
-    vertical axis has one category per machine instead, without error bars.
+    vertical axis has one category per machine, and points have no error bars.
 
     If `named` is true, the name of the machine is written beside each hollow point. The relative
     path `root` leads to the folder of the linked pages. The keyword arguments `layout` are
@@ -134,8 +134,8 @@ def scatter(
 
 
 def share_marks(view: View) -> bool:
-    """Return whether some machines have the same marker, since there are more machines than
-    markers.
+    """Return whether there are more machines than markers, so that some machines have the same
+    marker.
     """
     return len(view.sheet.machines) > len(MARKS)
 
@@ -196,9 +196,9 @@ def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
     """Return a picture of accuracy against CPU time.
 
     If there are several data sets, the picture shows accuracies and CPU times relative to the first
-    machine. If there are also more machines than markers, the picture has one row of CPU times per
-    machine, and no accuracies. If there is one data set and more machines than markers, each point
-    is labelled with its machine.
+    machine. With several data sets and more machines than markers, the picture has one row of CPU
+    times per machine, and no accuracies. If there is one data set and more machines than markers,
+    each point is labelled with its machine.
     """
     times = {key: total_with_search(view.sheet, key) for key in accuracies}
     starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]

@@ -269,7 +269,7 @@ def difference(row: Row) -> str:
 def gap_text(gap: Any, tolerance: Any, violation: Any, unknown: str = "") -> str:
     """Return duality gap, tolerance for the gap, and constraint violation as text.
 
-    If the tolerance is None, the text `unknown` replaces it.
+    If the tolerance is None, `unknown` is shown in place of the tolerance.
 
     Examples
     --------
