@@ -27,20 +27,20 @@ from mmbench.machines.base.problem import BinaryProblem
 from mmbench.solvers.ridge import FeatureGram, Gram
 from mmbench.solvers.rows import MappedRows
 
-#: Directions are omitted if their variance is below this fraction of the largest variance.
+#: Directions are omitted if their variance is below NO_VARIANCE times the largest variance.
 NO_VARIANCE = 1e-12
 
 #: Minimum number of rows per feature for which the features of a linear kernel are used instead of
 #: the Gram matrix.
 ROWS_PER_FEATURE = 2
 
-#: LAPACK computes only the requested components, instead of all components, if their number is at
-#: most this fraction of the matrix order.
+#: If the number of requested components is at most PARTIAL_SHARE times the matrix order, LAPACK
+#: computes only the requested components.
 PARTIAL_SHARE = 0.25
 
 #: The Lanczos method is used if there are at least LANCZOS_ROWS rows, and at most LANCZOS_SHARE
-#: requested components per row. For these numbers of rows and components, the Lanczos method is 2
-#: to 40 times as fast as LAPACK (`benchmarks/routes.py`).
+#: requested components per row. For such numbers of rows and components, the Lanczos method is 2 to
+#: 40 times as fast as LAPACK (`benchmarks/routes.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 
@@ -192,7 +192,7 @@ def _eigh_lapack(matrix: NDArray, few: int) -> tuple[NDArray, NDArray]:
 
 
 def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
-    """Compute the result of `_eigh_lapack` by the Lanczos method.
+    """Compute the same eigenvalues and eigenvectors as `_eigh_lapack` by the Lanczos method.
 
     Return None if the Lanczos method does not converge, for example because many eigenvalues are
     equal.

@@ -10,12 +10,13 @@ without a factor 1/n. The optimal w is ``sum_i a_i phi(x_i)`` over the training 
 K_c contains the columns of the Gram matrix K that belong to class c. The papers do not define the
 intercept b.
 
-If rows have sample weights s_i, the class means are weighted means. With sample weights, N is the
-sum of ``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i. If rows have sample
-weights, the ridge is relative to the weighted mean of ``k(x_i, x_i)`` instead of ``tr(K)/n``. Class
-weights affect only the intercept b, which minimises the weighted training errors. Class weights in
-the within-class scatter matrix N would reduce the projected scatter of the training rows of the
-class with the larger weight, and new rows of that class would be misclassified.
+If rows have sample weights s_i, the class means are weighted means. With sample weights, the
+scatter matrix N is the sum of ``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i.
+If rows have sample weights, the ridge is relative to the weighted mean of ``k(x_i, x_i)`` instead
+of ``tr(K)/n``. Class weights affect only the intercept b, which minimises the weighted training
+errors. Class weights in the within-class scatter matrix N would reduce the projected scatter of the
+training rows of the class with the larger weight, and new rows of that class would be
+misclassified.
 
 The total scatter matrix is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore the optimal w is a
 multiple of the w of the least squares SVM with C = 1/eta. KLDA and the least squares SVM use the
@@ -58,8 +59,8 @@ from mmbench.machines.base.threshold import optimal_bias
 from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
 
-#: Two scores are considered equal if they differ by at most this fraction of the largest absolute
-#: score. The scores of repeated rows differ by rounding errors.
+#: Two scores are considered equal if they differ by at most SCORE_RESOLUTION times the largest
+#: absolute score. The scores of repeated rows differ by rounding errors.
 SCORE_RESOLUTION = 1e-12
 
 
@@ -198,8 +199,8 @@ class _Rows:
     def centred(self, columns: NDArray) -> NDArray:
         """Subtract the class means from the columns of an array.
 
-        Each column is ``root v``, and ``root (v - m)`` is returned, where m_i is the weighted mean
-        of v over the class of row i.
+        For a column ``root v``, the returned column is ``root (v - m)``, where m_i is the weighted
+        mean of v over the class of row i.
         """
         out = columns.copy()
         for side, total in zip(self.sides, self.totals, strict=True):

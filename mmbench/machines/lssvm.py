@@ -22,8 +22,8 @@ Two interpretations of the feature map phi lead to two classifiers:
 
 The row weights s_i are the products of sample weights and class weights. If rows have weights, the
 penalty in (30) is ``C/2 sum_i s_i xi_i^2``, and ``diag(1/(C s))`` replaces I/C. The feature map
-(32) becomes ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, so that ``G = K diag(s) K'``. With this feature
-map, a row of weight 2 has the same effect as two equal rows of weight 1.
+(32) becomes ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, so that ``G = K diag(s) K'``. With the weighted
+feature map, a row of weight 2 has the same effect as two equal rows of weight 1.
 
 | `Fit.route` | condition | operations per C |
 | --- | --- | --- |
@@ -69,7 +69,7 @@ GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
 COSTS = (0.1, 1, 10, 50, 100, 500, 1000, 2000)
 
 #: A solution has the status "failed" if its objective value exceeds the objective value at w = 0 by
-#: more than this fraction.
+#: more than the fraction ROUNDING.
 ROUNDING = 1e-9
 
 
@@ -249,5 +249,5 @@ def _certificates(
 
 
 def _inner(left: NDArray, right: NDArray) -> NDArray:
-    """Return the inner products of the columns of two arrays."""
+    """Return the inner products of the corresponding columns of two arrays."""
     return np.einsum("ij,ij->j", left, right)

@@ -11,7 +11,7 @@ With the Gram matrix K and ``u_i = y_i alpha_i - lambda_i + lambda*_i``, the dua
 
 The decision function is ``f(z) = sum_i u_i k(x_i, z) + b``. Let theta be the maximum of
 ``|f(x_i)|`` over the training rows, for the SVM with the same C. The bound B is chosen between 1
-and this maximum theta, since the RMM is the SVM if B >= theta. In problems (13) and (14) of the
+and the maximum theta, since the RMM is the SVM if B >= theta. In problems (13) and (14) of the
 journal paper, the bound B is a variable t:
 
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
@@ -93,8 +93,8 @@ from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo
 #: Upper bound on the tolerance of the reference solver.
 REFERENCE_TOLERANCE = 1e-9
 
-#: To bracket the optimal t, the root search tries these values of ``(t - 1) / (theta - 1)`` in
-#: turn, until the sum of all lambda_i and lambda*_i exceeds D.
+#: To bracket the optimal bound t, the root search tries the values BOUND_FRACTIONS of ``(t - 1) /
+#: (theta - 1)`` in turn, until the sum of all lambda_i and lambda*_i exceeds D.
 BOUND_FRACTIONS = (0.4, 0.16, 0.06, 0.025, 0.0)
 
 #: Maximum number of steps of the root search.
@@ -363,7 +363,7 @@ def train_rmm(
 
     `points` are dual solutions at neighbouring grid points. `C` is a number, or an array with one
     value per row. The `coef` of the model is the solution u of (8), multiplied by a factor so that
-    the constraints of (7) hold exactly. The `state` of the model is the solution of (8).
+    the constraints of (7) hold exactly. The `state` of the model is the solution of problem (8).
     """
     dual = rmm_dual(rows_or_gram(problem, solver, cache_size), problem.y, C, B)
     started = time.perf_counter()
@@ -500,7 +500,7 @@ class PenaltySearch:
         self.gram, self.y, self.inside, self.D, self.weights = gram, y, inside, D, s
         self.C = C if weights is None else C * s
         # `cap` is the upper bound of each lambda_i and lambda*_i. `exceptions` is the upper bound
-        # of the total weight of the rows with |f| > t.
+        # of the total weight of the rows with decision values |f| > t.
         self.cap = np.full(len(y), np.inf) if nu is None else D * nu / s.sum() * s
         self.exceptions = 0.0 if nu is None else s.sum() / nu
         self.last: PiecewiseSolution | NDArray | None = None
@@ -533,13 +533,13 @@ class PenaltySearch:
         return points
 
     def around(self, high: DualPoint, tol: float, gap_tolerance: float) -> list[DualPoint]:
-        """Bracket the optimal t, and return the dual points at both ends of the bracket.
+        """Bracket the optimal bound t, and return the dual points at both ends of the bracket.
 
         The first returned point is the convex combination of both ends of the bracket for which the
         sum of all lambda_i and lambda*_i is D. Dual points of RMMs that were not solved within the
-        tolerance are also returned. If t = 1 is optimal, only the point at t = 1 is returned.
-        `high` is the dual point of the SVM. `tol` is the relative width of the bracket and the
-        tolerance of the RMMs.
+        tolerance are also returned. If the bound t = 1 is optimal, only the dual point at t = 1 is
+        returned. `high` is the dual point of the SVM. `tol` is the relative width of the bracket
+        and the tolerance of the RMMs.
         """
         D, theta, low = self.D, float(np.abs(high.decision + high.bias).max()), high
         t_low = t_high = theta
@@ -549,7 +549,8 @@ class PenaltySearch:
             if low.total > D:
                 break
             t_high, high = t_low, low
-        # t = 1 is optimal if the objective v(t) + D t has a derivative D - total >= 0 at t = 1
+        # the bound t = 1 is optimal if the objective v(t) + D t has a derivative D - total >= 0 at
+        # t = 1
         if low.total <= D:
             return [low]
         gain_low, gain_high, side = low.total - D, high.total - D, 0
@@ -609,9 +610,10 @@ class PenaltySearch:
         )
 
     def best(self, points: list[DualPoint]) -> tuple[DualPoint, float, float, float]:
-        """Return the best point, its objective, its t, and the largest lower bound of all points.
+        """Return the best point, its objective, its bound t, and the largest lower bound.
 
-        The best point has the smallest primal objective.
+        The best point has the smallest primal objective. The lower bound is the largest lower bound
+        of all points.
         """
         best = min(points, key=lambda point: self.primal(point)[0])
         return best, *self.primal(best), max(map(self.bound, points))
@@ -637,7 +639,7 @@ class PenaltySearch:
         """Return a lower bound on the optimum: the dual objective of a point minus rounding errors.
 
         The lower bound is at least D, which is the dual objective at u = 0. If the sum of all
-        lambda_i and lambda*_i exceeds D, the dual variables are first scaled so that this sum is D.
+        lambda_i and lambda*_i exceeds D, the dual variables are first scaled so that the sum is D.
         """
         scale = 1.0 if point.total <= self.D else self.D / point.total
         norm = 0.5 * max(0.0, float(point.u @ point.decision)) + point.rounding

@@ -38,10 +38,10 @@ covariance Sigma and the matrix ``((1-D) I + D Sigma)^-1`` are diagonal.
 
 The matrix inverse takes 86 % of the CPU time of a training on 3000 rows (50 normally distributed
 features, rbf, gamma = 0.02, D = 0.9). A working set of m rows would need a Cholesky factor (n^3/3
-operations) and m columns of the kernel matrix (``n^2 m + n m^2`` operations). With m above 15 % of
-the number n of training rows, a working set needs more than half of the n^3 operations of the
-inverse. No working set is used, since a working set must contain all support vectors, which are 75
-% of the rows in the example with 3000 rows.
+operations) and m columns of the kernel matrix (``n^2 m + n m^2`` operations). A working set with
+more than 15 % of the n training rows needs more than half of the n^3 operations of the inverse. No
+working set is used, since a working set must contain all support vectors, which are 75 % of the
+rows in the example with 3000 rows.
 
 References
 ----------
@@ -76,19 +76,19 @@ from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 #: (1-D) I unless D is near 1. The grid therefore contains several values of D near 1.
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
-#: The inverse P is used only if the mean eigenvalue of the centred Gram matrix Kc, divided by ``s =
-#: n (1-D)/D``, is at least this value. If the mean eigenvalue of Kc is below LEAST_EIGENVALUE_RATIO
-#: times s, the difference ``I - s P`` loses its digits by cancellation.
+#: The inverse P is used only if the mean eigenvalue of the centred Gram matrix Kc is at least
+#: LEAST_EIGENVALUE_RATIO times the number ``s = n (1-D)/D``. If the mean eigenvalue is smaller, the
+#: difference ``I - s P`` loses its digits by cancellation.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
-#: The inverse P is used only if ``s = n (1-D)/D``, divided by the trace of the centred Gram matrix
-#: Kc, is at least this value. If the number s is smaller, the Cholesky factor of ``Kc + s I``
-#: consists of rounding errors.
+#: The inverse P is used only if the number ``s = n (1-D)/D`` is at least LEAST_SHIFT times the
+#: trace of the centred Gram matrix Kc. If the number s is smaller, the Cholesky factor of ``Kc + s
+#: I`` consists of rounding errors.
 LEAST_SHIFT = 1e-9
 
 #: With D = 1 and a kernel other than linear, directions of the feature space are omitted if their
-#: variance is at most this fraction of the largest variance. Coefficients in directions of small
-#: variance would be so large that sums of coefficients lose half of their digits.
+#: variance is at most LEAST_VARIANCE times the largest variance. Coefficients in directions of
+#: small variance would be so large that sums of coefficients lose half of their digits.
 LEAST_VARIANCE = float(np.sqrt(np.finfo(float).eps))
 
 

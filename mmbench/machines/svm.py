@@ -70,28 +70,28 @@ from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_
 #: at four rows per feature.
 ROWS_PER_FEATURE = 4
 
-#: If there are at most this many features d, the interior-point method is used for any number n > d
-#: of training rows. The interior-point method is insensitive to feature scaling. On unscaled
+#: If there are at most FEW_FEATURES features d, the interior-point method is used for any number n
+#: > d of training rows. The interior-point method is insensitive to feature scaling. On unscaled
 #: features, SMO takes seconds and stops with a duality gap above the tolerance.
 FEW_FEATURES = 64
 
-#: Above this number of features, coordinate descent is tried before the interior-point method if
-#: there are many dense rows. On 10,000 rows with C = 1 (C = 0.01), the CPU time of coordinate
-#: descent relative to the interior-point method is 1.2 (0.3) for 500 features, 0.55 (0.15) for
-#: 1000, and 0.23 (0.05) for 2000.
+#: If there are more than MANY_FEATURES features and many dense rows, coordinate descent is tried
+#: before the interior-point method. On 10,000 rows with C = 1 (C = 0.01), the CPU time of
+#: coordinate descent relative to the interior-point method is 1.2 (0.3) for 500 features, 0.55
+#: (0.15) for 1000, and 0.23 (0.05) for 2000.
 MANY_FEATURES = 1000
 
 #: Maximum number of features d for the interior-point method, which factors a d x d matrix per
 #: iteration.
 MOST_FEATURES = 5000
 
-#: If coordinate descent ends with at most this relative gap, its solution is the warm start of the
-#: next solver. SMO takes longer if it starts at dual variables far from the optimum than if it
-#: starts at zero.
+#: If coordinate descent ends with a relative gap of at most MOST_START_GAP, its solution is the
+#: warm start of the next solver. SMO takes longer if it starts at dual variables far from the
+#: optimum than if it starts at zero.
 MOST_START_GAP = 0.1
 
-#: Up to this number of rows, SMO is also tried if the duality gap is within its tolerance but a KKT
-#: condition is violated.
+#: For at most FEW_GRAM_ROWS rows, SMO is also tried if the duality gap is within its tolerance but
+#: a KKT condition is violated.
 FEW_GRAM_ROWS = 100
 
 #: Tolerance for the relative duality gap, in units of `tol`. GAP_TOLERANCE_FACTOR is large, since
@@ -104,11 +104,12 @@ GAP_TOLERANCE_FACTOR = 100
 #: with repeated rows give decision values that agree to 1e-7.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
-#: For a hard margin, these finite values of C, divided by the largest k(x, x), are tried in turn.
+#: For a hard margin, the finite values HARD_MARGIN_PENALTIES of C, divided by the largest k(x, x),
+#: are tried in turn.
 HARD_MARGIN_PENALTIES = tuple(1e3**k for k in range(6))
 
-#: Two classes are regarded as not separable if their margin is at most this fraction of the largest
-#: norm ``k(x, x)**0.5`` of a row.
+#: Two classes are regarded as not separable if their margin is at most LEAST_MARGIN_SHARE times the
+#: largest norm ``k(x, x)**0.5`` of a row.
 LEAST_MARGIN_SHARE = 1e-6
 
 
@@ -256,7 +257,7 @@ def rows_or_gram(problem: BinaryProblem, solver: str, cache_size: float | None =
 
 
 def _rows(problem: BinaryProblem) -> Any:
-    """Return the rows of a problem as an array; sparse rows as a linear operator."""
+    """Return the rows of a problem as an array, or as a linear operator if the rows are sparse."""
     X = problem.X
     return X if isinstance(X, np.ndarray | MappedRows) else MappedRows(X)
 
@@ -356,7 +357,7 @@ def train_svm(
     cache_size: float | None = None,
     max_iter: int = -1,
 ) -> BinaryModel:
-    """Train one binary SVM; the `state` of the model is the solution of (2).
+    """Train one binary SVM; the `state` of the model is the solution of problem (2).
 
     `C` is a number, or an array with one value per row. `start` is the solution for another C on
     the same rows, or the dual variables u of this solution. If `start` is a solution for a smaller
@@ -402,7 +403,7 @@ def train_svm(
 
 
 def solve_by_clarabel(dual: PiecewiseQP) -> PiecewiseSolution:
-    """Solve (2) by Clarabel on the dense kernel matrix."""
+    """Solve problem (2) by Clarabel on the dense kernel matrix."""
     from mmbench.solvers.clarabel_ import solve_qp
 
     found = solve_qp(
@@ -422,10 +423,10 @@ def train_hard_margin(
 ) -> BinaryModel:
     """Train one binary SVM without slack by increasing finite values of C.
 
-    If all ``|u_i|`` of a solution are below C, the solution is optimal for all larger C. The margin
-    of two classes is half the distance between their convex hulls. Every feasible u of (2) defines
-    a point in the convex hull of each class, and therefore the upper bound ``||w|| / sum_i |u_i|``
-    on the margin of the classes.
+    If all dual variables ``|u_i|`` of a solution are below C, the solution is optimal for all
+    larger C. The margin of two classes is half the distance between their convex hulls. Every
+    feasible u of (2) defines a point in the convex hull of each class. Half the distance of both
+    points, ``||w|| / sum_i |u_i|``, is an upper bound on the margin of the classes.
     """
     y, model, iterations = problem.y, None, 0
     diagonal = svm_dual(rows_or_gram(problem, solver, cache_size), y, 1.0).diagonal()
@@ -438,7 +439,7 @@ def train_hard_margin(
         u, f = model.state.u, model.state.f
         norm, least = float(np.sqrt(max(0.0, u @ model.state.decision))), float((y * f).min())
         if least > 0 and np.abs(u).max() < C:
-            factor = 1.0 / least  # w and b times this factor have margins y_i f(x_i) >= 1
+            factor = 1.0 / least  # w and b times `factor` have margins y_i f(x_i) >= 1
             objective = 0.5 * (factor * model.state.scale * norm) ** 2
             fit = replace(model.fit, objective=objective, iterations=iterations)
             w = None if model.w is None else factor * model.w
@@ -466,7 +467,7 @@ def certified(
     """
     gap_tolerance = GAP_TOLERANCE_FACTOR * tol
     found = dual.constant_if_unresolved(state, tol, gap_tolerance)
-    # 1/2 u'Ku may be zero because of rounding errors
+    # the term 1/2 u'Ku of the dual objective may be zero because of rounding errors
     objective = -found.bound or (found.rounding if found.u.any() else 0.0)
     open_gap = relative_gap(objective, -found.value) > gap_tolerance
     unproven = open_gap and found.rounding > gap_tolerance * objective
@@ -489,6 +490,9 @@ def certified(
 
 
 def svm_dual(gram: NDArray | KernelMatrix, y: NDArray, C: float | NDArray) -> PiecewiseQP:
-    """Return (2) as a minimisation; u_i has the cost ``-y_i u_i`` between 0 and ``y_i C``."""
+    """Return problem (2) as a minimisation.
+
+    The dual variable u_i has the cost ``-y_i u_i`` between 0 and ``y_i C``.
+    """
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     return PiecewiseQP(gram, ends, -y[:, None])

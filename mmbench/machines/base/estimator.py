@@ -77,7 +77,7 @@ from mmbench.machines.base.voting import (
 )
 from mmbench.solvers.result import native_statuses
 
-#: Largest valid sample weight. Products of weights above this value may overflow in double
+#: Largest valid sample weight. Products of weights above LARGEST_WEIGHT may overflow in double
 #: precision.
 LARGEST_WEIGHT = 1e100
 

@@ -133,10 +133,10 @@ class ForeignClassifier:
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
         """Return decision values of pairs of classes, with most votes for the predicted class.
 
-        For two classes, each absolute value is the absolute decision value of the classifier. If
-        the classifier has no decision function, the absolute value is the distance of the predicted
-        probability from 1/2. For more than two classes, and for classifiers without scores, the
-        returned values are -1 and 1.
+        For two classes, each returned value has the absolute value of the classifier's decision
+        value. If the classifier has no decision function, the absolute value is the distance of the
+        predicted probability from 1/2. For more than two classes, and for classifiers without
+        scores, the returned values are -1 and 1.
 
         Returns
         -------

@@ -19,33 +19,34 @@ from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram, submatrix
 from mmbench.machines.base.search_space import cache_bytes
 from mmbench.solvers.result import relative_gap
 
-#: Up to this number of training rows, the whole kernel matrix is computed and stored. For few
-#: training rows, computing the whole matrix is faster than computing its rows on demand.
+#: If there are at most STORED_ROWS training rows, the whole kernel matrix is computed and stored.
+#: For few training rows, computing the whole matrix is faster than computing its rows on demand.
 STORED_ROWS = 3000
 
-#: Up to this number of features, each row of an ``rbf`` kernel matrix is computed at its first use.
-#: Compared with computing the whole kernel matrix, the CPU time of an SVM falls to 1/2 on the 325
-#: pairs of Letter (16 features), and to 1/6 on 5300 rows of Banana (2 features).
+#: If there are at most LAZY_FEATURES features, each row of an ``rbf`` kernel matrix is computed at
+#: its first use. Compared with computing the whole kernel matrix, the CPU time of an SVM falls to
+#: 1/2 on the 325 pairs of Letter (16 features), and to 1/6 on 5300 rows of Banana (2 features).
 LAZY_FEATURES = 64
 
 #: Statuses that are changed to "optimal" if the duality gap and the constraint violation are within
 #: their tolerances.
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
-#: A lower bound may exceed the objective by at most this fraction because of rounding errors. If
-#: the excess is larger, the status of the certificate is ``failed``.
+#: Because of rounding errors, a lower bound may exceed the objective by the fraction
+#: FALSE_BOUND_EXCESS. If a lower bound exceeds the objective by a larger fraction, the status of
+#: the certificate is ``failed``.
 FALSE_BOUND_EXCESS = 1e-3
 
-#: Decision values of at most this number of rows are computed with a sparse array of the support
-#: vectors' coefficients. With c classes, a support vector has c (c - 1) / 2 coefficients, of which
-#: at most c - 1 are not zero.
+#: Decision values of at most FEW_ROWS rows are computed with a sparse array of the support vectors'
+#: coefficients. With c classes, a support vector has c (c - 1) / 2 coefficients, of which at most c
+#: - 1 are not zero.
 FEW_ROWS = 32
 
 #: Maximum size of a block of kernel values in prediction, in bytes.
 BLOCK_BYTES = 2**24
 
-#: Rows are considered far from the origin if their variance is below this fraction of their mean
-#: squared norm. Inner products of rows far from the origin lose digits by cancellation.
+#: Rows are considered far from the origin if their variance is below FAR_VARIANCE_SHARE times their
+#: mean squared norm. Inner products of rows far from the origin lose digits by cancellation.
 FAR_VARIANCE_SHARE = 1e-4
 
 

@@ -17,8 +17,8 @@ from mmbench.machines.base.parameters import parameter, positive
 #: but in at most MOST_CACHE_BYTES bytes.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 
-#: The free memory is checked only before trainings that need more than this number of bytes, since
-#: reading the free memory takes two milliseconds.
+#: The free memory is checked only before trainings that need more than LEAST_CHECKED_BYTES bytes,
+#: since reading the free memory takes two milliseconds.
 LEAST_CHECKED_BYTES = 2**28
 
 #: Advice in the message about a training that does not fit into memory.

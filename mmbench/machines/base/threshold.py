@@ -20,8 +20,8 @@ the two scores next to the threshold. The best candidate has the fewest training
 thresholds that assign points to both classes. The paper excludes thresholds that assign all points
 to one class.
 
-If the rows have weights s_i, ``E_R`` is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S =
-sum_i s_i xi_i``.
+If the rows have weights s_i, the training error E_R is the sum of s_i over the rows with ``xi_i >
+0``, and the sum of slacks is ``E_S = sum_i s_i xi_i``.
 
 In equation (25) of the paper, "arg max" is a misprint for "arg min": the text of the paper requires
 the nearest class 1 point above a misclassified class 2 point. Ties between candidates with equal
@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: Sums of weights, numbers of errors, sums of slacks and margins are considered equal if their
-#: relative difference is below this value.
+#: relative difference is below TIE.
 TIE = 1e-12
 
 
@@ -67,13 +67,13 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
 
 
 def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> float:
-    """Return a minimiser over b of ``sum_i s_i max(0, 1 - y_i (decision_i + b))``.
+    """Return a bias b that minimises ``sum_i s_i max(0, 1 - y_i (decision_i + b))``.
 
-    `weights` are the weights s_i of the rows. The loss is a piecewise linear function of b. For b
-    below the first kink, the slope of the loss is minus the total weight of the positive rows. At
-    each kink, the slope of the loss increases by the weight of one row. If the loss is minimal on
-    an interval, the midpoint of the interval is returned, since the midpoint does not depend on the
-    order of the classes.
+    `weights` are the weights s_i of the rows. The hinge loss is a piecewise linear function of the
+    bias b. For b below the first kink, the slope of the hinge loss is minus the total weight of the
+    positive rows. At each kink, the slope of the loss increases by the weight of one row. If the
+    loss is minimal on an interval, the midpoint of the interval is returned, since the midpoint
+    does not depend on the order of the classes.
 
     Examples
     --------

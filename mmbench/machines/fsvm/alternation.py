@@ -34,7 +34,7 @@ FIRST_STEP, STEP_FACTOR, FLOOR = 0.1, 0.9, 1e-5
 #: An M-step ends after MAX_STEPS gradient steps, or if a step decreases the objective by at most
 #: the fraction MIN_DECREASE.
 MAX_STEPS, MIN_DECREASE = 50, 1e-3
-#: The gradient steps end if the step size is at most this value.
+#: The gradient steps end if the step size is at most SHORTEST_STEP.
 SHORTEST_STEP = 1e-9
 
 

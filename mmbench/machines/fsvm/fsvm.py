@@ -5,13 +5,13 @@
 
 The matrix S is the total scatter matrix divided by n, and ``M = A'A`` for the linear transformation
 A. The term ``tr(MS)`` replaces the squared radius of the smallest ball around the points A x_i. All
-one-vs-one pairs of classes share M. With a kernel, the features are the first components of kernel
-PCA.
+one-vs-one pairs of classes share the matrix M. With a kernel, the features are the first components
+of kernel PCA.
 
 With sample weights s_i, the penalty on slack in (12) is ``C sum_i s_i xi_i``. With sample weights
-s_i, S is ``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i``, where m is the weighted mean. Class weights
-change the penalties on slack but not the scatter matrix S, since all pairs of classes have the same
-S.
+s_i, the matrix S is ``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i``, where m is the weighted mean.
+Class weights change the penalties on slack but not the scatter matrix S, since all pairs of classes
+have the same S.
 
 After minimisation over M, problem (12) becomes the following problem with the optimal value F*:
 
@@ -96,12 +96,12 @@ KERNEL_SHARE = 0.9
 #: Tolerance of the relative duality gap in the alternating direction method of multipliers (ADMM),
 #: as a multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
-#: If no pair of classes has more than FEW_ROWS rows, `tol` is multiplied by this factor outside a
-#: grid search. With this smaller tolerance, a row of weight 2 and two equal rows give decision
+#: If no pair of classes has more than FEW_ROWS rows, `tol` is multiplied by FEW_ROWS_FACTOR outside
+#: a grid search. With the smaller tolerance, a row of weight 2 and two equal rows give decision
 #: values that agree to seven digits.
 FEW_ROWS_FACTOR = 1e-3
-#: Largest valid C / sqrt(rho); the inverse of this constant is the smallest valid value. Outside
-#: these bounds, products and powers of C / sqrt(rho) may overflow or underflow.
+#: The ratio C / sqrt(rho) must lie between 1 / LARGEST_RATIO and LARGEST_RATIO. For other ratios,
+#: products and powers of C / sqrt(rho) may overflow or underflow.
 LARGEST_RATIO = 1e50
 
 
@@ -217,7 +217,7 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     @property
     def gap_tolerance(self) -> float:
-        """Largest relative gap of an optimal solution; infinite for the alternating variants."""
+        """Maximum relative gap of an optimal solution; infinite for the alternating variants."""
         return SVM.gap_tolerance_factor * self.tol if self.variant == "opt" else math.inf
 
     def _check_parameters(self) -> None:

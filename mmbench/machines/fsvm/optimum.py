@@ -59,8 +59,8 @@ SVM_SHARE_OF_GAP = 0.5
 #: the ADMM penalty.
 MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 
-#: If the sum of the SVMs' duality gaps exceeds its tolerance, the tolerance of their KKT conditions
-#: is multiplied by this factor.
+#: If the sum of the SVMs' duality gaps exceeds its tolerance, the tolerance of the SVMs' KKT
+#: conditions is multiplied by TIGHTENING_FACTOR.
 TIGHTENING_FACTOR = 1 / 8
 
 #: An update multiplies the ADMM penalty by the factor sqrt(primal residual / dual residual). If the
@@ -73,7 +73,7 @@ SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 class WhitenedSVM(NamedTuple):
     """The last SVM in the search for the penalty C' on slack; the warm start for another C."""
 
-    #: Penalty C' on the slack of this SVM.
+    #: Penalty C' on the slack of the SVM.
     penalty: float
     #: Dual variables ``u_i = y_i alpha_i`` of the rows. Shape (n,).
     u: NDArray

@@ -7,9 +7,9 @@ to rho = 1:
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
 
-Up to the factor sqrt(rho), the optimal value depends only on C / sqrt(rho). All variants are
-computed for rho = 1. Therefore, a grid over C and rho needs one training per value of C /
-sqrt(rho).
+Up to the factor sqrt(rho), the optimal value of the F-SVM depends only on C / sqrt(rho). All
+variants are computed for rho = 1. Therefore, a grid over C and rho needs one training per value of
+C / sqrt(rho).
 
 In the paper's algorithm 1, the step sizes and the lower bound on eigenvalues apply to M. Therefore,
 the ratio objective / sqrt(rho) found by algorithm 1 depends on rho, even for a fixed C / sqrt(rho).
@@ -35,8 +35,8 @@ from mmbench.solvers.result import Result
 from mmbench.solvers.svm_dual.qp import UNRESOLVED_TOLERANCES, PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
-#: A training with at least this tolerance, for example in a grid search, computes only the first
-#: digits of the solution.
+#: A training with a tolerance of at least SEARCH_TOL, for example in a grid search, computes only
+#: the first digits of the solution.
 SEARCH_TOL = 1e-4
 
 #: The interior-point method is used for pairs of classes with more than INTERIOR_ROWS rows, or in a

@@ -60,7 +60,7 @@ RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 LEAST_GRAM_RIDGE = 1e-8
 
 #: In the feature space of the kernel, two class means are treated as equal if their squared
-#: distance is at most this fraction of the mean squared norm of the rows.
+#: distance is at most EQUAL_KERNEL_MEANS times the mean squared norm of the rows.
 EQUAL_KERNEL_MEANS = 1e-13
 
 

@@ -22,10 +22,10 @@ The M4 uses four programs in the variables (w, b, sx, sy), where sx and sy are t
     step       min t                      the constraints of "fixed rho" with xi_i = t for all i
 
 The program "step" minimises an additional variable t. A margin rho is feasible for the hard-margin
-M4 if and only if the minimum of t in the program "step" is at most 0. With a reduction (parameter
-`nu` of the M4), the last constraint of each program is a constraint on the class means xm and ym.
-The constraint on the means is ``w'(xm - ym) >= 2 - xi_m`` in "margin" and "budget", and
-``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
+M4 if and only if the minimum of t in the program "step" is at most 0. If the reduction (parameter
+`nu` of the M4) removes points, the last constraint of each program is a constraint on the class
+means xm and ym. The constraint on the means is ``w'(xm - ym) >= 2 - xi_m`` in "margin" and
+"budget", and ``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
 
 With ``solver="reference"``, the M4 solves one cone program per value of rho, as in the paper. For
 the hard margin, the largest rho is found by bisection (`bisect_rho`). For the soft margin, the
@@ -169,7 +169,8 @@ class _Cone(NamedTuple):
     values: NDArray
     side: float
     root: NDArray
-    #: Coefficient of the class spread in the linear constraint, which is divided by this number.
+    #: Coefficient of the class spread in the linear constraint, which is divided by the
+    #: coefficient.
     rho: float = 1.0
 
 

@@ -191,8 +191,9 @@ class _Iteration:
     def _update_best(self) -> None:
         """Update the best solution by the current w, and the lower bound by the multipliers u.
 
-        For the lower bound, F'u is decomposed into a multiple of the gradient of sx + sy and a
-        residual. The gradient of sx + sy is ``Sx^{1/2} p + Sy^{1/2} q`` with unit vectors p and q.
+        For the lower bound, the vector F'u is decomposed into a multiple of the gradient of sx + sy
+        and a residual. The gradient of the sum of spreads sx + sy is ``Sx^{1/2} p + Sy^{1/2} q``
+        with unit vectors p and q.
         """
         spread, a = self.spread, np.abs(self.u)
         self.spreads = spread.spreads(self.c, self.decision)
@@ -203,7 +204,8 @@ class _Iteration:
         factor, b = line.tuned(np.ones(1))
         value = line.value(factor, b)
         share, residual, values = 1.0, self.residual, self.values
-        # if w tends to zero, F'u is close to the gradient multiplied by a number below 1
+        # if the weights w tend to zero, the vector F'u is close to a multiple of the gradient with
+        # a factor below 1
         if not self.u.any() or value >= line.trivial[0]:
             share = max(0.0, float(self.u @ self.decision) / float(self.spreads.sum()))
             residual = self.u - share * gradient

@@ -2,10 +2,10 @@
 
     max over w != 0   w'(xm - ym) / sqrt(w'(Sx + Sy)w),      w = (Sx + Sy)^-1 (xm - ym)
 
-Here xm and ym are the means of the positive and the negative class, and Sx and Sy are their
-covariances. The LDA criterion does not depend on the intercept b. The parameter `bias` selects the
-intercept b: either the decision boundary contains the midpoint between the class means, or b
-minimises the training errors.
+The vectors xm and ym are the means of the positive and the negative class, and Sx and Sy are the
+covariances of these classes. The LDA criterion does not depend on the intercept b. The parameter
+`bias` selects the intercept b: either the decision boundary contains the midpoint between the class
+means, or b minimises the training errors.
 
 If `sample_weight` is given, the means, the covariances and the training errors are weighted. The
 class weights c_x and c_y are costs of training errors, and change only the intercept b. If b

@@ -32,8 +32,8 @@ rows and k coordinates in which both covariances are diagonal:
     branch and bound  "mean", with one cone program per value of rho
     closed form       equal class means, zero variance, or a class without constraints
 
-The training times of these algorithms are compared with the reference solver and with the SVM in
-benchmarks/peers.py. With ``solver="reference"``, one cone program is solved per value of rho
+The benchmark benchmarks/peers.py compares the training times of the algorithms with the reference
+solver and with the SVM. With ``solver="reference"``, one cone program is solved per value of rho
 ("rho search"), as in the paper (see `cones`). The quadratic interpolation of the paper is not used,
 since it finds only a local optimum of rho.
 

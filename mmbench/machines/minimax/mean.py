@@ -16,12 +16,12 @@ which vectors p and q satisfy the dual equation
 
     sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
 
-Here sum_x is the sum over the positive class, and delta is the difference of the class means. For
-every rho, gamma(rho) is a lower bound on the minimum slack g(rho). The pairs (gamma, rho) that
-satisfy the dual equation form a convex set, so ``C gamma(rho) - rho`` is a concave function of rho.
-On an interval, a concave function is bounded below by the linear interpolation between the ends. If
-``C (sum_x a + c) >= kappa``, the lower bound ``C gamma(rho) - rho`` does not decrease as rho
-increases, and larger values of rho need not be searched.
+In the dual equation, sum_x is the sum over the positive class, and delta is the difference of the
+class means. For every rho, gamma(rho) is a lower bound on the minimum slack g(rho). The pairs
+(gamma, rho) that satisfy the dual equation form a convex set, so ``C gamma(rho) - rho`` is a
+concave function of rho. On an interval, a concave function is bounded below by the linear
+interpolation between the ends. If ``C (sum_x a + c) >= kappa``, the lower bound ``C gamma(rho) -
+rho`` does not decrease as rho increases, and larger values of rho need not be searched.
 """
 
 from collections.abc import Callable
@@ -235,7 +235,7 @@ class _RhoSearch:
 def _bracket(
     excess: Callable[[float], float], start: float, step: float
 ) -> tuple[float, float] | None:
-    """Return an interval in which a convex function increases through zero, or None."""
+    """Return an interval in which a convex function changes from negative to positive, or None."""
     low = high = start
     value = excess(start)
     if value <= 0:

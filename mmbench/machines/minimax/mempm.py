@@ -1,24 +1,24 @@
 """Minimum error minimax probability machine: the largest weighted mean of worst-case accuracies.
 
     max over alpha, beta, w, b'   theta alpha + (1 - theta) beta,      theta = n_x / n
-    subject to   w'xm - b' >= kap(alpha) sqrt(w'Sx w),   b' - w'ym >= kap(beta) sqrt(w'Sy w),
-                 w'(xm - ym) = 1,      kap(u) = sqrt(u / (1 - u))
+    subject to   w'xm - b' >= kappa(alpha) sqrt(w'Sx w),   b' - w'ym >= kappa(beta) sqrt(w'Sy w),
+                 w'(xm - ym) = 1,      kappa(u) = sqrt(u / (1 - u))
 
 The variables alpha and beta are lower bounds on the accuracies of the positive and the negative
 class, over all distributions with the given class means and covariances. The MPM is the special
 case with alpha = beta. The decision function is ``f(z) = w'z - b'``.
 
-At the optimum, ``kap(alpha) sx + kap(beta) sy = 1`` for the class spreads ``sx = sqrt(w'Sx w)`` and
-``sy = sqrt(w'Sy w)``. For a given beta, the largest kap(alpha) is the maximum over w of ``(1 -
-kap(beta) sy) / sx``, a ratio of a concave and a convex function.
+At the optimum, ``kappa(alpha) sx + kappa(beta) sy = 1`` for the class spreads ``sx = sqrt(w'Sx w)``
+and ``sy = sqrt(w'Sy w)``. For a given beta, the largest kappa(alpha) is the maximum over w of ``(1
+- kappa(beta) sy) / sx``, a ratio of a concave and a convex function.
 
 If `sample_weight` is given, the means and covariances are weighted, and theta is the weight of the
 positive class divided by the total weight.
 
 Since the problem may have several local optima, beta is determined by branch and bound. The minimum
-of ``kap(alpha) sx + kap(beta) sy`` over w is a concave function of (kap(alpha), kap(beta)).
-Therefore the largest kap(alpha) is a convex function of kap(beta), and its graph lies below each
-chord.
+of ``kappa(alpha) sx + kappa(beta) sy`` over w is a concave function of (kappa(alpha), kappa(beta)).
+Therefore the largest kappa(alpha) is a convex function of kappa(beta), and the graph of the
+function lies below each chord.
 
 References
 ----------
@@ -48,14 +48,14 @@ from mmbench.solvers.result import Result
 #: Maximum number of iterations of Dinkelbach's algorithm, which converges quadratically.
 MAX_RATIO_ROUNDS = 60
 
-#: Upper bound on kap(alpha) and kap(beta), which are infinite for a class with zero spread.
+#: Upper bound on kappa(alpha) and kappa(beta), which are infinite for a class with zero spread.
 MAX_KAPPA = 1e12
 
-#: The lower bound `least_error` is used only if the kap values at the two ends of a chord differ by
-#: a factor of at most MAX_CHORD_RATIO. Before their ratio is computed, kap values below 1 are
-#: replaced by 1. On random chords with ratios up to MAX_CHORD_RATIO, `least_error` agrees with a
-#: fine grid to 1e-13. On chords with 100 times this ratio, the polynomial roots in `least_error`
-#: are inaccurate, and `least_error` exceeds the minimum by up to 1e-4.
+#: The lower bound `least_error` is used only if the values of kappa at the two ends of a chord
+#: differ by a factor of at most MAX_CHORD_RATIO. Before the factor is computed, values of kappa
+#: below 1 are replaced by 1. On random chords with factors up to MAX_CHORD_RATIO, `least_error`
+#: agrees with a fine grid to 1e-13. On chords with factors 100 times as large, the polynomial roots
+#: in `least_error` are inaccurate, and `least_error` exceeds the minimum by up to 1e-4.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -107,17 +107,17 @@ class MEMPM(WeightedClassifier, CovarianceMachine):
 
 @dataclass(frozen=True)
 class _BetaSolution(Result):
-    """The direction w that maximises kap(alpha), and so the accuracy alpha, for a fixed beta."""
+    """The direction w that maximises kappa(alpha), and so the accuracy alpha, for a fixed beta."""
 
-    #: ``arctan(kap(beta))``.
+    #: ``arctan(kappa(beta))``.
     at: float
     #: Weights, shape (k,).
     w: NDArray
-    #: Spread of the positive class along w, kap(alpha), and kap(beta).
+    #: Spread of the positive class along w, kappa(alpha), and kappa(beta).
     spread_x: float
     kappa_x: float
     kappa_y: float
-    #: Upper bound on kap(alpha) over all directions w, for the fixed beta.
+    #: Upper bound on kappa(alpha) over all directions w, for the fixed beta.
     most_x: float
 
 
@@ -129,7 +129,7 @@ class _BetaSearch:
         positive, negative = data.totals
         self.theta = positive / (positive + negative)
         self.iterations = 0
-        # kap(beta) is largest for the w with the smallest spread of the negative class
+        # kappa(beta) is largest for the w with the smallest spread of the negative class
         self.narrowest = self._weighted(0.0, 1.0).w
         _, spread = self._spreads(self.narrowest)
         self.limit = min(1.0 / spread, MAX_KAPPA) if spread > 0 else MAX_KAPPA
@@ -139,7 +139,7 @@ class _BetaSearch:
         return self.evaluate(0.0), self.evaluate(float(np.arctan(self.limit)))
 
     def evaluate(self, angle: float) -> _BetaSolution:
-        """Maximise ``kap(alpha) = (1 - kap(beta) sy)/sx`` over w by Dinkelbach's algorithm."""
+        """Maximise ``kappa(alpha) = (1 - kappa(beta) sy)/sx`` over w by Dinkelbach's algorithm."""
         kappa_y = float(np.tan(angle))
         best, kappa_x = self.narrowest, self._ratio(self.narrowest, kappa_y)
         for _ in range(MAX_RATIO_ROUNDS):
@@ -168,9 +168,9 @@ class _BetaSearch:
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
         """Return a lower bound on the worst-case error over all beta in an interval.
 
-        On an interval of beta, the graph of the largest kap(alpha) over kap(beta) lies below the
-        chord between the ends of the interval. Since the largest kap(alpha) does not increase with
-        beta, its upper bound at the smallest beta of an interval holds on the whole interval.
+        On an interval of beta, the graph of the largest kappa(alpha) over kappa(beta) lies below
+        the chord between the ends of the interval. Since the largest kappa(alpha) does not increase
+        with beta, its upper bound at the smallest beta of an interval holds on the whole interval.
         """
         monotone = error(self.theta, left.most_x, right.kappa_y)
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)
@@ -179,10 +179,10 @@ class _BetaSearch:
         return max(monotone, least_error(self.theta, *ends))
 
     def _refuted(self, kappa_x: float, kappa_y: float) -> float:
-        """Return an upper bound on kap(alpha) over all directions w, by trying increasing values.
+        """Return an upper bound on kappa(alpha) over all directions w, by trying increasing values.
 
-        A trial value k is an upper bound on kap(alpha) if a dual objective value proves that ``k sx
-        + kap(beta) sy >= 1`` for all w.
+        A trial value k is an upper bound on kappa(alpha) if a dual objective value proves that ``k
+        sx + kappa(beta) sy >= 1`` for all w.
         """
         step = 1e-10 * max(1.0, kappa_x)
         while kappa_x + step < MAX_KAPPA:
@@ -192,7 +192,7 @@ class _BetaSearch:
         return MAX_KAPPA
 
     def _ratio(self, w: NDArray, kappa_y: float) -> float:
-        """Return the largest kap(alpha) for a given w, which is ``(1 - kap(beta) sy)/sx``."""
+        """Return the largest kappa(alpha) for a given w, which is ``(1 - kappa(beta) sy)/sx``."""
         spread_x, spread_y = self._spreads(w)
         room = max(0.0, 1.0 - kappa_y * spread_y)
         return min(room / spread_x, MAX_KAPPA) if spread_x > 0 else MAX_KAPPA
@@ -224,9 +224,9 @@ def error(theta: float, kappa_x: float, kappa_y: float) -> float:
 
 
 def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) -> float:
-    """Return the minimum of `error` on the line segment between two points (kap(alpha), kap(beta)).
+    """Return the minimum of `error` on the segment between two points (kappa(alpha), kappa(beta)).
 
-    `x` contains kap(alpha) of both points, and `y` contains kap(beta) of both points.
+    `x` contains kappa(alpha) of both points, and `y` contains kappa(beta) of both points.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) ->
 
 
 def accuracy(kappa: float) -> float:
-    """Return the accuracy u with ``kap(u) = kappa``, which is ``kappa^2 / (1 + kappa^2)``.
+    """Return the accuracy u with ``kappa(u) = kappa``, which is ``kappa^2 / (1 + kappa^2)``.
 
     Examples
     --------

@@ -3,9 +3,9 @@
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),
     sx = ||Sx^{1/2} w||,  sy = ||Sy^{1/2} w||
 
-This problem is the M4 in the normalization "margin". The constraints are (2), (3) of the M4 paper
-with a shifted intercept b. For ``rho = 2/(sx + sy)``, the margin ``rho sx`` in (2) equals
-``1 + (sx - sy)/(sx + sy)``. The intercept b is shifted by the term ``(sx - sy)/(sx + sy)``.
+The problem is the M4 in the normalization "margin". The constraints are (2), (3) of the M4 paper
+with a shifted intercept b. For ``rho = 2/(sx + sy)``, the margin ``rho sx`` in (2) equals ``1 + (sx
+- sy)/(sx + sy)``. The intercept b is shifted by the term ``(sx - sy)/(sx + sy)``.
 
 If the reduction (parameter `nu` of the M4) removes points, the constraint ``w'(xm - ym) >= 2 -
 xi_m`` on the class means replaces the constraints of these points.

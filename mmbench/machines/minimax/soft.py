@@ -35,8 +35,8 @@ from mmbench.machines.minimax.problem import MarginProblem, MarginSolution, midd
 from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 
-#: Up to this number of rows, Clarabel solves a problem again if the interior-point method does not
-#: reach the tolerance. Clarabel needs memory for 28 copies of the rows.
+#: For at most MOST_CONE_ROWS rows, Clarabel solves a problem again if the interior-point method
+#: does not reach the tolerance. Clarabel needs memory for 28 copies of the rows.
 MOST_CONE_ROWS = 30_000
 
 #: Classes are separable if their margin exceeds LEAST_MARGIN times the distance of their means.

@@ -3,12 +3,12 @@
     min over w   sx + sy   subject to   t'w = 1,        sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
 The spread of a class is the standard deviation of its decision values. For ``0 < theta < 1``,
-Cauchy's inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at
-``theta = sx/(sx + sy)``. This upper bound on (sx + sy)^2 is the quadratic form w'S w with
-``S = Sx/theta + Sy/(1 - theta)``. The minimiser of w'S w subject to ``t'w = 1`` is a multiple of
-``S^-1 t``. The textbook algorithm alternates between updates of w for fixed theta and updates of
-theta for fixed w. The function `minimax` solves the equation ``theta = sx/(sx + sy)`` by a
-bracketed secant method in the log-odds ``log(theta/(1 - theta))``.
+Cauchy's inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at ``theta
+= sx/(sx + sy)``. The upper bound on (sx + sy)^2 is the quadratic form w'S w with ``S = Sx/theta +
+Sy/(1 - theta)``. The minimiser of w'S w subject to ``t'w = 1`` is a multiple of ``S^-1 t``. The
+textbook algorithm alternates between updates of w for fixed theta and updates of theta for fixed w.
+The function `minimax` solves the equation ``theta = sx/(sx + sy)`` by a bracketed secant method in
+the log-odds ``log(theta/(1 - theta))``.
 
 The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
 For every theta, the vectors ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` are dual
@@ -271,7 +271,7 @@ class GramSpread:
         """Solve ``S F'c = F'target`` at any theta by conjugate gradients, starting from `c`.
 
         `accuracy` is the tolerance of `residual_length`, relative to the square root of ``w'S w``.
-        Returns c and the `residual_length` at c.
+        Returns the coefficients c and the `residual_length` at c.
         """
         shares = np.array([1.0 + np.exp(-logit), 1.0 + np.exp(logit)])
         weights, damping = self._sides @ (shares / self._counts), self.ridge * shares.sum()

@@ -16,12 +16,11 @@ from mmbench.machines.base.threshold import balanced
 from mmbench.machines.mmrm.program import Program
 from mmbench.solvers.result import Result
 
-#: If the range of the decision values on the training rows is at most this number, w is considered
-#: zero.
+#: The weights w are considered zero if the range of the decision values on the training rows is at
+#: most CONSTANT_DECISION_RANGE.
 CONSTANT_DECISION_RANGE = 1e-6
 
-#: A margin that is below 1 by at most this number is considered a margin of 1 with a rounding
-#: error.
+#: A margin between 1 - ROUNDED_MARGIN and 1 is considered a margin of 1 with a rounding error.
 ROUNDED_MARGIN = 1e-6
 
 #: Maximum relative duality gap for the status "inaccurate". A solution whose relative duality gap

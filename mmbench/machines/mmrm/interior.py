@@ -113,7 +113,7 @@ def size_of(c: NDArray) -> float:
     return mean if mean > ROUNDED_COST else 1.0
 
 
-#: If the mean of ``|c_k|`` over the objective coefficients c is at most this number, the
+#: If the mean of ``|c_k|`` over the objective coefficients c is at most ROUNDED_COST, the
 #: coefficients are considered rounding errors.
 ROUNDED_COST = 1e-12
 
@@ -147,7 +147,7 @@ NewtonSolver = Callable[[NDArray, NDArray, float], tuple[NDArray, NDArray, float
 def reduced(
     A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray, max_steps: int
 ) -> NewtonSolver:
-    """Return a Newton solver that eliminates du and uses preconditioned conjugate gradients.
+    """Return a Newton solver that eliminates the step du and uses conjugate gradients.
 
     LinAlgError is raised if the Cholesky factorization fails. `reduced` and the returned solver
     also raise LinAlgError if conjugate gradients do not converge.
@@ -301,8 +301,8 @@ def of_low_rank(A: LowRank, y: NDArray, diagonal: NDArray, weight: NDArray) -> N
 #: Step length as a fraction of the step length at which the first variable becomes zero.
 BOUNDARY_FRACTION = 0.995
 
-#: If a step of `reduced` increases the primal residual above this number, `whole` replaces
-#: `reduced`.
+#: If a step of `reduced` increases the primal residual above REDUCED_RESIDUAL_LIMIT, `whole`
+#: replaces `reduced`.
 REDUCED_RESIDUAL_LIMIT = 1e-6
 
 #: The iterations end if the objective value is below -UNBOUNDED_VALUE. A negative objective value

@@ -37,13 +37,13 @@ GAP_TOLERANCE = 1e-10
 #: equations.
 RIDGE = 1e-12
 
-#: A direction of the feature space is used if its singular value exceeds this fraction of the
+#: A direction of the feature space is used if its singular value exceeds LEAST_SPREAD times the
 #: largest singular value. Along a direction with a tiny singular value, decision values would have
 #: too few correct digits for a certificate.
 LEAST_SPREAD = 1e-8
 
 #: The interior-point method starts at the multipliers 1/n_class. The interior-point method is used
-#: only if each slack penalty is at least this multiple of 1/n_class.
+#: only if each slack penalty is at least LEAST_ROOM times 1/n_class.
 LEAST_ROOM = 1.01
 
 

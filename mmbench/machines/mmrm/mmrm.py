@@ -7,11 +7,12 @@ machine solves
     subject to               w'x_i + b >= 1 - xi_i,  -(w'y_j + b) >= 1 - eta_j,  xi, eta >= 0
 
 The kernel machine has ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` with alpha, beta >= 0
-in (29), (30). In addition, the sum of alpha and beta has an upper limit, see the notes of `MMRM`.
-The linear machine and the kernel machine solve linear programs. If rows have sample weights s_i,
-the penalty on xi_i is ``C s_i``, and the class means are weighted. If the classes are separable,
-the solution maximises the margin ratio ``rho = d_b/d_w`` (20). In the projection onto w, d_b is the
-gap between the classes, and ``d_b + d_w`` is the distance of the class means.
+in (29), (30). In addition, the sum of the coefficients alpha and beta has an upper limit, see the
+notes of `MMRM`. The linear machine and the kernel machine solve linear programs. If rows have
+sample weights s_i, the penalty on xi_i is ``C s_i``, and the class means are weighted. If the
+classes are separable, the solution maximises the margin ratio ``rho = d_b/d_w`` (20). In the
+projection onto w, d_b is the gap between the classes, and ``d_b + d_w`` is the distance of the
+class means.
 
 With ``solver="auto"``, MMRM uses the first route of the following table whose condition holds.
 `Fit.route` is the name of the route used.
@@ -80,8 +81,8 @@ from mmbench.machines.mmrm.vertex import solve_reference
 from mmbench.machines.mmrm.whole import solve_whole
 from mmbench.machines.svm import ROWS_PER_FEATURE, svm_dual
 
-#: The route "interior" is tried before "whole" if there are more rows than this number, and if at
-#: most half of the rows are near the margin.
+#: The route "interior" is tried before "whole" if there are more than MANY_ROWS rows, of which at
+#: most half are near the margin.
 MANY_ROWS = 100
 
 #: KKT tolerance of the SVM whose solution is the warm start of a kernel program.
@@ -91,11 +92,11 @@ GUESS_TOLERANCE = 1e-2
 #: size.
 MOST_GRAM_BYTES = 1.4e9
 
-#: Valid range of the penalties on slack. Outside this range of penalties, products of penalties and
-#: margins lose all digits.
+#: Penalties on slack must lie between MIN_COST and MAX_COST. For other penalties, products of
+#: penalties and margins lose all digits.
 MIN_COST, MAX_COST = 1e-100, 1e100
 
-#: A pair of classes is considered separable if the sum of the slacks is at most this value.
+#: A pair of classes is considered separable if the sum of the slacks is at most SEPARABLE_SLACK.
 SEPARABLE_SLACK = 1e-6
 
 
@@ -105,10 +106,10 @@ class MMRM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        The certificate of each pair of classes. `objective` is the objective value of (28) or (30).
-        `bound` is a lower bound on the optimal value subject to the coefficient limit (see Notes).
-        ``extra`` has the entries "margin_ratio", "separable" (True if all slacks are zero) and, for
-        ``rbf`` and ``poly``, "at_coefficient_limit" (see Notes).
+        The certificate of each pair of classes. `objective` is the objective value of problem (28)
+        or (30). `bound` is a lower bound on the optimal value subject to the coefficient limit (see
+        Notes). ``extra`` has the entries "margin_ratio", "separable" (True if all slacks are zero)
+        and, for ``rbf`` and ``poly``, "at_coefficient_limit" (see Notes).
     margin_ratios_ : ndarray of shape (n_pairs,)
         Margin ratio rho of each pair of classes on the training rows; negative if the projections
         of the classes overlap.
@@ -131,24 +132,24 @@ class MMRM(WeightedClassifier):
     If the kernel is smooth and features are few, the Gram matrix may be singular in double
     precision. For a singular Gram matrix, problem (30) has no solution in double precision.
     Coefficients of 1e12 and more still lower the objective, since such coefficients fit rounding
-    errors of the kernel values. The kernel machine therefore solves (30) with the coefficient
-    limit::
+    errors of the kernel values. The kernel machine therefore solves problem (30) with the
+    coefficient limit::
 
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
-    If ``fits_[i].extra["at_coefficient_limit"]`` is False, the solution is also certified for (30)
-    without the limit. If ``fits_[i].extra["at_coefficient_limit"]`` is True, a larger limit lowers
-    the objective value. The default coefficient limit, 2^20, was chosen for numerical precision,
-    not for classification accuracy. If a dual constraint is violated by v, `bound` is lowered by v
-    times the coefficient limit. With the default limit, rounding errors lower `bound` by about
-    1e-10 times the objective value.
+    If ``fits_[i].extra["at_coefficient_limit"]`` is False, the solution is also certified for
+    problem (30) without the limit. If ``fits_[i].extra["at_coefficient_limit"]`` is True, a larger
+    limit lowers the objective value. The default coefficient limit, 2^20, was chosen for numerical
+    precision, not for classification accuracy. If a dual constraint is violated by v, `bound` is
+    lowered by v times the coefficient limit. With the default limit, rounding errors lower `bound`
+    by about 1e-10 times the objective value.
 
     The program (28) of the linear machine has no coefficient limit. However, `bound` is a lower
     bound only for weights w with ``sum_k |w_k| sigma_k <= coefficient_limit``, where sigma_k is the
-    standard deviation of feature k. If features are nearly equal, (28) is solved in orthonormal
-    coordinates of the rows. In orthonormal coordinates, the coefficient limit applies to the
-    weights of these coordinates. Coordinates are omitted if their standard deviation is at most
-    1e-8 times the largest standard deviation.
+    standard deviation of feature k. If features are nearly equal, program (28) is solved in
+    orthonormal coordinates of the rows. In orthonormal coordinates, the coefficient limit applies
+    to the weights of these coordinates. Coordinates are omitted if their standard deviation is at
+    most 1e-8 times the largest standard deviation.
 
     Examples
     --------
@@ -165,7 +166,7 @@ class MMRM(WeightedClassifier):
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"C": ("C_factor", (1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0))},
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
-        single_precision=False,  # terms with coefficients of 1e6 cancel in decision values
+        single_precision=False,  # float32 is too inaccurate for sums of terms of magnitude 1e6
     )
     version: ClassVar[int] = 5
     #: Version 1: with more than 3000 rows, kernel values are computed by NumPy.
@@ -338,8 +339,9 @@ def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -
 def ratio_bias(y: NDArray, margins: NDArray, b: float, weights: NDArray | None = None) -> float:
     """Return the b of (22), for which both classes have the same ratio of margin to dispersion.
 
-    Let ``p = f - b`` be the projections of the rows. Let x* and y* be the positive and the negative
-    row nearest to the other class, and x_mean and y_mean the class means. Then (22) is
+    Let ``p = f - b`` be the projections of the rows, with the decision values f and the intercept
+    b. Let x* and y* be the positive and the negative row nearest to the other class, and x_mean and
+    y_mean the class means. Then (22) is
 
         b = -p(y*) - (p(y*) - p(y_mean)) / (p(x_mean) - p(x*) + p(y*) - p(y_mean)) (p(x*) - p(y*))
     """
@@ -377,8 +379,8 @@ def _guess(
     """Return the solution of an MMRM with another C if given, else of the SVM with the same C.
 
     The solution of the SVM is a good warm start, since the SVM and the MMRM have nearly the same
-    support vectors. The C of the SVM is at least ``1 / program.scale``, since all rows are support
-    vectors of an SVM with a very small C.
+    support vectors. The penalty C of the SVM is at least ``1 / program.scale``, since all rows are
+    support vectors of an SVM with a very small C.
     """
     if neighbour is not None and neighbour.u.any():
         return Guess(neighbour.u, neighbour.margins)

@@ -42,8 +42,8 @@ from mmbench.solvers.rows import MappedRows, Rows, moments
 #: relative gap of 1e-6 in double precision.
 COEFFICIENT_LIMIT = 2.0**20
 
-#: If there are at least this many rows, the linear program (28) is first solved by an
-#: interior-point method. With at least LEAST_ROWS rows, the standardised features are not stored,
+#: If there are at least LEAST_ROWS rows, the linear program (28) is first solved by an
+#: interior-point method. For at least LEAST_ROWS rows, the standardised features are not stored,
 #: but applied as a linear operator.
 LEAST_ROWS = 200
 
@@ -252,7 +252,7 @@ class LinearProgram(Program):
         return self.Z.T @ (self.y * lam)
 
     def weights(self, u: NDArray, b: float) -> tuple[NDArray, float]:
-        """Return w and b for the original features."""
+        """Return the weights w and the intercept b for the original features."""
         w = u / self.scale
         return w, b - float(w @ self.centre)
 
@@ -282,7 +282,7 @@ def _sparse_keys(X: Any, y: NDArray) -> NDArray:
     return np.array([numbers.setdefault(row, len(numbers)) for row in rows])
 
 
-#: A row is near the margin if its margin y f(x) is below this number.
+#: A row is near the margin if its margin y f(x) is below NEAR_MARGIN.
 NEAR_MARGIN = 1.05
 
 
@@ -306,13 +306,13 @@ class Guess:
 
 
 #: The pivoted Cholesky factorization ends if each diagonal entry of the residual ``K - F F'`` is at
-#: most this fraction of the largest diagonal entry of K. Diagonal entries of ``K - F F'`` below
-#: this fraction are rounding errors of the kernel values.
+#: most REMAINDER times the largest diagonal entry of K. Smaller diagonal entries of ``K - F F'``
+#: are rounding errors of the kernel values.
 REMAINDER = 1e-14
 
 #: Maximum magnitude of ``K - F F'`` in a sample of rows and columns, relative to the largest
 #: diagonal entry of K. If a precomputed matrix K is indefinite, some entries of ``K - F F'`` exceed
-#: this magnitude.
+#: MOST_DIFFERENCE.
 MOST_DIFFERENCE = 1e-12
 
 
@@ -322,8 +322,9 @@ def low_rank_factor(
     """Return a factor F with ``K = F F'`` up to rounding errors.
 
     Return None if the rank of K exceeds `most`, or if K is indefinite. `diagonal` is the diagonal
-    of K, and is overwritten. `block` returns the submatrix of K for given rows and columns.
-    `low_rank_factor` computes only the pivot columns of K, and a sample of entries for a test of F.
+    of the Gram matrix K, and is overwritten. `block` returns the submatrix of K for given rows and
+    columns. `low_rank_factor` computes only the pivot columns of K, and a sample of entries for a
+    test of F.
     """
     n, largest = len(diagonal), float(diagonal.max())
     if most < 1 or largest <= 0:

@@ -10,8 +10,8 @@ tested again.
 A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
 each restricted program has one additional row per class. The additional row of a class is the mean
 of its omitted rows, with the sum of their slack penalties. The constraint of the mean of the
-omitted rows is implied by the constraints of these rows. A restricted program that contains the
-mean of the omitted rows of each class is bounded if every slack penalty is at least 1/n_class.
+omitted rows is implied by the constraints of the omitted rows. A restricted program that contains
+the mean of the omitted rows of each class is bounded if every slack penalty is at least 1/n_class.
 
 `benchmarks/peers.py` ("programs" and "growth") measures the time of the pricing rounds.
 """
@@ -47,8 +47,8 @@ ADDED_COLUMN_SHARE = 0.03
 #: Maximum number of pricing rounds.
 MAX_ROUNDS = 24
 
-#: The constraint of an omitted row or column is considered violated if its violation exceeds this
-#: number.
+#: The constraint of an omitted row or column is considered violated if its violation exceeds
+#: PRICING_TOLERANCE.
 PRICING_TOLERANCE = 1e-7
 
 
@@ -97,10 +97,10 @@ class RestrictedProgram:
         """Return an interior-point method that starts at the warm start and at lam_i = 1/n_class.
 
         The multipliers ``lam = 1/n_class`` satisfy ``A'lam = c``. If A is nearly singular, the dual
-        feasible set has almost no interior, and a start far from this set takes twice as many
-        iterations. Multiples of the labels y may be subtracted from the columns of A, since b is
-        free and ``y'lam = 0``. The columns of ``diag(y) A`` are centred, which greatly improves the
-        condition number of ``A Theta A'``.
+        feasible set has almost no interior, and a start far from the dual feasible set takes twice
+        as many iterations. Multiples of the labels y may be subtracted from the columns of A, since
+        b is free and ``y'lam = 0``. The columns of ``diag(y) A`` are centred, which greatly
+        improves the condition number of ``A Theta A'``.
         """
         program, columns = self.program, self.columns
         A, y, cost, margins = self._with_class_means()
@@ -112,7 +112,7 @@ class RestrictedProgram:
         return LpInteriorPoint(A, y, c, cost, point, program.limit)
 
     def _with_class_means(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-        """Return A, y, the slack penalties and the initial margins of the restricted program.
+        """Return A, the labels, slack penalties and initial margins of the restricted program.
 
         The last rows of A are the means of the omitted rows of each class.
         """

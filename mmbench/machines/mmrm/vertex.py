@@ -63,7 +63,7 @@ def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> P
 
 @dataclass(frozen=True)
 class Vertex:
-    """A vertex of the program: the u, b and lam that a set of active constraints determines."""
+    """A vertex of the program: u, b and the multipliers lam at a set of active constraints."""
 
     partition: Partition
     u: NDArray

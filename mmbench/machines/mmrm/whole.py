@@ -4,8 +4,8 @@ If most rows have margins below 1, a restricted program has no advantage over th
 the kernel is smooth, coefficients of 1e5 and more cancel in the decision values. For smooth
 kernels, the program is solved with shifted columns of A and from two starting points.
 
-Multiples of the labels y may be subtracted from the columns of A, since b is free and
-``y'lam = 0``. Up to the value of b, the program is equivalent to the program with the shifted
+Multiples of the labels y may be subtracted from the columns of A, since b is free and ``y'lam =
+0``. Up to the value of the intercept b, the program is equivalent to the program with the shifted
 matrix
 
     A_ik = y_i y_k (K_ik - h_k) / sigma,   h_k = mean_i K_ik,   sigma^2 = mean_ik (K_ik - h_k)^2.

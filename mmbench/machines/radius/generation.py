@@ -2,8 +2,8 @@
 
 A restricted problem has a subset of the rows, of the pairs of rows, and of the features. The rows,
 pairs and features of a restricted problem are called listed. A pair of rows is violated if half the
-weighted squared distance of the two rows exceeds r. Each round solves a restricted problem, and
-adds the pairs with the largest violations, at most one pair per row.
+weighted squared distance of the two rows exceeds the variable r. Each round solves a restricted
+problem, and adds the pairs with the largest violations, at most one pair per row.
 
 The restricted problems of R-SVM+ omit rows if there are at least 200 rows and at least as many
 features as rows. With a kernel, there are always as many features as rows. In the first round, the
@@ -40,14 +40,14 @@ FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 #: The margins of the listed rows are below LISTED_MARGIN.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
-#: The two constants below apply if the restricted problems of R-SVM+ omit rows. The tolerance of a
-#: restricted problem is ROUND_TOLERANCE_FACTOR times the gap of the last round. Inactive pairs and
-#: rows are removed if the gap is at most REMOVAL_FACTOR times the gap at the last removal. If
-#: inactive pairs were removed in each round, problems in which all distances of rows are equal
-#: would take many rounds.
+#: ROUND_TOLERANCE_FACTOR and REMOVAL_FACTOR apply if the restricted problems of R-SVM+ omit rows.
+#: The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the gap of the last round.
+#: Inactive pairs and rows are removed if the gap is at most REMOVAL_FACTOR times the gap at the
+#: last removal. If inactive pairs were removed in each round, problems in which all distances of
+#: rows are equal would take many rounds.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
-#: If the interior-point method ends with a relative gap above this number, Clarabel is used. Steps
+#: If the interior-point method ends with a relative gap above STALLED_GAP, Clarabel is used. Steps
 #: of the interior-point method are short if one class is rare and overlaps the other class.
 STALLED_GAP = 1e-3
 

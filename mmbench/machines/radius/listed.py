@@ -43,7 +43,7 @@ from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values, solve_growing
 from mmbench.solvers.rows import weighted_product
 
-#: Feature weights mu_k of at most this number are considered zero. The sum of all feature weights
+#: Feature weights mu_k of at most ZERO_WEIGHT are considered zero. The sum of all feature weights
 #: is 1.
 ZERO_WEIGHT = 1e-10
 
@@ -51,8 +51,8 @@ ZERO_WEIGHT = 1e-10
 #: Without refinement, features with large values would cause rounding errors.
 REFINEMENTS = 2
 
-#: Tuple of w, mu (None for R-SVM+), signed multipliers u of the rows, multipliers theta of the
-#: listed pairs, and number of iterations.
+#: Tuple of the weights w, the feature weights mu (None for R-SVM+), the signed multipliers u of the
+#: rows, the multipliers theta of the listed pairs, and the number of iterations.
 RestrictedSolution = tuple[NDArray, NDArray | None, NDArray, NDArray, int]
 
 
@@ -188,12 +188,12 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         return self.rates, self.D.T @ self.rates
 
     def _follow_theta(self, target: float, ahead: Values | None, bend: NDArray | float) -> None:
-        """Store the term of the Newton step of theta that is independent of the step of e."""
+        """Store the part of the Newton step of theta that does not depend on the step of e."""
         lacks = self._open("theta", "e", target, ahead) / self.at["theta"]
         self.free_theta = self.rates * (lacks + bend)
 
     def _complete_theta(self, step: Values, r: NDArray, lengths: NDArray) -> None:
-        """Add the changes of r, e and theta to a Newton step.
+        """Add the changes of the radius r, the slacks e and the multipliers theta to a Newton step.
 
         `lengths` contains the changes of half the weighted squared distances of the pairs.
         """

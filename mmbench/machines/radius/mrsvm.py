@@ -92,8 +92,8 @@ class MRSVM(RadiusMachine):
         # is multiplied by unit^2
         rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
         C, squares = self.C * s, (0.5 * np.ptp(rows, axis=0)) ** 2  # `squares` is R_k^2.
-        # The best solution with w = 0 has the weighted mean of y as b, and mu_k = 1 for the feature
-        # of largest radius
+        # The best solution with w = 0 has the weighted mean of the labels as b, and the weight mu_k
+        # = 1 for the feature of largest radius
         radius, b = float(squares.max()), float(np.average(y, weights=C))
         value, bound, iterations = float(C.sum()) * (1.0 - b * b) / radius, 0.0, 0
         package = "ecos" if self.solver == "ecos" else "clarabel"

@@ -34,15 +34,15 @@ from mmbench.solvers.result import Result
 #: rows to all other rows fit into the processor cache.
 CHUNK = 32
 
-#: Minimum number of pairs in a warm start that contains all rows. A warm start has fewer pairs only
-#: if the last restricted problem has fewer pairs. Besides the active pairs, the warm start contains
-#: the most distant inactive pairs. If a warm start has few pairs, the interior-point method may
-#: take short steps. A search on Abalone (class 3 against 11) took 50 times as long if warm starts
-#: contained only the active pairs.
+#: Minimum number of pairs in a warm start that contains all rows. A warm start has fewer than
+#: FEWEST_PAIRS pairs only if the last restricted problem has fewer pairs. Besides the active pairs,
+#: the warm start contains the most distant inactive pairs. If a warm start has few pairs, the
+#: interior-point method may take short steps. A search on Abalone (class 3 against 11) took 50
+#: times as long if warm starts contained only the active pairs.
 FEWEST_PAIRS = 100
 
-#: A warm start of R-SVM_mu+ contains the features whose weight mu_k exceeds this number. The sum of
-#: all feature weights is 1.
+#: A warm start of R-SVM_mu+ contains the features whose weight mu_k exceeds SMALLEST_SHARE. The sum
+#: of all feature weights is 1.
 SMALLEST_SHARE = 1e-9
 
 

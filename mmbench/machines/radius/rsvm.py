@@ -68,11 +68,11 @@ from mmbench.machines.svm import tolerance
 #: The published grid of C and of lambda.
 GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
 
-#: A coefficient is considered zero if its magnitude is at most this fraction of the largest
+#: A coefficient is considered zero if its magnitude is at most ZERO_COEFFICIENT times the largest
 #: magnitude.
 ZERO_COEFFICIENT = 1e-6
 
-#: A feature is considered constant if its range is at most this fraction of its largest magnitude.
+#: A feature is considered constant if its range is at most ROUNDING times its largest magnitude.
 ROUNDING = 16 * np.finfo(float).eps
 
 
@@ -246,10 +246,10 @@ class RSVMPlus(PairwiseRadiusMachine):
     ----------
     fits_ : list of Fit
         The certificate of each pair of classes. `objective` is the value of (9) at the returned w
-        and b, where r is the maximum over all pairs of rows. `bound` is a lower bound on the
-        optimal value, and `max_violation` is the largest violation of a dual constraint. `extra`
-        has the entries "r", "pairs" (number of pairs of rows in the last restricted problem) and
-        "rounds" (number of restricted problems).
+        and b, where r is half the largest weighted squared distance of two rows. `bound` is a lower
+        bound on the optimal value, and `max_violation` is the largest violation of a dual
+        constraint. `extra` has the entries "r", "pairs" (number of pairs of rows in the last
+        restricted problem) and "rounds" (number of restricted problems).
 
     Examples
     --------
@@ -274,10 +274,10 @@ class RSVMMuPlus(PairwiseRadiusMachine):
     ----------
     fits_ : list of Fit
         The certificate of each pair of classes. `objective` is the value of (7) at the returned w,
-        b and mu, where r is the maximum over all pairs of rows. `bound` is a lower bound on the
-        optimal value, and `max_violation` is the largest violation of a dual constraint. `extra`
-        has the entries "r", "pairs" (number of pairs of rows in the last restricted problem) and
-        "rounds" (number of restricted problems).
+        b and mu, where r is half the largest weighted squared distance of two rows. `bound` is a
+        lower bound on the optimal value, and `max_violation` is the largest violation of a dual
+        constraint. `extra` has the entries "r", "pairs" (number of pairs of rows in the last
+        restricted problem) and "rounds" (number of restricted problems).
 
     Examples
     --------
