@@ -77,7 +77,7 @@ COLUMNS = (
     *("half_width", "z", "in_band", "mark", *CODE, "status", "note"),
     *("half_width_published_se", "in_band_published_se"),
 )
-#: Types of those columns of the long table that do not contain text.
+#: Types of the columns of the long table that do not contain text.
 TYPES = {
     **dict.fromkeys(("measured", "sd", "se", "published", "published_spread", "z"), "float64"),
     **dict.fromkeys(("half_width", "half_width_published_se"), "float64"),
