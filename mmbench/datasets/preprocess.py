@@ -106,8 +106,8 @@ def check_steps(
 ) -> str | None:
     """Return a message if preprocessing steps cannot be applied to the data, otherwise None.
 
-    `n_features` is the number of all columns. `categorical` contains the names of the categorical
-    columns. `missing` states the row and the column of the first missing value.
+    `n_features` is the number of columns of the data. `categorical` contains the names of the
+    categorical columns. `missing` states the row and the column of the first missing value.
 
     Examples
     --------

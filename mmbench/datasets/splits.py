@@ -174,7 +174,7 @@ class Split:
     test: IntArray
     #: Hash of the row numbers, computed by `split_digest`.
     digest: str
-    #: Origin, which is "official" if the split is distributed with the data, otherwise "drawn".
+    #: Origin of the split, "official" if the split is distributed with the data, otherwise "drawn".
     origin: str
     #: Row numbers of the training rows that `max_train` excluded.
     rest: IntArray = field(default_factory=lambda: np.empty(0, np.intp))

@@ -79,9 +79,9 @@ class SelectRef:
     #: parameter set is selected for each pair of classes. With "test", one parameter set is
     #: selected for all pairs on the test rows, which leaks test data.
     scope: str = "global"
-    #: Tuples (parameter, "small" or "large"). Among grid points with equal scores, the smallest or
-    #: the largest value is selected. A parameter that is not in `prefer` has the preference of the
-    #: machine.
+    #: Tuples (parameter, "small" or "large") that decide between grid points with equal scores. The
+    #: smallest or the largest value of the parameter is selected. A parameter that is not in
+    #: `prefer` has the preference of the machine.
     prefer: tuple[tuple[str, str], ...] = ()
     #: Metric that selection maximizes; see `mmbench.selection.metrics`.
     metric: str = field(default="accuracy", metadata=ADDED)
@@ -120,7 +120,7 @@ class Job:
     ties: str = "lowest"
     #: Version of the machine's code.
     machine_version: int = 1
-    #: Name of the column in tables if it is not the name of the machine.
+    #: Name of the job's column in tables if it is not the name of the machine.
     variant: str = field(default="", metadata=ADDED)
     #: Default values of the estimator's parameters that are neither fixed nor selected.
     defaults: Pairs = field(default=(), metadata=ADDED)
@@ -144,7 +144,7 @@ class Job:
 
     @property
     def column(self) -> str:
-        """Name of the column in tables, by default the name of the machine."""
+        """Name of the job's column in tables, by default the name of the machine."""
         return self.variant or self.machine
 
     @property

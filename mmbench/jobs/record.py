@@ -1,9 +1,9 @@
 """The record of a job, as a JSON file with a hash of its content, and as a `Record` in memory.
 
-The hash is called the seal of the file; damaged and edited files do not match their seals. The
-types of the content are also checked against a schema, since a seal can be recomputed after an
-edit. This module also contains the clock that measures the stages of a job, and functions that
-combine the selected parameters of several jobs.
+The hash of the content is called the seal of the file; damaged and edited files do not match their
+seals. The types of the content are also checked against a schema, since a seal can be recomputed
+after an edit. This module also contains the clock that measures the stages of a job, and functions
+that combine the selected parameters of several jobs.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ def middle(choices: Sequence[Choice]) -> Choice:
 
     If parameters are selected per pair of classes, the median is computed for each pair.
 
-    If the number of values is even, the lower of the two middle values is returned. The median is
-    therefore always one of the selected values. If the values are not numbers, the most frequent
+    If the number of values is even, the lower of the two middle values is returned. The returned
+    median is always one of the selected values. If the values are not numbers, the most frequent
     value is returned, or the first of several equally frequent values.
 
     Raises

@@ -208,8 +208,8 @@ class Plan:
     #: For each table column with inherited parameters, the column from which they are inherited.
     uses: Mapping[str, str] = field(default_factory=dict)
     #: Number of test rows divided by the number of all other rows, including rows that `max_train`
-    #: excludes from training. The value is 0 if `max_train` excludes no rows, since the ratio then
-    #: follows from the records.
+    #: excludes from training. The attribute `test_to_train` is 0 if `max_train` excludes no rows,
+    #: since the ratio then follows from the records.
     test_to_train: float = 0.0
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""

@@ -29,7 +29,7 @@ SINGLE_PRECISION_EXPONENT = 100.0
 #: ``gamma (x'x + z'z) > 1e10``.
 NEAR_SHARE = 1e-10
 
-#: Number of rows of a kernel matrix whose powers are computed at a time.
+#: Number of rows of a kernel matrix whose entries are raised to a power at a time.
 CHUNK_ROWS = 256
 
 #: Squared distances of close rows are computed from differences of rows only if

@@ -9,8 +9,8 @@ number of rows.
 The references below are cited by the short names of their machines. The radius R of the enclosing
 ball and the Rademacher bound U_H are optimal values of convex problems over the simplex. An
 interior-point method computes R and U_H to a small relative duality gap. An iteration of the
-interior-point method takes O(n^3) time for n rows. For the radius R, an iteration uses only a
-working set of rows far from the centre.
+interior-point method takes O(n^3) time for n rows. To compute the radius R, an iteration uses only
+a working set of rows far from the centre of the ball.
 
 References
 ----------
@@ -439,11 +439,11 @@ def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
     ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the mean of ``t_i
     f_i`` over the class divided by the standard deviation of ``t_i f_i``. By an inequality of
     Marshall and Olkin (theorem 1 of the MEMPM paper), ``alpha_positive`` and ``alpha_negative`` are
-    lower bounds on the probability of a correct decision. The bounds hold for all distributions
-    with the mean and covariance of the class. ``worst_case`` is the mean of ``alpha_positive`` and
-    ``alpha_negative`` weighted by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM
-    paper. Since the class means and covariances are estimated, ``alpha_positive`` and
-    ``alpha_negative`` are only estimates of the lower bounds.
+    lower bounds on the probability of a correct decision. The numbers ``alpha_positive`` and
+    ``alpha_negative`` are valid for all distributions with the mean and covariance of the class.
+    ``worst_case`` is the mean of ``alpha_positive`` and ``alpha_negative`` weighted by class size,
+    ``theta alpha + (1 - theta) beta`` in the MEMPM paper. Since the class means and covariances are
+    estimated, ``alpha_positive`` and ``alpha_negative`` are only estimates of the lower bounds.
     """
     bounds = {}
     for name, sign in (("alpha_positive", 1.0), ("alpha_negative", -1.0)):
@@ -470,13 +470,14 @@ def enclosing_ball(gram: NDArray) -> Ball:
     """Return bounds on the radius of the minimum enclosing ball, and the radius about the mean.
 
     The radius R is defined in (7) of the F-SVM paper. The radius Rbar about the mean is the largest
-    distance of a row from the mean of all rows. By theorem 1 of the F-SVM paper, ``R <= Rbar <= 2
-    R``.
+    distance of a row from the mean of all rows. By theorem 1 of the F-SVM paper, the two radii
+    satisfy ``R <= Rbar <= 2 R``.
 
     By duality, ``R^2`` is the maximum of ``p'd - p'Kp`` over p in the simplex, where d is the
-    diagonal of the kernel matrix K. Each p in the simplex gives a lower bound on R. The smallest
-    ball with the centre ``sum_i p_i phi(x_i)`` that contains all rows gives an upper bound on R.
-    Rows are added to a working set until the two bounds on R agree.
+    diagonal of the kernel matrix K. Each point p in the simplex gives a lower bound on the radius
+    R. The smallest ball with the centre ``sum_i p_i phi(x_i)`` that contains all rows gives an
+    upper bound on R. Rows are added to a working set until the upper and the lower bound on R
+    agree.
 
     Examples
     --------
@@ -605,7 +606,8 @@ def _newton_step(
 ) -> tuple[NDArray, float, NDArray, float]:
     """Return the Newton step towards ``p_i z_i = target_i``, and the maximum step length.
 
-    The step changes p, the multiplier level of ``sum p = 1`` and the multipliers z of ``p >= 0``.
+    The Newton step changes the point p, the multiplier level of the constraint ``sum p = 1``, and
+    the multipliers z of the constraints ``p >= 0``.
     """
     free = cho_solve(factor, target / p - z - residual)
     d_level = -float(free.sum() / ones.sum())

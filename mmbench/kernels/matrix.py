@@ -203,7 +203,7 @@ class KernelRows:
         """Return the kernel values of all pairs of a row of X and a row of `other`.
 
         `X` and the rows of `other` must have the same centre. If the rows are dense and `out` is
-        given, the values are written to `out`.
+        given, the kernel values are written to `out`.
         """
         if issparse(self.X):
             out = (self.X @ other.X.T).toarray()
@@ -217,8 +217,8 @@ class KernelRows:
 class LazyGram:
     """A stored kernel matrix whose rows are computed by `read_row` at their first use.
 
-    Rows are stored in the order of their first use. The operating system allocates memory only for
-    rows that have been written.
+    Rows of a `LazyGram` are stored in the order of their first use. The operating system allocates
+    memory only for rows that have been written.
     """
 
     def __init__(
@@ -406,7 +406,7 @@ class KernelMatrix:
     def _make_room(self, n_stored: int) -> None:
         """Reduce the capacity of the row store to `n_stored` rows, which deletes stored rows."""
         if n_stored < self._store.most:
-            # free the memory of the old store before the new store is allocated
+            # free the memory of the old row store before the new row store is allocated
             self._store = _RowStore(len(self), 0, self.dtype)
             self._store = _RowStore(len(self), n_stored, self.dtype)
 
@@ -540,7 +540,7 @@ class _RowStore:
     def find(self, rows: NDArray) -> NDArray:
         """Return the index of each row in `values`, or -1 if the row is not stored.
 
-        The rows are marked as most recently used.
+        The rows that are found are marked as most recently used.
         """
         self._time += 1
         slots = self._slot_of[rows]

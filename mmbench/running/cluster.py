@@ -255,8 +255,8 @@ def _check_greeting(address: str) -> None:
     """Raise UserError if the server at a TCP address does not answer like a Dask scheduler.
 
     A Dask scheduler sends a message to each new client. This function waits at most
-    `ANSWER_SECONDS` for the message. Dask itself would wait for the rest of an incomplete message
-    without a time limit.
+    `ANSWER_SECONDS` for the scheduler's message. Dask itself would wait for the rest of an
+    incomplete message without a time limit.
     """
     place = urlsplit(address if "://" in address else f"tcp://{address}")
     try:
@@ -403,7 +403,8 @@ def stop_here(batch: str) -> None:
 
 
 #: Pairs of classes are sent to workers if the largest pair has at least this number of rows. If a
-#: pair of classes has fewer rows, sending the rows takes longer than training on the rows.
+#: pair of classes has fewer than LEAST_PAIR_ROWS rows, sending the rows takes longer than training
+#: on the rows.
 LEAST_PAIR_ROWS = 500
 
 #: The process of a job waits for the result of a pair of classes before it trains the pair itself.

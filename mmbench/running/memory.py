@@ -125,8 +125,8 @@ def _search_bytes(job: Job, machine: type[PairwiseClassifier], sizes: Sizes, thr
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:
     """Return the largest number of threads with which a job needs at most `budget` bytes.
 
-    The returned number is at most `threads`. The returned number is 0 if the job needs more than
-    `budget` bytes even with one thread.
+    The returned number of threads is at most `threads`. The returned number is 0 if the job needs
+    more than `budget` bytes even with one thread.
     """
     fits = (n for n in range(threads, 0, -1) if estimate_bytes(job, sizes, n) <= budget)
     return next(fits, 0)

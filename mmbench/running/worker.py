@@ -1,8 +1,8 @@
 """Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
 CPU seconds are summed over all threads of the process. Before its first job with a machine, a
-process trains the machine on a tiny problem. Numba code is then compiled, and solvers are imported.
-The training on the tiny problem is the stage ``warm_up``, which tables of CPU times do not include.
+process trains the machine on a tiny problem, which compiles Numba code and imports solvers. The
+training on the tiny problem is the stage ``warm_up``, which tables of CPU times do not include.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Context:
 
 
 class _Stopped(Exception):
-    """A job has reached its time limit; the arguments are the return values of `best_reached`."""
+    """A job has reached its time limit; the arguments of the exception come from `best_reached`."""
 
 
 def execute(job: Job, context: Context) -> tuple[Content, Arrays]:

@@ -3,10 +3,10 @@
 A grid search maximises one of these metrics, and tables show metrics of stored predictions. The
 class scores of a one-vs-one machine are the values of its `decision_function`. For two classes, the
 class score is the decision value. For more than two classes, the score of a class is its number of
-votes plus a term below 1/2. The term increases with the sum of the decision values for the class.
-Some metrics, such as the area under the ROC curve, are defined for one class against the rest. For
-two classes, a metric of one class against the rest is computed for the second class. For more than
-two classes, the metric of each class against the rest is averaged over all classes.
+votes plus a term below 1/2 that increases with the sum of the class's decision values. Some
+metrics, such as the area under the ROC curve, are defined for one class against the rest. For two
+classes, a metric of one class against the rest is computed for the second class. For more than two
+classes, the metric of each class against the rest is averaged over all classes.
 """
 
 from collections.abc import Callable

@@ -102,8 +102,8 @@ def select(
     pair_params : sequence of dict, optional
         Fixed parameters of each pair of classes, for example selected by another machine.
     tol : float, optional
-        Tolerance of the trainings in the search. The default is the tolerance of the machine's
-        `search_space`, unless `tol` is in the grid or set in the machine.
+        Tolerance of the trainings in the search. The default of `tol` is the tolerance of the
+        machine's `search_space`, unless `tol` is in the grid or set in the machine.
     stages : sequence of sequences of str, default=()
         Groups of parameters that are searched one after the other. In each stage, the parameters of
         earlier groups have their selected values, and the parameters of later groups have the

@@ -152,8 +152,8 @@ def _solved(
 ) -> HingeInteriorPoint:
     """Run the interior-point method until the relative gap is at most ``GAP_TOLERANCES[0]``.
 
-    If all multipliers are far below the penalty C, a smaller C gives the same solution with smaller
-    rounding errors. The problem is then solved again with a smaller C.
+    If all multipliers are far below the penalty C, the problem is solved again with a smaller C.
+    The smaller C gives the same solution with smaller rounding errors.
     """
     iterations, s = 0, C / np.max(C) * np.ones(len(y))
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
@@ -237,11 +237,11 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     """Solve by an active set method from a guess u; return None if the method does not converge.
 
     The active set assigns each dual variable u_i either to a knot of its cost or to a linear piece
-    between two knots. The guess u only determines the initial active set. If u_i is on a linear
-    piece, the decision of row i must be minus the slope of the piece. All such conditions form a
-    linear system in the intercept b and the dual variables on linear pieces. If the solution of the
-    linear system violates an optimality condition of row i, u_i is assigned to the next knot or
-    linear piece.
+    between two knots. The guess u only determines the initial active set. If the dual variable u_i
+    is on a linear piece of its cost, the decision of row i must be minus the slope of the piece.
+    The conditions for all dual variables on linear pieces form a linear system in these variables
+    and the intercept b. If the solution of the linear system violates an optimality condition of
+    row i, u_i is assigned to the next knot or linear piece.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
     # `place[i]` is 2 j if u_i is assigned to knot j, and 2 j + 1 if u_i is assigned to the linear

@@ -55,8 +55,8 @@ FIRST_DECISION_SHARE = 0.5
 #: after a step shorter than SHORTEST_LENGTH.
 CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 
-#: Ratios of the penalty C to the largest initial multiplier, which `solve_growing` tries in turn.
-#: The smaller ratio is slower, but fails less often.
+#: `solve_growing` tries these ratios of the penalty C to the largest initial multiplier in turn;
+#: the smaller ratio is slower, but fails less often.
 LARGEST_FIRST_RATIOS = (1e6, 1e3)
 
 #: `solve_growing` tries the next ratio of LARGEST_FIRST_RATIOS if the iterations end with a
@@ -76,11 +76,11 @@ def solve_growing(
 ) -> HingeInteriorPoint:
     """Solve the problem for a penalty C that may be far larger than the optimal multipliers.
 
-    A sequence of problems with increasing penalty C is solved. In the first problem, C is the
-    largest initial multiplier times a ratio from LARGEST_FIRST_RATIOS. In each problem after the
-    first, C is the C of the previous problem times the ratio, but at most the given C. The function
-    `start` returns the initial point for a value of C, from the multipliers of the previous problem
-    if there is one.
+    A sequence of problems with increasing penalty C is solved. In the first problem of the
+    sequence, the penalty C is the largest initial multiplier times a ratio from
+    LARGEST_FIRST_RATIOS. In each later problem, C is the previous C times the ratio, but at most
+    the given C. The function `start` returns the initial point for a value of C, from the
+    multipliers of the previous problem if there is one.
     """
     iterations, largest = 0, float(np.max(C))
     for ratio in LARGEST_FIRST_RATIOS:
@@ -189,7 +189,7 @@ class HingeInteriorPoint:
         self._evaluate()
 
     def run(self, tol: float, max_iter: int = 100) -> None:
-        """Take Newton steps until the gap is at most `tol`.
+        """Take Newton steps until the relative duality gap is at most `tol`.
 
         The iterations end earlier if a step is too short, after `max_iter` iterations, or at the
         time limit.
@@ -218,9 +218,9 @@ class HingeInteriorPoint:
 
         Returns the largest complementarity product of the variables that a subclass adds. The
         initial weights w are the dual weights v, scaled so that the mean absolute decision is at
-        most 1. Without the scaling, a large penalty C would give large decisions and large rounding
-        errors of ``y f - 1``. The scaling of the initial weights also halves the number of
-        iterations.
+        most 1. Without the scaling of the initial weights, a large penalty C would give large
+        decisions and large rounding errors of ``y f - 1``. The scaling of the initial weights also
+        halves the number of iterations.
         """
         size = float(np.abs(self.Z @ self.at["v"]).mean())
         self.at["w"] = self.at["v"] / max(1.0, size)
@@ -253,7 +253,7 @@ class HingeInteriorPoint:
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
-        """Return right-hand sides of the Newton system, for w and for a subclass's unknowns."""
+        """Return right-hand sides of the Newton system, for w and the unknowns of a subclass."""
         return -self.miss, np.empty(0)
 
     def _complete(self, step: Values, added: NDArray) -> None:

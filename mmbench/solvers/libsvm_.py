@@ -113,9 +113,10 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
     from libsvm.svmutil import svm_train
 
     options = f"-s 0 -t 4 -c {float(C)!r} -e {float(tol)!r} -m {CACHE_MB} -q"
-    # libsvm expects row numbers, from 1, in the first column of a precomputed matrix. The matrix is
-    # passed as a sparse array that stores all entries. The reason is that libsvm-official copies
-    # sparse arrays in compiled code, but dense arrays element by element in Python.
+    # libsvm expects row numbers, from 1, in the first column of a precomputed matrix. The
+    # precomputed matrix is passed as a sparse array that stores all entries. For sparse arrays,
+    # libsvm-official copies the entries in compiled code, but for dense arrays one by one in
+    # Python.
     n = len(gram)
     values = np.column_stack([np.arange(1.0, n + 1), gram])
     columns = np.tile(np.arange(n + 1, dtype=np.int32), n)

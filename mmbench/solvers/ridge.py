@@ -175,7 +175,7 @@ def solve_weights(
 def _by_primal(
     rows: Rows, square: NDArray, y: NDArray, C: float, border: NDArray
 ) -> tuple[NDArray, NDArray, float]:
-    """Return ``a = C (y - rows w - b)``, w and b for ``G = rows rows'``, from a system in w and b.
+    """Return multipliers ``a = C (y - rows w - b)``, weights w and b for ``G = rows rows'``.
 
     If the entries of the matrix G are large, decisions computed as ``G a`` have far larger rounding
     errors than decisions computed as ``rows w``. The second pass of the loop is one step of

@@ -126,7 +126,7 @@ class Places:
 
     #: Local folder of downloaded files, created by the first download.
     store: Path
-    #: Folder or URL with the same relative paths as the store.
+    #: Mirror, a folder or URL with the same relative paths as the store.
     mirror: str | Path | None = None
     #: Whether data may be downloaded.
     allow_network: bool = True

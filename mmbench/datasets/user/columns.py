@@ -1,7 +1,7 @@
 """Convert a user's table to features and class labels.
 
-An error is one line that names the row and the column. Possible faults of a table are reported as
-warnings.
+Each error message is one line that names the row and the column. Possible faults of a table are
+reported as warnings.
 """
 
 from __future__ import annotations

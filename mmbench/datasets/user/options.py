@@ -76,11 +76,11 @@ class FileOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    #: Whether the first line of a CSV file contains the column names; if it does not, the columns
-    #: are named ``"1"``, ``"2"``, ...
+    #: Whether the first line of a CSV file contains the column names; otherwise the columns are
+    #: named ``"1"``, ``"2"``, ...
     header: bool = True
-    #: Field separator of a CSV file. The default is the most frequent of comma, semicolon and tab
-    #: in the first line, or blanks if the first line contains none of them.
+    #: Field separator of a CSV file. The default separator is the most frequent of comma, semicolon
+    #: and tab in the first line, or blanks if the first line contains none of them.
     separator: Character | None = None
     #: Number of lines to skip at the beginning of a CSV file.
     skip_lines: Annotated[int, Field(ge=0)] = 0

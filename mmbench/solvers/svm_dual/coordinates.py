@@ -1,8 +1,8 @@
 """Dual coordinate descent for a `PiecewiseQP` with a linear kernel.
 
 The attribute `gram` of the problem contains the data matrix Z in place of the Gram matrix ``Z Z'``.
-If the intercept b is fixed, the dual problem has no equality constraint. For a fixed b, each
-coordinate step minimises the following function over a single dual variable u_i (Hsieh et al.
+If the intercept b is fixed, the dual problem has no equality constraint. For a fixed intercept b,
+each coordinate step minimises the following function over a single dual variable u_i (Hsieh et al.
 2008).
 
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
@@ -11,10 +11,10 @@ A coordinate step costs one product of a row with the weights ``w = Z'u`` and on
 fixed intercept b, let s(b) be the sum of the optimal dual variables. The sum s(b) of the optimal
 dual variables decreases with the intercept b. The secant method finds the optimal intercept b, for
 which the sum s(b) of the dual variables is zero. The derivative of the sum s(b) is ``-e' K_FF^-1
-e``, with the Gram matrix K_FF of the free support vectors F and the vector e of ones. The first
-update of b uses the upper bound ``-|F|^2 / ||Z_F' e||^2`` on this derivative. Coordinate descent
-for each intercept b starts at the minimiser for the previous intercept. The tolerance of coordinate
-descent is reduced as the changes of the intercept b become smaller.
+e``, with the Gram matrix K_FF of the free support vectors F and the vector e of ones. In the first
+update of b, the derivative of the sum s(b) is replaced by its upper bound ``-|F|^2 / ||Z_F'
+e||^2``. Coordinate descent for each intercept b starts at the minimiser for the previous intercept.
+The tolerance of coordinate descent is reduced as the changes of the intercept b become smaller.
 
 ==================  ============================================  ================================
 route               condition                                     cost
@@ -94,7 +94,7 @@ class CoordinateDescent:
         self.random = np.random.RandomState(0)
 
     def ended(self) -> bool:
-        """Whether the maximum number of passes or the time limit is reached."""
+        """Whether coordinate descent has reached the maximum number of passes or the time limit."""
         return self.passes >= self.most or time_is_up()
 
     def minimise(self, tol: float) -> None:
@@ -167,8 +167,8 @@ def solve_by_coordinates(
 ) -> PiecewiseSolution:
     """Solve by coordinate descent to the tolerance `tol` of the KKT conditions.
 
-    The attribute ``gram`` of `problem` contains the data matrix in place of the Gram matrix.
-    `start` need not be feasible.
+    The attribute ``gram`` of `problem` contains the data matrix in place of the Gram matrix. The
+    starting point `start` need not be feasible.
     """
     u, b = (start.u, start.bias) if isinstance(start, PiecewiseSolution) else (start, 0.0)
     u = np.zeros(len(problem.knots)) if u is None else problem.feasible(u)

@@ -212,8 +212,8 @@ class PiecewiseQP:
         """Return `solution`, or w = 0 if this is as good or if the decisions are nearly constant.
 
         If the terms of the weights ``w = sum_i u_i x_i`` cancel, the norm of w is of the order of
-        the tolerance, and the direction of w is arbitrary. If the weights w are small for another
-        reason, for example a small penalty C, `solution` is returned.
+        the tolerance, and the direction of w is arbitrary. Weights w that are small for another
+        reason than cancellation, such as a small penalty C, are returned unchanged.
         """
         root = np.sqrt(self.diagonal())
         # upper bound on the absolute values of ``Ku``, by the Cauchy-Schwarz inequality
@@ -246,8 +246,8 @@ class PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
 
         A bound on the decisions is the slope of an unbounded piece of the cost. The slope of each
-        unbounded piece is moved towards the slope of the adjacent piece. The change is the fraction
-        `share` of the slope's magnitude, but at most half the difference of the two slopes.
+        unbounded piece is moved towards the slope of the adjacent piece. The change of a slope is
+        the fraction `share` of its magnitude, but at most half the difference of the two slopes.
         """
         slopes = self.slopes.copy()
         for last, before, ends in ((0, 1, self.knots[:, 0]), (-1, -2, self.knots[:, -1])):
@@ -300,7 +300,7 @@ class PiecewiseSolution(Result):
 
     #: Feasible dual variables; see `PiecewiseQP.feasible`. Shape (n,).
     u: NDArray
-    #: Decisions without the intercept: ``Ku`` for a Gram matrix K, ``Zw`` for a data matrix Z.
+    #: Decisions without the intercept, ``Ku`` for a Gram matrix K or ``Zw`` for a data matrix Z.
     #: Shape (n,).
     decision: NDArray
     #: Intercept b, the multiplier of ``sum_i u_i = 0``.
@@ -322,8 +322,9 @@ class PiecewiseSolution(Result):
 def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, float] | None:
     """Solve ``square @ u + b = target`` and ``sum_i u_i = total`` for u and b.
 
-    Returns None if the system in u and b is singular. The system may be regular although the matrix
-    `square` is singular, for example for k + 1 rows with k features.
+    Returns None if the linear system in the dual variables u and the intercept b is singular. The
+    system may be regular although the matrix `square` is singular, for example for k + 1 rows with
+    k features.
     """
     n_free = len(target)
     system = np.ones((n_free + 1, n_free + 1))

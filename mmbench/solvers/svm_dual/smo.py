@@ -57,8 +57,8 @@ reduce the duality gap are tried in turn. The first method to reduce the duality
 KKT tolerance. The second method to reduce the duality gap multiplies the weights w and the
 intercept b by the factor that minimises the objective. Slightly longer weights w may satisfy margin
 constraints that rounding errors violate. The third method, for machines with bounds on the
-decisions, solves the problem with slightly tighter bounds. Slightly longer weights w then satisfy
-the original bounds.
+decisions, solves the problem with slightly tighter bounds. The solution for tighter bounds
+satisfies the original bounds even with slightly longer weights w.
 
 References
 ----------
@@ -101,26 +101,25 @@ LEAST_CHUNK_STEPS = 250
 MOST_REFUTATIONS = 20
 
 #: Number of columns per block in `_move` and `_partner`, which select rows i and j. A vectorised
-#: loop tests whether the best row of a block is better than the best row of all earlier blocks. A
-#: slower argmax loop, which is not vectorised, searches only blocks that improve on all earlier
-#: blocks.
+#: loop tests whether a block contains a better row than all earlier blocks. A slower argmax loop,
+#: which is not vectorised, searches only the blocks that contain such a row.
 BLOCK_COLUMNS = 64
 
-#: RELAXATION is the length of a pairwise step relative to the step to the minimum along the pair. A
-#: pairwise step decreases the objective if its relative length is below 2. Pairwise steps of the
-#: relative lengths 1.5 and 1 were compared on ten SVMs and their RMMs (kernels rbf, poly and
-#: linear, C from 0.1 to 1000). On most of the ten SVMs and their RMMs, SMO with the relative length
-#: 1.5 takes 0.5 to 0.7 times as many pairwise steps as with the length 1. On all of the ten SVMs
-#: and their RMMs, SMO with the relative length 1.5 takes at most 1.2 times as many pairwise steps
-#: as with the length 1. If the violation is below LAST_STEPS_TOLERANCES times `tol`, the relative
-#: length of a pairwise step is 1. On problems with few variables, SMO then ends at the exact
-#: minimum.
+#: RELAXATION is the length of a pairwise step, relative to the step to the minimum of the objective
+#: along the pair. A pairwise step decreases the objective if its relative length is below 2.
+#: Pairwise steps of the relative lengths 1.5 and 1 were compared on ten SVMs and their RMMs
+#: (kernels rbf, poly and linear, C from 0.1 to 1000). On most of the ten SVMs and their RMMs, SMO
+#: with the relative length 1.5 takes 0.5 to 0.7 times as many pairwise steps as with the length 1.
+#: On all of the ten SVMs and their RMMs, SMO with the relative length 1.5 takes at most 1.2 times
+#: as many pairwise steps as with the length 1. If the violation is below LAST_STEPS_TOLERANCES
+#: times `tol`, the relative length of a pairwise step is 1. Without over-relaxation in its last
+#: steps, SMO ends at the exact minimum of a problem with few variables.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: A working set has, besides the support vectors, the fraction NEW_ROWS_SHARE of all rows, but at
-#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, the number of these other rows
-#: is at least half the number of support vectors. For example, SMO for an RMM may start at the
-#: SVM's solution with a fifth as many support vectors.
+#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, a working set has at least half
+#: as many other rows as support vectors. For example, SMO for an RMM may start at the SVM's
+#: solution with a fifth as many support vectors.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: The restricted problem of a working set is solved to the tolerance SET_VIOLATION_SHARE times the
@@ -240,7 +239,8 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     # The ridge makes a singular matrix positive definite, so that it has a Cholesky factor. Along
     # the null space of a singular matrix, the objective is linear between knots, so the minimum is
     # at a knot. If a small ridge is added to the matrix, a Newton step along its null space is very
-    # long. Such a step ends at the first knot, where the slope of the dual objective changes.
+    # long. A very long Newton step ends at the first knot, where the slope of the dual objective
+    # changes.
     ridge = np.finfo(problem.gram.dtype).eps ** (2 / 3) * np.trace(square) / len(square)
     square[np.diag_indices_from(square)] += ridge
     low, high = problem.knots[rows, pieces], problem.knots[rows, pieces + 1]
@@ -337,7 +337,7 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
         t = min(t, above - u[i], u[j] - below)
         grown = above if t == above - u[i] else u[i] + t
         shrunk = below if t == u[j] - below else u[j] - t
-        if grown == u[i] and shrunk == u[j]:  # t is below the rounding errors of u_i and u_j
+        if grown == u[i] and shrunk == u[j]:  # the step t is below rounding errors of u_i and u_j
             return step
         u[i], u[j] = grown, shrunk
         for k in (i, j):
@@ -554,10 +554,10 @@ def solve_smo(
 ) -> PiecewiseSolution:
     """Solve by pairwise steps until no pair of rows violates the KKT conditions by more than `tol`.
 
-    `tol` is in units of decision values, like libsvm's `eps`. `start` need not be feasible. The
-    default of `max_iter` is ``max(10**7, 100 n)`` steps for n rows, as in libsvm. The status is
-    ``inaccurate`` if rounding errors prevent further steps. Raises ValueError if the Gram matrix or
-    `start` has values that are not finite.
+    `tol` is in units of decision values, like libsvm's `eps`. The starting point `start` need not
+    be feasible. The default of `max_iter` is ``max(10**7, 100 n)`` steps for n rows, as in libsvm.
+    The status of the solution is ``inaccurate`` if rounding errors prevent further steps. Raises
+    ValueError if the Gram matrix or `start` has values that are not finite.
     """
     gram = problem.gram
     lazy = isinstance(gram, LazyGram) and len(gram) > MOST_ROWS_PER_STEP
