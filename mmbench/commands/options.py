@@ -91,10 +91,8 @@ class Options:
     def slots(self) -> int:
         """Number of worker processes.
 
-        The default is one process per physical core that this process may use.
-
-        Two processes on the same core would not be faster, since they would share the arithmetic
-        units of the core.
+        The default is one process per physical core that this process may use. Two processes on the
+        same core would not be faster, since they would share the arithmetic units of the core.
         """
         import joblib
         import psutil

@@ -283,10 +283,9 @@ def _by_size(label: str) -> tuple[bool, float, str]:
 def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
     """Return the value of a metric for the predictions of one record.
 
-    If the metric needs an array that is not stored, return the name of the array.
-
-    The argument `name` is a key of `mmbench.selection.metrics.METRICS`. The argument `arrays`
-    contains the stored arrays of the record, such as predictions.
+    If the metric needs an array that is not stored, return the name of the array. The argument
+    `name` is a key of `mmbench.selection.metrics.METRICS`. The argument `arrays` contains the
+    stored arrays of the record, such as predictions.
     """
     from mmbench.machines.base.voting import ovr_scores, summed_decisions
     from mmbench.selection.metrics import METRICS
@@ -555,12 +554,10 @@ def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[d
     """Return rows of the long table for the regression of accuracy on margin ratio.
 
     The rows of the regression contain the slope, the intercept, the correlation coefficient r and
-    the p-value.
-
-    The regression of accuracy on margin ratio has one point per separable pair of classes, and
-    ``n`` is the number of points. A table cell has rows for the regression only if a paper states
-    the regression line. For the slope and the intercept, ``se`` is the standard error of the
-    least-squares estimate. The regression has no comparison band, since the paper states no
+    the p-value. The regression of accuracy on margin ratio has one point per separable pair of
+    classes, and ``n`` is the number of points. A table cell has rows for the regression only if a
+    paper states the regression line. For the slope and the intercept, ``se`` is the standard error
+    of the least-squares estimate. The regression has no comparison band, since the paper states no
     standard errors of slope and intercept. The published and the measured line are fitted to the
     same pairs of classes, and are therefore dependent.
     """

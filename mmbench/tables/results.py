@@ -299,10 +299,8 @@ def each(
 ) -> list[Made]:
     """Apply the function `make` to each item, and return the results.
 
-    Items for which `make` raises an error are left out.
-
-    The function `say` is called with each error message. Raises UserError if `make` fails for all
-    items.
+    Items for which `make` raises an error are left out. The function `say` is called with each
+    error message. Raises UserError if `make` fails for all items.
     """
     made: list[Made] = []
     faults: list[str] = []

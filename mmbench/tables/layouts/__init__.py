@@ -41,10 +41,9 @@ def check_able(name: str, ability: str, shown: str) -> None:
     """Raise UserError if a layout cannot show several training sizes, or other metrics than the
     accuracy.
 
-    The error message names the layouts that are suitable.
-
-    The argument `ability` is "sized" or "any_metric", the field of `Layout` to be checked. The
-    argument `shown` is the part of the message that names the unsupported content.
+    The error message names the layouts that are suitable. The argument `ability` is "sized" or
+    "any_metric", the field of `Layout` to be checked. The argument `shown` is the part of the
+    message that names the unsupported content.
     """
     able = [other for other in LAYOUTS if getattr(find_layout(other), ability)]
     if name not in able:

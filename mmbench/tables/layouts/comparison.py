@@ -159,10 +159,9 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
 def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
     """Return two table blocks of tests over the splits of each data set.
 
-    The first machine is compared with every other machine.
-
-    The first of the two blocks contains the corrected resampled t-test. The second of the two
-    blocks contains the Bayesian correlated t-test.
+    The first machine is compared with every other machine. The first of the two blocks contains the
+    corrected resampled t-test. The second of the two blocks contains the Bayesian correlated
+    t-test.
     """
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]

@@ -112,10 +112,8 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
     """Return the pairs of runs to be compared.
 
-    The first run of an experiment is compared with each later run.
-
-    If the only two runs have different names, but some table cells in common, these two runs are
-    also compared.
+    The first run of an experiment is compared with each later run. If the only two runs have
+    different names, but some table cells in common, these two runs are also compared.
     """
     groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]
