@@ -624,7 +624,7 @@ class PenaltySearch:
         return relative_gap(objective, bound)
 
     def primal(self, point: DualPoint) -> tuple[float, float]:
-        """Return the objective of (13) or (14) at the w and b of a point, and the optimal t."""
+        """Return the objective of (13) or (14) and the optimal t, given the w and b of a point."""
         f = point.decision + point.bias
         size, order = np.abs(f), np.argsort(-np.abs(f))
         larger = np.count_nonzero(np.cumsum(self.weights[order]) <= self.exceptions)

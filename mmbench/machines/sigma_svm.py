@@ -77,13 +77,13 @@ from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
 #: The inverse P is used only if the mean eigenvalue of the centred Gram matrix Kc is at least
-#: LEAST_EIGENVALUE_RATIO times the number ``s = n (1-D)/D``. If the mean eigenvalue is smaller, the
-#: difference ``I - s P`` loses its digits by cancellation.
+#: LEAST_EIGENVALUE_RATIO times the number ``s = n (1-D)/D``. If the mean eigenvalue of Kc is tiny
+#: compared with s, the difference ``I - s P`` loses its digits by cancellation.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
 #: The inverse P is used only if the number ``s = n (1-D)/D`` is at least LEAST_SHIFT times the
-#: trace of the centred Gram matrix Kc. If the number s is smaller, the Cholesky factor of ``Kc + s
-#: I`` consists of rounding errors.
+#: trace of the centred Gram matrix Kc. If the number s is tiny compared with the trace of Kc, the
+#: Cholesky factor of ``Kc + s I`` consists of rounding errors.
 LEAST_SHIFT = 1e-9
 
 #: With D = 1 and a kernel other than linear, directions of the feature space are omitted if their

@@ -33,8 +33,8 @@ LAZY_FEATURES = 64
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
 #: Because of rounding errors, a lower bound may exceed the objective by the fraction
-#: FALSE_BOUND_EXCESS. If a lower bound exceeds the objective by a larger fraction, the status of
-#: the certificate is ``failed``.
+#: FALSE_BOUND_EXCESS. If a lower bound exceeds the objective by more than this fraction, the status
+#: of the certificate is ``failed``.
 FALSE_BOUND_EXCESS = 1e-3
 
 #: Decision values of at most FEW_ROWS rows are computed with a sparse array of the support vectors'

@@ -201,7 +201,7 @@ def reference_bias(
 
 
 def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
-    """Return all p for which (s[p] + s[p + 1]) / 2 is a candidate for the threshold -b."""
+    """Return all p for which (s[p] + s[p + 1]) / 2 of the sorted scores s is a candidate."""
     edges = np.flatnonzero(np.diff(s) > resolution)
     if not len(edges):
         return edges

@@ -198,9 +198,9 @@ def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
     For dual variables a that satisfy the constraints in `lower_bound`, the dual objective is ``sum
     a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. Lower bounds are
     computed for several multiples of the SVMs' dual variables: the largest feasible multiple, and
-    smaller multiples. A smaller multiple may give a larger lower bound, since the slope of the
-    matrix square root is infinite on the boundary of the feasible set. The largest of the lower
-    bounds is returned.
+    smaller multiples. The largest feasible multiple may give a smaller lower bound, since the slope
+    of the matrix square root is infinite on the boundary of the feasible set. The largest of the
+    lower bounds is returned.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

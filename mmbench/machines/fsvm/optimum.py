@@ -182,7 +182,7 @@ class SecantSearch:
         self.last: tuple[float, float] | None = None
 
     def move(self, value: float) -> None:
-        """Set `at` to the next point, given the function value at the current point."""
+        """Set `at` to the next point of the search, given the function value at the last point."""
         at = self.at
         self.low, self.high = (at, self.high) if value < 0 else (self.low, at)
         if self.last is not None and self.last[0] != at:

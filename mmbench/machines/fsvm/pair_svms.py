@@ -144,7 +144,7 @@ class Hyperplanes:
     q: NDArray
     #: Intercepts. Shape (n_pairs,).
     b: NDArray
-    #: Sum of ``w'M^{-1}w`` over all pairs.
+    #: Sum of ``w'M^{-1}w`` over all pairs, with the normal vectors w.
     norm: float
     #: Weighted sum of the slacks of all pairs.
     slack: float

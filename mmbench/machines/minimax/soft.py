@@ -43,8 +43,8 @@ MOST_CONE_ROWS = 30_000
 LEAST_MARGIN = 1e-9
 
 #: Classes are treated as not separable if a linear program bounds their margin by at most
-#: OVERLAP_TOLERANCE. The computed solution of the linear program must also violate its constraints
-#: by at most OVERLAP_TOLERANCE.
+#: OVERLAP_TOLERANCE, and if its computed solution violates the constraints by at most
+#: OVERLAP_TOLERANCE.
 OVERLAP_TOLERANCE = 1e-6
 
 #: Target value of ``e - ||D w||^2 / e`` for the variable e of a class spread, relative to the sum

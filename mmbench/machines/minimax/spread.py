@@ -49,7 +49,8 @@ MAX_TARGET = 1e100
 TINY = np.finfo(float).tiny
 
 #: The Cholesky factor is stored in float32 if the ridge is at least SINGLE_RIDGE times the mean
-#: diagonal entry of the kernel matrix. The trace of the kernel matrix must also be in SINGLE_RANGE.
+#: diagonal entry of the kernel matrix. If the trace of the kernel matrix is outside SINGLE_RANGE,
+#: the Cholesky factor is stored in float64.
 SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
 
 #: Constants of the conjugate gradient method: accuracy at the first theta, accuracy at later values

@@ -51,7 +51,7 @@ LEAST_ROWS = 200
 CHUNK_BYTES = 32 * 2**20
 
 #: Maximum rank relative to the number of rows, maximum rank, and maximum number of entries of a
-#: low-rank factor of the Gram matrix. With a larger low-rank factor, interior-point iterations take
+#: low-rank factor of the Gram matrix. With a factor of higher rank, interior-point iterations take
 #: as long as with the dense Gram matrix.
 MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
@@ -306,13 +306,13 @@ class Guess:
 
 
 #: The pivoted Cholesky factorization ends if each diagonal entry of the residual ``K - F F'`` is at
-#: most REMAINDER times the largest diagonal entry of K. Smaller diagonal entries of ``K - F F'``
+#: most REMAINDER times the largest diagonal entry of K. Such small diagonal entries of ``K - F F'``
 #: are rounding errors of the kernel values.
 REMAINDER = 1e-14
 
-#: Maximum magnitude of ``K - F F'`` in a sample of rows and columns, relative to the largest
-#: diagonal entry of K. If a precomputed matrix K is indefinite, some entries of ``K - F F'`` exceed
-#: MOST_DIFFERENCE.
+#: Maximum magnitude of the residual ``K - F F'`` in a sample of rows and columns, relative to the
+#: largest diagonal entry of the Gram matrix K. If a precomputed matrix K is indefinite, some
+#: entries of ``K - F F'`` exceed MOST_DIFFERENCE.
 MOST_DIFFERENCE = 1e-12
 
 

@@ -7,10 +7,10 @@
                 subject to                1/2 sum_k mu_k (x_ik - x_jk)^2 <= r    for all i, j
                                           sum_k mu_k = 1,  mu >= 0
 
-R-SVM+ and R-SVM_mu+ also have the constraints ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0``. The
-decision function is ``f(x) = w'x + b``. If lambda = 0, R-SVM+ is the SVM. If lambda = 0, the
-optimal mu_k of R-SVM_mu+ is ``|w_k| / ||w||_1``, and the first term of (7) becomes
-``1/2 ||w||_1^2``.
+Both R-SVM+ and R-SVM_mu+ have the margin constraints ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0``.
+The decision function is ``f(x) = w'x + b``. If lambda = 0, R-SVM+ is the SVM. If lambda = 0, the
+optimal mu_k of R-SVM_mu+ is ``|w_k| / ||w||_1``, and the first term of (7) becomes ``1/2
+||w||_1^2``.
 
 With a kernel, feature k of x is the kernel value ``k(x_k, x)`` with the training row x_k. The paper
 calls the space of the kernel values proximity space. If rows have weights s_i, the penalty on xi_i
