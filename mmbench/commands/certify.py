@@ -101,8 +101,8 @@ def certify(
     model : estimator or path
         A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn, or an object
         with the same attributes (scikit-learn-intelex, cuML, ThunderSVM). The argument `model` may
-        also be a machine of mmbench, a pipeline or grid search that contains one of these
-        estimators, or the path of a model file of libsvm or liblinear.
+        also be a machine of mmbench, a pipeline or grid search with a classifier that can be
+        certified, or the path of a model file of libsvm or liblinear.
     X : array-like of shape (n_samples, n_features)
         Training rows or, if the model's kernel is precomputed, the kernel matrix.
     y : array-like of shape (n_samples,)
@@ -254,8 +254,8 @@ def certify_file(
 ) -> pd.DataFrame:
     """Return the certificates of a model that is stored in a file, as `certify` does for a model.
 
-    The strings `overrides` are settings for reading the data, such as the option ``--set`` of
-    ``mmbench easy`` takes. Files of joblib and pickle are only read if `trusted` is true, since
+    The strings `overrides` are settings for reading the data, in the form ``KEY=VALUE`` as for
+    ``mmbench easy --set``. Files of joblib and pickle are only read if `trusted` is true, since
     reading such a file runs code.
     """
     from mmbench.commands.easy import experiment_of

@@ -1,7 +1,7 @@
 """``mmbench check``: checks that each machine must pass, including the machines of other packages.
 
 The interface of a classifier is checked by the function `check_estimator` of scikit-learn. The
-checks here test whether a machine's certificates are valid, and whether grid search can use the
+module `check` tests whether a machine's certificates are valid, and whether grid search can use the
 machine.
 """
 

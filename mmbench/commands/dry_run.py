@@ -93,7 +93,7 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     Each line of text concerns one data set, on which every other machine is compared with the first
     machine. The variances of the differences are estimated from earlier records or, without such
     records, from the splits of the reference table. Without earlier records and without a reference
-    table, the list is empty.
+    table, an empty list is returned.
     """
     jobs = [job for job in experiment.jobs if job.split.rule != "official"]
     planned = {key.dataset: n for key, n in Counter(map(key_of, jobs)).items() if n > 1}

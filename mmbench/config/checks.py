@@ -261,7 +261,7 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
             continue
         with at(key):
             check_relevant(key, kernels)
-            # without this parameter, `key` would have no effect on the machine
+            # `key` would have no effect on machines that do not have this parameter
             for column in columns:
                 if key != "degree" and not column.foreign and key not in column.cls.parameters:
                     raise ValueError(f"{column.machine} has no parameter {key!r}")

@@ -167,10 +167,10 @@ class Select(Strict):
     the rows that ``max_train`` leaves out.
 
     The grid point with the best value of ``metric`` is selected. With ``validation: test``, the
-    grid point with the best accuracy on the test rows is selected. Every table then states that
-    parameters were selected on test rows, which makes accuracies too high. The purpose of
-    ``validation: test`` is to measure the bias of published results for which parameters were
-    selected on test data.
+    grid point with the best accuracy on the test rows is selected. With ``validation: test``, every
+    table states that parameters were selected on test rows, which makes accuracies too high. The
+    purpose of ``validation: test`` is to measure the bias of published results for which parameters
+    were selected on test data.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None

@@ -160,9 +160,10 @@ def settings(
 ) -> tuple[dict[str, Any], dict[str, tuple]]:
     """Return the fixed parameters and the grid of a machine on a data set, with all values listed.
 
-    The key ``use`` names another column, whose fixed parameters are added here. The parameters that
-    are selected for the other column are added when the job runs. Parameters that the definition of
-    an alias fixes are left out, since the job contains the name of the alias.
+    The key ``use`` names another column, whose fixed parameters are added by this function. The
+    parameters that are selected for the column in ``use`` are added when the job runs. Parameters
+    that the definition of an alias fixes are left out, since the job contains the name of the
+    alias.
     """
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params

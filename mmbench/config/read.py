@@ -22,7 +22,7 @@ from mmbench.errors import UserError
 
 KEY_PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*")
 #: Characters that are not valid YAML text if they stand alone. If the value of the option ``--set``
-#: is one of these characters (for example, a decimal mark), it is not parsed as YAML.
+#: is one of the characters `INDICATORS` (for example, a decimal mark), it is not parsed as YAML.
 INDICATORS = frozenset(",|>&*!%@`?:-")
 
 

@@ -248,7 +248,9 @@ def _used(sheet: Sheet, machine: str) -> Iterator[str]:
 
 
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
-    """Map each machine with a reused grid search to the machines that reuse it, by labels."""
+    """Return a dict from each machine whose grid search is reused to the machines that reuse it, by
+    labels.
+    """
     pairs = ((sheet.label(u), sheet.label(m)) for m in machines for u in _used(sheet, m))
     others = len(machines) - 1
     return {

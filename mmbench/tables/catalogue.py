@@ -35,8 +35,8 @@ def catalogue(kind: str) -> Mapping[str, Entry]:
 def entry_as(made: type[Made], entry: Entry, function: str) -> Made:
     """Return an entry of the catalogue as an object of the class `made` (`Layout` or `Figure`).
 
-    The argument `function` is "layout" for `Layout` and "draw" for `Figure`. A plug-in's function
-    has this name, and the field of `made` for the function as well.
+    The argument `function` is "layout" for `Layout` and "draw" for `Figure`: the name of a
+    plug-in's function, and of the field of `made` that names the function.
     """
     if isinstance(entry, str):
         module = import_module(entry)

@@ -120,8 +120,8 @@ def grid_rows(jobs: Sequence[Job], label: Callable[[str], str]) -> list[list[str
     """Return the rows for the block of parameter grids.
 
     Each row of the block of parameter grids states the values of one parameter of one machine, over
-    all data sets. If a machine uses the parameters that were selected for another machine, the row
-    names the other machine.
+    all data sets. If a machine uses the parameters that were selected for another machine, a row of
+    the block names the other machine.
     """
     axes: dict[tuple[str, str], set] = {}
     for job in jobs:

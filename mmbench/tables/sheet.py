@@ -328,8 +328,9 @@ class Sheet:
 
         The first of two footnotes contains the note of the table cell, unless the note is "not
         run". The first footnote also names the machine, the data set and, if `kernel` is true, the
-        kernel. If the published value is not compared, a second footnote states the reason. The
-        second footnote names no table cell, since the same reason often applies to a whole column.
+        kernel. If the published value of the table cell is not compared, a second footnote states
+        the reason. The second footnote names no table cell, since the same reason often applies to
+        a whole column.
         """
         if not row.metric:
             return ""

@@ -57,11 +57,11 @@ def difference_se(
     deviations, some are standard errors, and a few are neither. Published runs are assumed to have
     the same standard deviation as measured runs.
 
-    For random partitions, the two means are treated as independent, and their difference has the
-    standard error ``sd sqrt(1/n + 1/n_published)``. For a single run on a random partition, the
-    binomial standard deviation replaces `sd`. For an official test set, `sd` only measures how the
-    result varies with the random seeds of inner folds and tie-breaking, so that the variance
-    ``counting^2`` of the error count is added.
+    For random partitions, the measured and the published mean are treated as independent, and their
+    difference has the standard error ``sd sqrt(1/n + 1/n_published)``. For a single run on a random
+    partition, the binomial standard deviation replaces `sd`. For an official test set, `sd` only
+    measures how the result varies with the random seeds of inner folds and tie-breaking, so that
+    the variance ``counting^2`` of the error count is added.
 
     On an official test set, the measured and the published machine are tested on the same rows. The
     sampling errors of the measured and the published machine have a correlation r. The difference
@@ -291,10 +291,10 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     common.
 
     Notes ----- Different splits of a data set have training rows in common, so that their results
-    are dependent. The uncorrected paired t-test ignores this dependence, and reports significant
-    differences too often. The corrected resampled t-test estimates the variance of the mean
-    difference over n splits by ``(1/n + test_to_train) var`` instead of ``var/n``. The corrected
-    resampled t-test is meant for test sets that are smaller than the training sets.
+    are dependent. The uncorrected paired t-test ignores the dependence of the splits, and reports
+    significant differences too often. The corrected resampled t-test estimates the variance of the
+    mean difference over n splits by ``(1/n + test_to_train) var`` instead of ``var/n``. The
+    corrected resampled t-test is meant for test sets that are smaller than the training sets.
 
     References
     ----------

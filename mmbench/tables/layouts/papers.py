@@ -311,9 +311,9 @@ def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
     """For each other machine, return the number of data sets on which the F-SVM has the larger mean
     accuracy.
 
-    Mean accuracies are compared after they are rounded as in the table. Each text also states on
-    how many data sets both the F-SVM and the other machine have results. Returns an empty dict if
-    the experiment has no F-SVM.
+    Mean accuracies are compared after they are rounded as in the table. The text for a machine also
+    states on how many data sets both the F-SVM and the machine have results. Returns an empty dict
+    if the experiment has no F-SVM.
     """
     means = side["mean"].map(lambda mean: round(mean, 2))
     if "fsvm" not in means:

@@ -210,8 +210,9 @@ def exponent(curve: pd.Series) -> str:
 def times(sheet: Sheet) -> Iterator[Grid]:
     """Yield three table blocks for each data set and kernel.
 
-    The first block contains CPU seconds and error counts. The second block contains CPU seconds
-    divided by the CPU seconds of the SVM. The third block contains CPU seconds of whole trainings.
+    The first of the three table blocks contains CPU seconds and error counts. The second of the
+    three table blocks contains CPU seconds divided by the CPU seconds of the SVM. The third of the
+    three table blocks contains CPU seconds of whole trainings.
     """
     for base in dict.fromkeys(place._replace(size=None) for place in sheet.places):
         yield from _times_of(sheet, base)

@@ -61,7 +61,7 @@ class Site:
             raise UserError(
                 f"{folder}: contains files that are not of a report; give an empty folder"
             )
-        # if the report is not finished, this page identifies the folder as a report
+        # an unfinished report has this page, which identifies the folder as a report
         self.text(INDEX, f'<!doctype html>{GENERATOR}"><title>unfinished</title>Unfinished report')
         for asset in files("mmbench.tables.report").joinpath("assets").iterdir():
             self.text(f"assets/{asset.name}", asset.read_text(encoding="utf-8"))
