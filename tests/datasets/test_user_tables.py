@@ -209,6 +209,8 @@ def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
             "damaged or cut short",
         ),
         ("my.svm", "", "no rows"),
+        ("my.csv", "garbage\n", "only column is 'garbage', not 'kind'$"),
+        ("my.csv", "a~kind\n1~x\n", "not 'kind'; if '~' separates fields, write separator: ~ "),
         ("my.svm", f"1 1:2 {'1' * 40}:3\n", "not in svmlight's format"),
         ("my.svm", "1 1:2\n-1 2000000000:1\n", "columns are too many"),
         ("my.csv", f"a,kind\n{'1' * 400},x\n2,y\n", "infinite value|too large a number"),

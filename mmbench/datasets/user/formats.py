@@ -186,9 +186,9 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     else:
         names, body = [str(k) for k in range(1, len(first) + 1)], text
     if len(names) == 1 and isinstance(target, str) and target not in names:
-        mark = next(iter(re.findall(r"[^\w\s\"']", names[0])), "|")
-        hint = f"if {mark!r} separates fields, {setting('separator', mark)}"
-        raise ValueError(f"the first line has a single field, {names[0]!r}; {hint}")
+        marks = re.findall(r"[^\w\s\"']", names[0])[:1]
+        hints = [f"; if {mark!r} separates fields, {setting('separator', mark)}" for mark in marks]
+        raise ValueError(f"its only column is {names[0]!r}, not {target!r}{''.join(hints)}")
     words = MISSING_WORDS if options.missing is None else options.missing
     return parse_rows(body, names, text_columns(options, target), words, sep=found, decimal=decimal)
 
