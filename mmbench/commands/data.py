@@ -22,9 +22,9 @@ def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple
     """Return a table of all data set cards: one row of headings, then one row per card with name,
     sizes, split rules and location.
 
-    The location of the data files is ``store``, ``mirror`` or, for data in a Python package,
-    ``built in``. If the data files are damaged, the location is ``damaged``. For a data set without
-    data files on this computer, the location is ``-``. No file is downloaded.
+    The location of the data files is ``store`` or ``mirror``. For data that need no file, the
+    location is ``built in``. If the data files are damaged, the location is ``damaged``. For a data
+    set without data files on this computer, the location is ``-``. No file is downloaded.
     """
     places = Places(Path(store), mirror, allow_network=False)
     rows: list[tuple] = [("name", "rows", "columns", "classes", "splits", "where")]

@@ -35,8 +35,8 @@ def plan(
 
     The parent of a job precedes the job, or belongs to the experiment that ``parameters_from``
     names. Different jobs have different keys. If the card of a data set does not state the hash of
-    the data, the hash is computed from the data, which are downloaded only if `allow_network` is
-    true.
+    the data, the hash is computed from the data. Data without a stated hash are downloaded only if
+    `allow_network` is true.
     """
     places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []

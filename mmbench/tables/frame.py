@@ -384,12 +384,12 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return rows of the long table for the numeric parameters that grid search selected, one row
     per parameter.
 
-    ``measured`` is the lower median of the selected values: if the number of values is even, the
-    smaller one of the two middle values, which is a value of the grid. The lower median is over all
-    splits or, if parameters are selected per pair of classes, over all splits and pairs. ``text``
-    states the median, and how many selections are the smallest or the largest value of the grid. If
-    jobs use the medians of parameters that were selected on several splits, these medians have rows
-    too.
+    ``measured`` is the lower median of the selected values. For an even number of values, the lower
+    median is the smaller one of the two middle values, and thus a value of the grid. The lower
+    median is over all splits or, if parameters are selected per pair of classes, over all splits
+    and pairs. ``text`` states the median, and how many selections are the smallest or the largest
+    value of the grid. If jobs use the medians of parameters that were selected on several splits,
+    these medians have rows too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
@@ -471,10 +471,10 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
     The mark of a row is `OUT_OF_BAND` if the published value lies outside the comparison band. The
     mark of a row is `ALL_IN_BAND` if the comparison band contains the published values of all
-    machines for the data set, kernel and metric of the row. With the mark `ALL_IN_BAND`, the
-    comparison does not distinguish the machines. The mark of a row is `IN_BAND` if the comparison
-    band contains the published value of the row, but not the published value of every other
-    machine. The mark of a row is empty if its published value is not compared.
+    machines. The machines are compared on the data set, kernel and metric of the row. With the mark
+    `ALL_IN_BAND`, the comparison does not distinguish the machines. The mark of a row is `IN_BAND`
+    if the comparison band contains the published value of the row, but not the published value of
+    every other machine. The mark of a row is empty if its published value is not compared.
     """
     import pandas as pd
 

@@ -60,8 +60,8 @@ def difference_se(
     For random partitions, the measured and the published mean are treated as independent, and their
     difference has the standard error ``sd sqrt(1/n + 1/n_published)``. For a single run on a random
     partition, the binomial standard deviation replaces `sd`. For an official test set, `sd` only
-    measures how the result varies with the random seeds of inner folds and tie-breaking, so that
-    the variance ``counting^2`` of the error count is added.
+    measures how the result varies with the random seeds of inner folds and tie-breaking. The
+    sampling error of the official test set is included by adding the variance ``counting^2``.
 
     On an official test set, the measured and the published machine are tested on the same rows. The
     sampling errors of the measured and the published machine have a correlation r. The difference
@@ -374,8 +374,8 @@ def wilcoxon_p(differences: ArrayLike) -> float:
     """Return the p-value of Wilcoxon's signed-rank test over data sets.
 
     `differences` contains, for each data set, the difference between the means of two machines.
-    Differences of zero are also ranked: one half of their rank sum is added to the rank sum of the
-    positive differences, and one half to that for the negative differences.
+    Half of the rank sum of the zero differences is added to the rank sum of the positive
+    differences, and half to the rank sum of the negative differences.
 
     Examples
     --------

@@ -122,8 +122,9 @@ def m4_draws(sheet: Sheet) -> list[Grid]:
     """Return a table block that summarizes the accuracies on random draws of toy sets, with four
     rows per toy set.
 
-    The four rows contain the mean accuracy, the interval in which 90 % of the accuracies lie, the
-    published accuracy, and the percentile of the published accuracy among the measured accuracies.
+    The first two rows contain the mean accuracy, and the interval in which 90 % of the accuracies
+    lie. The last two rows contain the published accuracy, and its percentile among the measured
+    accuracies.
     """
 
     def mean(row: Row) -> str:

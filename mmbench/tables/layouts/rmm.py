@@ -5,8 +5,8 @@ selection with several seeds, the table shows the run with the first seed and th
 
 The certificate of an RMM states three CPU times: for the Gram matrix, for the SVM that is trained
 first, and for the RMM itself. The CPU time is assumed to be proportional to a power of the number n
-of training rows. The last row of a table of times contains the exponent of the number n of training
-rows, which is fitted to log(time) and log(n) by least squares.
+of training rows. The last row of a table of times contains the exponent of n, the number of
+training rows. The exponent is fitted to log(time) and log(n) by least squares.
 """
 
 from __future__ import annotations
@@ -150,9 +150,9 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
 
     Each data frame has one row per training size and one column per machine. The data frame of
     whole trainings has an additional first column, `GRAM`, for the Gram matrix. Each RMM of the
-    experiment computes the Gram matrix and the SVM for the same rows, so that the times of the Gram
-    matrix and of the SVM are means over all RMMs. The time of an RMM includes the time of its SVM
-    in the data frame of whole trainings, but not in the other data frame.
+    experiment computes the Gram matrix and the SVM for the same rows. The times of the Gram matrix
+    and of the SVM are means over all RMMs. The time of an RMM includes the time of its SVM in the
+    data frame of whole trainings, but not in the other data frame.
     """
     import pandas as pd
 

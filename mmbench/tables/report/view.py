@@ -111,7 +111,7 @@ class View:
         #: Configuration of the run as text, or an empty text if the experiment has no records.
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
         #: Sentences on the whole run, such as versions and lost records; for a reference table,
-        #: those in its Markdown file.
+        #: also the sentences in its Markdown file.
         self.remarks = [*sheet.remarks, *re.findall("^- (.*)$", text, re.M)]
         #: Metric for which measured and published values are compared.
         self.metric = sheet.metric
