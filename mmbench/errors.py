@@ -23,9 +23,9 @@ LONG = re.compile(rf"(?<![\w'])'[^']{{{MAX_VALUE},}}'(?!\w)|\S{{{MAX_WORD},}}")
 class UserError(Exception):
     """An error in the input that the user can correct.
 
-    The message is a single line that states the file, the key and the error. For an unknown name,
-    the message suggests the most similar valid name. The command line prints the message without a
-    traceback and exits with code 2.
+    The error message is a single line that states the file, the key and the error. For an unknown
+    name, the message suggests the most similar valid name. The command line prints the message
+    without a traceback and exits with code 2.
     """
 
     def __init__(self, message: str):

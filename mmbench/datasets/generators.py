@@ -147,8 +147,8 @@ GENERATORS: dict[str, Callable[..., Parsed]] = {
     **{name: partial(toy, name) for name in CLASSES},
 }
 
-#: Version of the generators, part of the content hash of generated data. The version must be
-#: increased if the values that a generator returns change.
+#: Version of the generators, part of the content hash of generated data. VERSION must be increased
+#: if the values that a generator returns change.
 VERSION = 1
 
 

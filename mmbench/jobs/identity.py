@@ -94,7 +94,7 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
 def without_docstrings(tree: ast.Module) -> str:
     """Return a syntax tree as text that does not depend on comments, formatting and docstrings.
 
-    The text is the same in all versions of Python from 3.11.
+    The returned text is the same in all versions of Python from 3.11.
     """
     for node in _statements(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

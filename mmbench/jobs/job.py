@@ -15,7 +15,7 @@ from typing import Any
 
 from mmbench.datasets.dataset import ADDED, DatasetRef
 
-#: Version of the fields of `Job`; part of every job's key. The version is increased if the meaning
+#: Version of the fields of `Job`; part of every job's key. JOB_SCHEMA is increased if the meaning
 #: of a field changes, so that old records are not used as results of new jobs.
 JOB_SCHEMA = 1
 KEY_LENGTH = 20

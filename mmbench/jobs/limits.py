@@ -29,8 +29,8 @@ class Limits:
     def reached_before(self, record: Mapping[str, Any]) -> bool:
         """Whether the job of `record` was stopped by a limit at least as high as the present limit.
 
-        The result is False if the job ended because too little memory was free, since more memory
-        may be free in the next run.
+        Returns False for a job that ended because too little memory was free, since more memory may
+        be free in the next run.
         """
         limits = record.get("limits") or {}
         if not record.get("reached"):

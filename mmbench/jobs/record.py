@@ -168,7 +168,8 @@ def _median(values: Sequence[Any]) -> Any:
     return max(values, key=list(values).count)
 
 
-#: Version of the record format. The version is increased if older code would misread newer records.
+#: Version of the record format. RECORD_SCHEMA is increased if older code would misread newer
+#: records.
 RECORD_SCHEMA = 1
 
 #: Required entries of "metrics", "fits" and "environment" in a record with a result.
@@ -213,9 +214,9 @@ class Record:
     seeds: dict[str, int] = field(default_factory=dict)
     #: Sizes and hash of the training and test parts.
     split: Mapping[str, Any] = field(default_factory=dict)
-    #: Summary of the certificates (objective, bound, violation) of all pairs of classes.
+    #: Summary of the optimality certificates (objective, bound, violation) of all pairs of classes.
     fits: Mapping[str, Any] = field(default_factory=dict)
-    #: The certificate of each pair of classes.
+    #: The optimality certificate of each pair of classes.
     per_pair: list[Mapping[str, Any]] = field(default_factory=list)
     #: Differences of the job's data from the full data set, such as a subset of the classes.
     deviations: list[str] = field(default_factory=list)

@@ -153,7 +153,7 @@ def _write_holder(descriptor: int) -> None:
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
 
 
-#: Version of the plan format. The version is increased if older code would misread newer plans.
+#: Version of the plan format. PLAN_SCHEMA is increased if older code would misread newer plans.
 PLAN_SCHEMA = 1
 
 

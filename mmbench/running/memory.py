@@ -101,8 +101,8 @@ def _search_bytes(job: Job, machine: type[PairwiseClassifier], sizes: Sizes, thr
     """Return the memory of a grid search: stored kernel matrices, and one training per thread.
 
     A grid search stores either one kernel matrix of all training rows, or one kernel matrix of a
-    pair of classes per thread. Each thread also needs the memory of a training on the training part
-    of a fold.
+    pair of classes per thread. In a grid search, each thread also needs the memory of a training on
+    the training part of a fold.
     """
     single = machine.search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize

@@ -137,8 +137,8 @@ def readable(n_bytes: float) -> str:
 
 
 #: Ratio of a machine's CPU time to the CPU time of the SVM on the same split, by machine. The ratio
-#: was measured in `mmbench easy`, once with 270 training rows and once with 1000; the larger ratio
-#: is given. Machines with about the same CPU time as the SVM are omitted.
+#: of CPU times was measured in `mmbench easy` with 270 and with 1000 training rows; the larger of
+#: the two ratios is given. Machines with about the same CPU time as the SVM are omitted.
 COSTS = {
     "logistic_regression": 0.1,
     "lssvm": 7.0,

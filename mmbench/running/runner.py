@@ -420,7 +420,8 @@ def _place(job: Job) -> Hashable:
 def _difference(then: Job, now: Job) -> str:
     """Return a text that states how two jobs differ in machine version or default values.
 
-    The text is empty if the two jobs differ in any field except machine version and defaults.
+    The returned text is empty if the two jobs differ in any field except machine version and
+    defaults.
     """
     if replace(then, defaults=now.defaults, machine_version=now.machine_version).key != now.key:
         return ""

@@ -63,7 +63,8 @@ def without_kernel(point: GridPoint) -> GridPoint:
 def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str, str]) -> int:
     """Return the index of the largest score; scores that differ by at most 1e-12 are ties.
 
-    Ties are resolved by the rules in `prefer`, in their order, then by the order of the points.
+    Ties are resolved by the rules in `prefer`, in the order of `prefer`, then by the order of the
+    grid points.
 
     Examples
     --------

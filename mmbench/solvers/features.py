@@ -93,8 +93,8 @@ def solve_in_features(
     slope s_i other than -y_i, the problem is the dual of an SVM with the constant ``s_i + y_i``
     added to the decision of row i. `tol` is the tolerance of the KKT conditions, in units of
     decision values. `start` contains the dual variables u at a neighbouring grid point. If no
-    method meets `tol` and `gap_tolerance`, the solution with the smallest gap is returned with the
-    status ``inaccurate``.
+    method meets `tol` and `gap_tolerance`, the solution with the smallest duality gap is returned
+    with the status ``inaccurate``.
     """
     best: PiecewiseSolution | None = None
     iterations = 0
@@ -142,7 +142,7 @@ def _candidates(
             spent = point.iterations + 1
             yield exact, spent
     # the interior points of all gap tolerances are candidates, since rounding errors may spoil the
-    # interior point with the smallest gap
+    # interior point with the smallest duality gap
     for end in reversed(ends):
         yield _feasible(dual, end, C), max(point.iterations, spent)
 
@@ -220,7 +220,7 @@ def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
 def _measured(
     dual: PiecewiseQP, candidate: Candidate, iterations: int, tol: float, gap_tolerance: float
 ) -> PiecewiseSolution:
-    """Return a candidate as a solution, with the optimal intercept b and the certificate."""
+    """Return a candidate as a solution with optimal intercept b and optimality certificate."""
     u, w = candidate.u, candidate.w
     decision = dual.gram @ w
     bias, violation = optimality(decision, *gains(u, dual.knots, dual.slopes))

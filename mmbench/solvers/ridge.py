@@ -276,8 +276,8 @@ def solve_printed(
 
     Equations (36) and (37) are the normal equations of the least squares problem ``min over w, b
     ||y - K w - b||^2 + ||w||^2 / C``. The least squares problem is solved without the normal
-    equations, which have the squared condition number of K. The multipliers are ``a = C (y - K w -
-    b)``.
+    equations, which have the squared condition number of K. The multipliers of the printed system
+    are ``a = C (y - K w - b)``.
     """
     n, ones = len(y), np.ones(len(y)) if border is None else border
     a, coef, b = [], [], []

@@ -75,7 +75,7 @@ class SourceFiles:
     card: Card
     source: Source
     #: Paths of the files in the order of the parser's arguments, or path of one file of parsed
-    #: arrays. The paths are empty for generated data and for data of a Python package.
+    #: arrays. There are no paths for generated data and for data of a Python package.
     paths: tuple[Path, ...] = ()
 
     @property

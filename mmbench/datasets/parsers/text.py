@@ -54,8 +54,8 @@ MOST_BYTES = 2**30
 #: Pattern of a number in a data file. Python's `float` would also accept texts such as 1_000 and
 #: digits of other scripts.
 NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
-#: Pattern of an integer without leading zeros and without an exponent. The integer may have a sign,
-#: and zeros after a decimal point.
+#: Pattern of an integer without leading zeros and without an exponent. A matching integer may have
+#: a sign, and zeros after a decimal point.
 WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0*)?")
 
 

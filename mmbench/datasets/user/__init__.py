@@ -23,7 +23,7 @@ from mmbench.datasets.user.options import FileOptions as FileOptions
 from mmbench.datasets.user.options import UserTable as UserTable
 from mmbench.errors import UserError, converted
 
-#: Version of the functions that read tables, part of the hash of a user's data. The version must be
+#: Version of the functions that read tables, part of the hash of a user's data. READER must be
 #: increased if a change of the code changes the values that are read from a table.
 READER = 3
 

@@ -114,8 +114,8 @@ class SparseTable(NamedTuple):
 def read_file(path: Path, options: FileOptions, target: Column | None) -> Table | SparseTable:
     """Read a file as a table.
 
-    The format is recognised from the first bytes or, for text files, from the suffix of the path.
-    `target` is the column of class labels, or None if the file format defines the labels.
+    The file format is recognised from the first bytes or, for text files, from the suffix of the
+    path. `target` is the column of class labels, or None if the file format defines the labels.
 
     Raises
     ------
@@ -399,7 +399,8 @@ def of_arrays(X: NDArray, y: NDArray) -> Table:
 def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tuple[str, ...]]:
     """Return the path of an OpenML data set's ARFF file, its target and the columns to exclude.
 
-    The file is searched in the local store and the mirror folder, or else downloaded from OpenML.
+    The ARFF file is searched in the local store and the mirror folder, or else downloaded from
+    OpenML.
     """
     old, name = "", Path("openml", f"{data_id}.arff")
     for folder in filter(None, (places.store, places.mirror_folder)):

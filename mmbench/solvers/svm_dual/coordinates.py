@@ -49,8 +49,8 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, o
 FIRST_PASSES, MOST_PASSES = 40, 400
 
 #: FIRST_TOLERANCE is the tolerance of coordinate descent for the first value of the intercept b.
-#: For each later value of b, the tolerance is TOLERANCE_SHARE times the previous tolerance, or
-#: STEP_SHARE times the last change of b if this is less.
+#: For each later value of b, the tolerance of coordinate descent is TOLERANCE_SHARE times the
+#: previous tolerance, or STEP_SHARE times the last change of b if this is less.
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
 #: Maximum change of the intercept b in one update. A longer change, or a change out of the interval

@@ -28,7 +28,7 @@ ROUNDING_FACTOR = 4.0
 
 #: Decisions are treated as constant if their range is at most UNRESOLVED_TOLERANCES times the KKT
 #: tolerance. UNRESOLVED_TOLERANCES is larger than 1, since the decisions of rows whose dual
-#: variable is at a bound may vary by more than the tolerance.
+#: variable is at a bound may vary by more than the KKT tolerance.
 UNRESOLVED_TOLERANCES = 4.0
 
 #: Relative rounding error of sums, by which a lower bound may exceed the objective at w = 0.
@@ -126,7 +126,7 @@ class PiecewiseQP:
         weights: NDArray | None = None,
         route: str = "",
     ) -> PiecewiseSolution:
-        """Return dual variables u and an intercept b as a solution, with the certificate.
+        """Return dual variables u and an intercept b as a solution with optimality certificate.
 
         If `gram` is a Gram matrix K, `decision` is the product ``Ku``. If `gram` contains the data
         matrix Z, `weights` contains the weights w, and `decision` is ``Zw``. The weights w are more
@@ -212,7 +212,7 @@ class PiecewiseQP:
         """Return `solution`, or w = 0 if this is as good or if the decisions are nearly constant.
 
         If the terms of the weights ``w = sum_i u_i x_i`` cancel, the norm of w is of the order of
-        the tolerance, and the direction of w is arbitrary. Weights w that are small for another
+        the KKT tolerance, and the direction of w is arbitrary. Weights w that are small for another
         reason than cancellation, such as a small penalty C, are returned unchanged.
         """
         root = np.sqrt(self.diagonal())
@@ -237,7 +237,7 @@ class PiecewiseQP:
         return zero if zero.gap <= max(solution.gap, gap_tolerance) else solution
 
     def no_better_than_zero(self, solution: PiecewiseSolution) -> bool:
-        """Whether the gap exceeds rounding errors and zero weights are as good as `solution`."""
+        """Whether the duality gap exceeds rounding errors and w = 0 is as good as `solution`."""
         rounding = ROUNDING_FACTOR * np.sqrt(len(solution.u)) * np.finfo(float).eps
         bound = self.constant - self.constant_decision[0]
         return solution.gap > rounding and solution.bound <= bound + rounding * abs(bound)
@@ -323,8 +323,8 @@ def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, 
     """Solve ``square @ u + b = target`` and ``sum_i u_i = total`` for u and b.
 
     Returns None if the linear system in the dual variables u and the intercept b is singular. The
-    system may be regular although the matrix `square` is singular, for example for k + 1 rows with
-    k features.
+    linear system may be regular although the matrix `square` is singular, for example for k + 1
+    rows with k features.
     """
     n_free = len(target)
     system = np.ones((n_free + 1, n_free + 1))
@@ -357,10 +357,10 @@ def optimality(decision: NDArray, rise: NDArray, fall: NDArray) -> tuple[float, 
 
     The gain ``rise - decision`` of row i is the decrease of the objective per increase of the dual
     variable u_i. The difference ``fall - decision`` is the increase of the objective per decrease
-    of u_i. The violation is the largest ``rise - decision`` minus the smallest ``fall - decision``,
-    or 0 if the result is negative. The intercept b is the mean of ``rise - decision`` over the rows
-    whose dual variable is strictly inside a linear piece. If all dual variables are at knots, b is
-    the mean of the largest ``rise - decision`` and the smallest ``fall - decision``.
+    of u_i. The violation of the optimality conditions is the largest ``rise - decision`` minus the
+    smallest ``fall - decision``, but at least 0. The intercept b is the mean of ``rise - decision``
+    over the rows whose dual variable is strictly inside a linear piece. If all dual variables are
+    at knots, b is the mean of the largest ``rise - decision`` and the smallest ``fall - decision``.
     """
     gain, inside = rise - decision, rise == fall
     top, low = float(gain.max()), float((fall - decision).min())

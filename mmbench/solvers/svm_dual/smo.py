@@ -37,18 +37,19 @@ measures time and memory of the SVM and the RMM, and compares the SVM with sciki
 A working set contains the support vectors (rows with ``u_i != 0``) and the other rows that violate
 the optimality conditions most. `Descent` solves the restricted problem of the working set, in which
 the dual variables of all other rows are fixed. After each restricted problem, the decisions of all
-rows are updated. A working set is complete if it also contains all rows that nearly violate the
-optimality conditions. The restricted problem of a complete working set is solved to the final
-tolerance. If the kernel values of the support vectors do not fit in memory, a working set contains
-only the rows with the largest violations (Joachims 1999). Lin (2001) proves convergence for working
-sets of the rows with the largest violations.
+rows are updated. A working set is complete if it contains, besides the support vectors, all rows
+that nearly violate the optimality conditions. The restricted problem of a complete working set is
+solved to the final KKT tolerance. If the kernel values of the support vectors do not fit in memory,
+a working set contains only the rows that violate the optimality conditions most (Joachims 1999).
+Lin (2001) proves convergence for working sets of the rows that violate the optimality conditions
+most.
 
 Kernel values of working sets and updates of the product ``Ku`` are computed in float32 if the
 kernel allows it. The rounding error of an update of ``Ku`` is proportional to the change of the
 dual variables u. A recomputation of ``Ku`` in float64 removes the rounding errors of all updates.
 After a recomputation of ``Ku``, the changes of the dual variables are small, and so are the
 rounding errors of the next updates. In a solution, the rounding error of ``Ku`` is at most a small
-fraction of the tolerance.
+fraction of the KKT tolerance.
 
 `solve_to_gap` reduces the relative duality gap to a tolerance. Each row contributes to the duality
 gap its violation of the optimality conditions times the slope of its loss. If the penalty C is
@@ -96,13 +97,13 @@ BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
 #: rows, but at least LEAST_CHUNK_STEPS.
 LEAST_CHUNK_STEPS = 250
 
-#: Maximum number of recomputations of the product ``Ku``; a violation that still remains is
-#: attributed to rounding errors.
+#: Maximum number of recomputations of the product ``Ku``; a violation of the KKT conditions that
+#: still remains is attributed to rounding errors.
 MOST_REFUTATIONS = 20
 
 #: Number of columns per block in `_move` and `_partner`, which select rows i and j. A vectorised
 #: loop tests whether a block contains a better row than all earlier blocks. A slower argmax loop,
-#: which is not vectorised, searches only the blocks that contain such a row.
+#: which is not vectorised, searches only blocks with a better row than all earlier blocks.
 BLOCK_COLUMNS = 64
 
 #: RELAXATION is the length of a pairwise step, relative to the step to the minimum of the objective
@@ -111,9 +112,9 @@ BLOCK_COLUMNS = 64
 #: (kernels rbf, poly and linear, C from 0.1 to 1000). On most of the ten SVMs and their RMMs, SMO
 #: with the relative length 1.5 takes 0.5 to 0.7 times as many pairwise steps as with the length 1.
 #: On all of the ten SVMs and their RMMs, SMO with the relative length 1.5 takes at most 1.2 times
-#: as many pairwise steps as with the length 1. If the violation is below LAST_STEPS_TOLERANCES
-#: times `tol`, the relative length of a pairwise step is 1. Without over-relaxation in its last
-#: steps, SMO ends at the exact minimum of a problem with few variables.
+#: as many pairwise steps as with the length 1. If the violation of the KKT conditions is below
+#: LAST_STEPS_TOLERANCES times `tol`, the relative length of a pairwise step is 1. Without
+#: over-relaxation in its last steps, SMO ends at the exact minimum of a problem with few variables.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: A working set has, besides the support vectors, the fraction NEW_ROWS_SHARE of all rows, but at
@@ -123,14 +124,15 @@ RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: The restricted problem of a working set is solved to the tolerance SET_VIOLATION_SHARE times the
-#: violation over all rows. If a working set contains all rows that may violate the optimality
-#: conditions, the tolerance of its restricted problem is SET_TOLERANCE_SHARE times `tol`.
+#: largest KKT violation of all rows. If a working set contains all rows that may violate the
+#: optimality conditions, the tolerance of its restricted problem is SET_TOLERANCE_SHARE times
+#: `tol`.
 SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 
 #: Upper bound on the rounding error of the product ``Ku`` in a solution, as a fraction of `tol`.
 ROUNDING_SHARE = 1e-3
 
-#: The product ``Ku`` is recomputed after IDLE_ROUNDS working sets without a decrease of the
+#: The product ``Ku`` is recomputed after IDLE_ROUNDS working sets without a decrease of the KKT
 #: violation. If the objective has not decreased over IDLE_RENEWALS recomputations, kernel values in
 #: float32 are replaced by kernel values in float64. SMO ends if the objective does not decrease
 #: although the kernel values are float64.
@@ -422,7 +424,7 @@ class WorkingSets(Descent):
 
     def __post_init__(self) -> None:
         self.matrix = self.problem.gram
-        # a random order of the rows decides between equal violations
+        # a random order of the rows decides between rows with equal KKT violations
         self.order = np.random.RandomState(0).permutation(len(self.u))
         self._start_counting()
 
@@ -459,7 +461,7 @@ class WorkingSets(Descent):
         return rounding <= ROUNDING_SHARE * self.tol
 
     def _level(self) -> float:
-        """Return the violation below which the product ``Ku`` must be recomputed in float64."""
+        """Return the KKT violation below which ``Ku`` must be recomputed in float64."""
         return max(self.tol, self.rounding)
 
     def measure(self) -> None:
@@ -498,8 +500,8 @@ class WorkingSets(Descent):
         # variables
         unit = 0.5 * float(np.finfo(self.matrix.dtype).eps * self.diagonal.max())
         rounding = float(np.hypot(self.rounding, unit * np.linalg.norm(change)))
-        # if the rounding error of an update of ``Ku`` is too large for the final tolerance, ``Ku``
-        # is recomputed instead of updated
+        # if the rounding error of an update of ``Ku`` is too large for the final KKT tolerance,
+        # ``Ku`` is recomputed instead of updated
         if complete and not self._accurate(rounding):
             self.renew()
             return
@@ -541,7 +543,7 @@ class WorkingSets(Descent):
         return rows, False
 
     def _largest(self, violation: NDArray, most: int) -> NDArray:
-        """Return the `most` rows with the largest violations."""
+        """Return the `most` rows with the largest entries of `violation`."""
         violation = violation[self.order]
         rows = np.flatnonzero(violation > -np.inf)
         if len(rows) > most:
@@ -620,7 +622,7 @@ def solve_to_gap(
     solve: Callable[[PiecewiseQP, Start, float], PiecewiseSolution] = solve_smo,
     factors: Sequence[float] = TOLERANCE_FACTORS,
 ) -> PiecewiseSolution:
-    """Solve to the KKT tolerance ``factor * tol`` for each of `factors`, until the gap is small.
+    """Solve to KKT tolerance ``factor * tol`` for each of `factors` until the duality gap is small.
 
     Returns the solution with the smallest relative gap; its number of iterations is the sum over
     all attempts.
