@@ -127,7 +127,7 @@ class Kernel:
         Z = X if same else np.asarray(Z, dtype=dtype)
         if self.name != "rbf":
             return X @ Z.T
-        centre = Z.mean(axis=0)  # x'x + z'z - 2x'z has cancellation far from the origin
+        centre = Z.mean(axis=0)  # x'x + z'z - 2x'z is inaccurate far from the origin
         X = X - centre
         Z = X if same else Z - centre
         return as_distances(X @ Z.T, X, Z)
@@ -171,7 +171,7 @@ def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray
         least = part.min(initial=np.inf)
         if exact and least < NEAR_SHARE * largest:
             sums *= NEAR_SHARE
-            close = np.flatnonzero(part < sums)  # x'x + z'z - 2x'z has cancellation at close rows
+            close = np.flatnonzero(part < sums)  # x'x + z'z - 2x'z is inaccurate for close rows
             near, columns = np.divmod(close, part.shape[1])
             pairs = max(1, CHUNK_BYTES // (8 * X.shape[1]))
             for some in (slice(k, k + pairs) for k in range(0, len(near), pairs)):

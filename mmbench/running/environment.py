@@ -16,7 +16,7 @@ SOLVERS = ("highspy", "libsvm-official", "clarabel", "ecos")
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib", *SOLVERS)
 
 
-@cache  # cached in each process, since reading the thread pools takes milliseconds
+@cache  # cached per process, since reading the thread pools takes milliseconds
 def environment(threads: int) -> dict[str, Any]:
     """Return the library versions, the processor and the numbers of threads for a record.
 

@@ -377,7 +377,7 @@ class _Worker:
     def kill_process(self) -> None:
         """Kill the process and the processes that it has started; may be called from any thread."""
         if (process := self.process) is not None:
-            with suppress(ProcessLookupError, PermissionError):  # the process group is empty
+            with suppress(ProcessLookupError, PermissionError):  # the group has no process left
                 os.killpg(process.pid, signal.SIGKILL)
             process.kill()
             process.wait()

@@ -265,7 +265,7 @@ def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], str]:
         start = match.end()
     found = [_value(match) for match in matches]
     if matches and matches[-1][4] == ",":
-        found.append(("", False))  # an empty value after the last comma
+        found.append(("", False))  # the value after the last comma is empty
     return found, line[start:].strip()
 
 

@@ -36,7 +36,7 @@ def _uncompress(path: Path) -> Iterator[IO[bytes]]:
     ):
         assert process.stdout and process.stderr
         yield process.stdout
-        if process.stdout.read(1):  # the caller stopped reading at its size limit
+        if process.stdout.read(1):  # the caller has stopped at its size limit
             process.kill()
         elif process.wait():
             raise ValueError(process.stderr.read().decode(errors="replace").strip())

@@ -39,7 +39,7 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
             digest = hashlib.sha256(content.encode())
         else:
             path, _, ignored = _file(ref, places)
-            first_bytes(path)  # raises ValueError if the path is not a readable regular file
+            first_bytes(path)  # ValueError if the path is not a readable regular file
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256")
             digest.update(f"\nignored {ignored}".encode())

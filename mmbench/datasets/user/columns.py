@@ -101,7 +101,7 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     numbers = [name for name in chosen if name not in nominal]
     words = [name for name in chosen if name in nominal]
     if table.nominal.get(label):
-        _codes(frame[label], table.nominal[label])  # raises ValueError if a class is not declared
+        _codes(frame[label], table.nominal[label])  # ValueError if a class is not declared
     y, more = _labels(frame[label])
     for row in np.flatnonzero(frame[label].astype(str) == label) if options.header else ():
         if all(str(frame[name].iloc[row]) == name for name in chosen):
@@ -230,7 +230,7 @@ def _codes(
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Return the category codes of a column, and its categories (`stated` or sorted)."""
     text = column.map(as_text, na_action="ignore").astype(object)
-    if not stated:  # "2" instead of "2.0" if all values are integers
+    if not stated:  # category "2", not "2.0", if all are integers
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]
     values = stated or sorted(
         text.dropna().unique().tolist(),

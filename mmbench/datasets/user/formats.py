@@ -130,7 +130,7 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
         if start.startswith(b"PK") and suffix == ".npz":
             return _npz(path, most)
         if not start.startswith(tuple(UNPACKERS)):
-            _refuse_other(start, options)  # refuses a large file before reading it
+            _refuse_other(start, options)  # a file that is too large is not read
         content = read_bytes(path, most)
     except TooLarge as error:
         megabytes = -(-error.needed // 2**20)

@@ -306,7 +306,7 @@ def _series(
 
 def _projected(removed: NDArray, x: NDArray) -> NDArray:
     """Project x onto the orthogonal complement of the orthonormal rows of `removed`."""
-    for _ in range(2):  # the second projection removes rounding errors of the first
+    for _ in range(2):  # the second projection removes rounding errors of the first projection
         x = x - (removed @ x) @ removed
     return x
 
