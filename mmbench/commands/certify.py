@@ -10,10 +10,10 @@ A binary problem either separates two classes (one-vs-one), or one class from al
     dual constraints    0 <= a_i <= C_i,   sum_i a_i y_i = 0
 
 By weak duality, D(a) <= P(w, b) for all feasible dual variables a. The optimal value lies between
-D(a) and P(w, b). Both differ from the optimal value by at most P(w, b) - D(a) (Boyd and
-Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC minimises another primal objective,
-which adds b^2 to ||w||^2 and may square the losses, and the dual objective of LinearSVC differs
-accordingly.
+D(a) and P(w, b). Neither P(w, b) nor D(a) differs from the optimal value by more than P(w, b) -
+D(a) (Boyd and Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC minimises another primal
+objective, which adds b^2 to ||w||^2 and may square the losses, and the dual objective of LinearSVC
+differs accordingly.
 
 A model can be far from the optimum in its objective, but close in its decision values or its
 predicted labels. The solver libsvm stops if the optimality conditions are satisfied to within a
@@ -101,8 +101,8 @@ def certify(
     model : estimator or path
         A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn, or an object
         with the same attributes (scikit-learn-intelex, cuML, ThunderSVM). The argument `model` may
-        also be a machine of mmbench, or the path of a model file of libsvm or liblinear. A pipeline
-        or a grid search is certified by its fitted classifier.
+        also be a machine of mmbench, or the path of a model file of libsvm or liblinear, or a
+        pipeline or grid search that contains such a classifier.
     X : array-like of shape (n_samples, n_features)
         Training rows or, if the model's kernel is precomputed, the kernel matrix.
     y : array-like of shape (n_samples,)
