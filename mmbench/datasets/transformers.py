@@ -121,8 +121,9 @@ ON_ALL_COLUMNS = {
     "pair_pca": lambda number: PairPCA(int(number)),
     "pair_features": lambda _: FunctionTransformer(pair_features),
 }
-#: Constructors of the encoders of categories; numeric columns are unchanged. A category that does
-#: not occur in the training rows is encoded by zeros in ``one_hot`` and by -1 in ``ordinal``.
+#: Constructors of the encoders of categories; the encoders leave numeric columns unchanged. A
+#: category that does not occur in the training rows is encoded by zeros in ``one_hot`` and by -1 in
+#: ``ordinal``.
 ENCODERS: dict[str, Any] = {
     "one_hot": partial(OneHotEncoder, handle_unknown="ignore", sparse_output=False),
     "ordinal": partial(OrdinalEncoder, handle_unknown="use_encoded_value", unknown_value=-1),

@@ -45,10 +45,10 @@ class SplitRef:
     fold: int = 0
     #: Master seed of the experiment.
     seed: int = 0
-    #: Maximum size of the training subset, or None for all training rows. An integer n means a
-    #: random stratified subset of n rows. The value ("per_class", n) means n rows per class, and
-    #: ("nested", n) means the first n rows of a random order. Larger nested subsets contain all
-    #: smaller nested subsets.
+    #: Maximum size of the training subset, or None for all training rows. An integer n as
+    #: `max_train` means a random stratified subset of n rows. The value ("per_class", n) means n
+    #: rows per class, and ("nested", n) means the first n rows of a random order. Larger nested
+    #: subsets contain all smaller nested subsets.
     max_train: int | tuple[str, int] | None = None
 
     @property
@@ -79,7 +79,7 @@ class SelectRef:
     #: parameter set is selected for each pair of classes. With "test", one parameter set is
     #: selected for all pairs on the test rows, which leaks test data.
     scope: str = "global"
-    #: Tuples (parameter, "small" or "large") that decide between grid points with equal scores. The
+    #: Tuples (parameter, "small" or "large"): of grid points with equal scores, the point with the
     #: smallest or the largest value of the parameter is selected. A parameter that is not in
     #: `prefer` has the preference of the machine.
     prefer: tuple[tuple[str, str], ...] = ()

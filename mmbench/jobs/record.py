@@ -233,9 +233,10 @@ class Record:
     #: For a job that reached a limit, the entries "stage" (stage in which the job ended), "seconds"
     #: (time since its start) and "bytes" (memory). If the stage is the selection, "trainings" and
     #: "planned" are the numbers of completed and of planned trainings. If the stage is the
-    #: training, "pairs", "pairs_begun" and "pairs_solved" are numbers of pairs of classes. The
-    #: entry "pair" is the pair of classes with the largest duality gap. The entries "iterations",
-    #: "objective", "bound", "gap" and "violation" describe the solution for the entry "pair".
+    #: training, "pairs", "pairs_begun" and "pairs_solved" are the numbers of all, of begun and of
+    #: solved pairs of classes. The entry "pair" is the pair of classes with the largest duality
+    #: gap. The entries "iterations", "objective", "bound", "gap" and "violation" describe the
+    #: solution for the entry "pair".
     reached: Mapping[str, Any] = field(default_factory=dict)
     #: Start and end of the job, as ISO 8601 times in UTC.
     started: str = ""

@@ -131,7 +131,7 @@ class DaskExecutor:
 
     @property
     def slots(self) -> int:
-        """Number of worker threads, at least the number of threads of all permitted batch jobs.
+        """Number of worker threads or, if larger, of threads of all permitted batch jobs.
 
         Workers may start and stop at any time, so the list of workers is updated after
         `POLL_SECONDS`. If a new worker has other versions of the code or the libraries than this
@@ -359,7 +359,7 @@ def differences(theirs: dict[str, str] | Exception) -> list[str]:
 
 # -- inside a Dask worker -------------------------------------------------------------------------
 
-#: Local executors in this Dask worker, each with the identifier of the run of its last task.
+#: Local executors in this Dask worker, mapped to the identifier of the run that used them last.
 executors: dict[LocalExecutor, str] = {}
 idle_executors: list[LocalExecutor] = []
 _stopped: set[str] = set()

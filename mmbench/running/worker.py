@@ -48,7 +48,7 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
 
 
 def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, Any], str]:
-    """Return the certificate (dict and text) of the unfinished training with the largest gap.
+    """Return the certificate (dict and text) of the unfinished fit with the largest duality gap.
 
     The list `fits` contains a fit per pair of classes; at least one fit has the status TIME_LIMIT.
     """

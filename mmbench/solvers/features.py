@@ -153,7 +153,7 @@ def _solved(
     """Run the interior-point method until the relative gap is at most ``GAP_TOLERANCES[0]``.
 
     If all multipliers are far below the penalty C, the problem is solved again with a smaller C.
-    The smaller C gives the same solution with smaller rounding errors.
+    The smaller penalty C gives the same solution with smaller rounding errors.
     """
     iterations, s = 0, C / np.max(C) * np.ones(len(y))
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())

@@ -47,8 +47,8 @@ FEWEST_NAMED = 10
 #: If a column of numbers contains at most FEW_WORDS distinct words, the words are reported as
 #: possible codes of missing values.
 FEW_WORDS = 2
-#: A numeric target with fractions and with more than MOST_FRACTIONS distinct values is treated as
-#: continuous.
+#: A numeric target with fractional values and more than MOST_FRACTIONS distinct values is treated
+#: as continuous.
 MOST_FRACTIONS = 20
 MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 YEAR, NUMBER_OF_MONTH = "(1[5-9]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"

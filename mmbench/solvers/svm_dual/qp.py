@@ -31,7 +31,8 @@ ROUNDING_FACTOR = 4.0
 #: variable is at a bound may vary by more than the KKT tolerance.
 UNRESOLVED_TOLERANCES = 4.0
 
-#: Relative rounding error of sums, by which a lower bound may exceed the objective at w = 0.
+#: Maximum relative rounding error of sums. A lower bound may exceed the objective at w = 0 by
+#: SUM_ROUNDING times the objective.
 SUM_ROUNDING = 1e-12
 
 
@@ -194,7 +195,7 @@ class PiecewiseQP:
         return float(losses[k]), float(decisions[k])
 
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
-        """Return `solution` with weights and intercept multiplied by the factor of least objective.
+        """Return `solution` with w and b multiplied by the factor that minimises the objective.
 
         If the loss is steep, slightly longer weights w avoid the large loss of margins that are too
         small by rounding errors.
