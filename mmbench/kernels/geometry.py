@@ -571,8 +571,8 @@ def minimum_on_simplex(
     """Return the minimiser of a convex function over ``p >= 0, sum p = 1``.
 
     `function` takes p and returns the value, the gradient g and the Hessian at p. The minimiser is
-    computed by a primal-dual interior-point method with Mehrotra's corrector. The duality gap ``p'g
-    - min g`` is an upper bound on the difference between the value at p and the minimum.
+    computed by a primal-dual interior-point method with Mehrotra's corrector. The value at p
+    exceeds the minimum by at most the duality gap ``p'g - min g``.
     """
     p, best, least = np.full(n, 1.0 / n), np.full(n, 1.0 / n), np.inf
     z, level = np.zeros(n), 0.0  # multipliers of the constraints p >= 0 and sum p = 1
