@@ -41,7 +41,7 @@ MaxTrain = int | tuple[str, int] | None
 SUBSET_STREAM = 1
 
 
-#: Type of the argument of each split rule, where a count is an integer and a share is a fraction.
+#: Type of the argument of each split rule: no argument, a count (integer) or a share (fraction).
 RULES = {
     "official": "none",
     "predefined": "none",

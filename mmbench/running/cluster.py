@@ -122,7 +122,7 @@ class DaskExecutor:
         self._parcels: dict[str, Any] = {}
         self._threads: dict[str, int] = {}
         self._looked = -POLL_SECONDS
-        self.batch = uuid4().hex  # identifier of the tasks that the next call of `cancel` ends
+        self.batch = uuid4().hex  # common identifier of all tasks until the next `cancel`
 
     @property
     def scheduler(self) -> tuple[str, str] | None:

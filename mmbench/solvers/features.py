@@ -45,8 +45,8 @@ GAP_TOLERANCES = (1e-7, 1e-10)
 FIRST_BOX_SHARE = 0.25
 
 #: If all multipliers a are below ``LOST_SHARE * C``, the problem is solved again with the smaller
-#: ``C = max(a) / FREE_SHARE``. The smaller penalty C reduces the rounding error of the difference
-#: ``C - a``.
+#: penalty ``C = max(a) / FREE_SHARE``, so that the difference ``C - a`` has a smaller rounding
+#: error.
 LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 
 #: A dual variable u_i is set to a knot of its cost if their distance is at most ``ROUNDING_SHARE *

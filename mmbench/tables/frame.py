@@ -88,7 +88,7 @@ TYPES = {
 AVERAGED = (*_METRICS, *SECONDS, "n_support")
 #: Metrics that are computed from error counts, so that a single run has a binomial standard error.
 COUNTED = _METRICS[:3]
-#: Metrics that summarize the certificates of all fits in a table cell.
+#: Metrics of the certificates, each over all fits that a table cell summarizes.
 CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gaps_above_tolerance")
 
 #: Marks of the comparison with published values; see `as_long_table`.

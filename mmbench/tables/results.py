@@ -244,8 +244,8 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
     """Return the rows of a CSV file, each in a pair with the key of its table cell.
 
-    If a row states no kernel, the key contains the kernel that the plan states for the machine. If
-    the plan states no kernel for the machine, the key contains the first kernel of the data set.
+    If a row of the CSV file has no kernel, its key contains the kernel of the machine in the plan.
+    If the plan has no kernel for the machine, the key contains the first kernel of the data set.
     Raises ValueError if the CSV file lacks a column of the key, or one of the columns `needed`.
     """
     import pandas as pd

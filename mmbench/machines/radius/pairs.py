@@ -216,7 +216,7 @@ def quotient(w: NDArray, mu: NDArray) -> float:
 
 
 def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
-    """Return pairs of points, and half the squared distances of the pairs, which exceed `above`.
+    """Return pairs of points whose half squared distance exceeds `above`, and these half squares.
 
     The pairs (i, j), i < j, are in decreasing order of distance. Each point is compared with all
     points that are nearer to the centre, and forms one pair with the most distant of these points.

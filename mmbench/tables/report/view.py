@@ -80,7 +80,7 @@ NAMES = {
     "n_support": "support vectors per pair",
 }
 
-#: Metrics that summarize the certificates of a table cell: largest gap, tolerance, and largest
+#: Metrics of the certificates of the fits in one table cell: largest gap, tolerance, and largest
 #: violation.
 CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
 
