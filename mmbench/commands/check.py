@@ -84,7 +84,7 @@ def _same_by_path(machine: PairwiseClassifier) -> None:
 
 
 def _same_by_reference(machine: PairwiseClassifier) -> None:
-    """The route "reference", if it exists, reaches the objective of the default route."""
+    """If a machine has ``solver="reference"``, it gives the objective of the default solver."""
     X, y = _data()
     if machine.parameters["solver"].problem("reference") is None:
         other = clone(machine).set_params(solver="reference")

@@ -19,7 +19,7 @@ from mmbench.errors import UserError, listed
 
 
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
-    """Return the random number generator of a seed, a repeat and, optionally, a purpose number.
+    """Return a random number generator for a seed, a repeat and, optionally, a number of a purpose.
 
     NumPy guarantees that the random numbers of `RandomState` never change (NEP 19). With every
     version of NumPy, a seed gives the same splits.

@@ -128,7 +128,7 @@ def check_steps(
         if name.startswith("pair_") and n_features % 2:
             return f"{name}: rows of pairs have an even number of columns, not {n_features}"
         if is_path(name):
-            return None  # the number of output columns of a transformer is unknown
+            return None  # a transformer does not state its number of output columns before `fit`
         if name in COMPONENTS:
             if argument > n_features // COMPONENTS[name]:
                 return f"{name}: {argument:g} components, but the data have {n_features} columns"

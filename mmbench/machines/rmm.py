@@ -581,8 +581,8 @@ class PenaltySearch:
         else:
             found = solve_smo(dual, self.last, tol, self.max_iter // 10)
         self.last, point = found, self.point(found)
-        # `around` also returns inaccurate points, since an inaccurate sum of all lambda_i and
-        # lambda*_i may lead to a bracket that does not contain the optimal t
+        # If the sum of the multipliers lambda is inaccurate, the optimal t may lie outside the
+        # bracket. The inaccurate points are kept, so that `around` can return them.
         if found.status is not Status.OPTIMAL:
             self.inaccurate.append(point)
         return point

@@ -230,9 +230,9 @@ def primal_objective(
 ) -> float:
     """Return the objective (3) at the coefficients of a model.
 
-    The objective of the SVM with the kernel (4) is not used, since the coefficients of the model
-    over the rows may be less accurate than the solution of this SVM. For example, the coefficients
-    over the training rows are inaccurate if D is near 1 and the Gram matrix is singular.
+    The machine is trained as an SVM with another kernel, and the coefficients of this SVM are then
+    converted. If D is near 1 and the Gram matrix is singular, the conversion loses digits.
+    Therefore, the objective is computed from the converted coefficients.
     """
     if model.w is None:
         products = problem.gram @ model.coef

@@ -97,7 +97,7 @@ def _log_loss(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float
         return float("nan")
     # scikit-learn requires row sums of 1; sums of float32 probabilities deviate by up to 1e-7
     rows = probabilities / probabilities.sum(axis=1, keepdims=True)
-    # class indices are passed, since scikit-learn sorts labels as strings ("10" before "2")
+    # `log_loss` sorts labels of type str ("10" before "2"), and therefore gets class indices
     return float(log_loss(own.argmax(axis=1), rows, labels=np.arange(len(classes))))
 
 

@@ -89,12 +89,12 @@ def solve_in_features(
     """Solve the dual of the linear SVM, or of the linear RMM with decisions in [-B, B].
 
     The attribute ``gram`` of `dual` contains the data matrix Z, shape (n, k), in place of the Gram
-    matrix. The cost of row i in the dual of the SVM has the slope -y_i. If the cost of row i has a
-    slope s_i other than -y_i, the problem is the dual of an SVM with the constant ``s_i + y_i``
-    added to the decision of row i. `tol` is the tolerance of the KKT conditions, in units of
-    decision values. `start` contains the dual variables u at a neighbouring grid point. If no
-    method meets `tol` and `gap_tolerance`, the solution with the smallest duality gap is returned
-    with the status ``inaccurate``.
+    matrix. In the dual problem of the SVM, the cost ``-y_i u_i`` of row i has the slope -y_i. If
+    the cost of row i has another slope s_i, the problem is the dual of an SVM with the constant
+    ``s_i + y_i`` added to the decision of row i. `tol` is the tolerance of the KKT conditions, in
+    units of decision values. `start` contains the dual variables u at a neighbouring grid point. If
+    no method meets `tol` and `gap_tolerance`, the solution with the smallest duality gap is
+    returned with the status ``inaccurate``.
     """
     best: PiecewiseSolution | None = None
     iterations = 0

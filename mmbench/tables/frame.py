@@ -446,11 +446,11 @@ def long_table(
 
     ``half_width`` is half the width of the comparison band, which equals two standard errors of the
     difference between the measured and the published value. ``z`` is the published value minus the
-    measured value, divided by the standard error of the difference. ``half_width_published_se`` and
-    ``in_band_published_se`` describe a second comparison band. In the second comparison band, the
-    published value after ± is taken as the standard error of the published mean. If the published
-    value after ± is probably a standard deviation, the columns ``half_width_published_se`` and
-    ``in_band_published_se`` are empty.
+    measured value, divided by the standard error of the difference. The columns
+    ``half_width_published_se`` and ``in_band_published_se`` contain the half width of a second
+    interval around the measured value, and whether this interval contains the published value. For
+    the second interval, the published number after ± is taken as the standard error of the
+    published mean. If this number is probably a standard deviation, both columns are empty.
 
     The argument `published` contains the rows of a published table. If `compare` is false, the long
     table contains published values, but does not compare them. The argument `metrics` names

@@ -486,7 +486,7 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     return Posterior(*(counts / DRAWS).tolist())
 
 
-@lru_cache(maxsize=1)  # within a table, the number of data sets is mostly the same
+@lru_cache(maxsize=1)  # most tests of a table have the same number of data sets n
 def _weights(n: int) -> NDArray:
     """Return random weights of `n` data sets, drawn from a Dirichlet distribution, shape (DRAWS,
     n).

@@ -128,7 +128,7 @@ class _Iteration:
         order = np.argsort(margins, kind="stable")
         # The optimal multipliers of the rows are at most C, and their sum is the optimal value of
         # the M4. If the working set has fewer rows than the optimal value divided by C, w = 0 may
-        # be optimal for the working set. An iteration that starts at w = 0 is slow.
+        # be optimal for the working set, and the algorithm needs many iterations from w = 0.
         line = self._along(c, self.decision)
         value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]

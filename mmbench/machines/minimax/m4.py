@@ -34,8 +34,8 @@ rows and k coordinates in which both covariances are diagonal:
 
 The benchmark benchmarks/peers.py compares the training times of the algorithms with the reference
 solver and with the SVM. With ``solver="reference"``, one cone program is solved per value of rho
-("rho search"), as in the paper (see `cones`). The quadratic interpolation of the paper is not used,
-since it finds only a local optimum of rho.
+("rho search"), as in the paper (see `cones`). The paper's line search by quadratic
+interpolation is not used, since it may end at a local optimum of rho.
 
 References
 ----------

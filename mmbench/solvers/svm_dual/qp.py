@@ -343,7 +343,7 @@ def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, 
 def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray]:
     """Return the negated slopes of each cost to the right and to the left of its dual variable.
 
-    Outside the bounds of a dual variable, the slope of the cost is infinite.
+    At a bound of a dual variable, the slope of its cost in the outward direction is infinite.
     """
     rise, fall = np.full(len(u), -np.inf), np.full(len(u), np.inf)
     for s in range(slopes.shape[1]):
