@@ -38,8 +38,9 @@ def test_many_rows_of_few_features_are_solved_in_these():
     assert not route(1000, 20, solver="smo")
 
 
-@pytest.mark.parametrize("machine", [SVM(), RMM(B_fraction=0.5)], ids=["svm", "rmm"])
-@pytest.mark.parametrize("C", [128.0, 8192.0])
+@pytest.mark.parametrize(
+    ("machine", "C"), [(SVM(), 8192.0), (RMM(B_fraction=0.5), 128.0)], ids=["svm", "rmm"]
+)
 def test_few_rows_of_columns_in_units_of_their_own_are_solved(machine, C):
     """Pairwise steps end with a gap of up to 0.7 here, after seconds."""
     rng = np.random.default_rng(0)
