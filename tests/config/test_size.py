@@ -39,7 +39,8 @@ def load(folder: Path, text: str, *overrides: str):
 
 def text_of(**changes) -> str:
     content = {"name": "x", "datasets": ["iris"], "protocol": {"test": {"kfold": 3}}}
-    return yaml.safe_dump({**content, "machines": SVM, **changes})
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # PyYAML may be built without C
+    return yaml.dump({**content, "machines": SVM, **changes}, Dumper=dumper)
 
 
 @pytest.mark.parametrize("name", HUGE)
