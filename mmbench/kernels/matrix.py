@@ -473,8 +473,8 @@ class KernelMatrix:
     def product(self, u: NDArray) -> NDArray:
         """Return the product ``K u`` in float64, shape (n_samples,).
 
-        By symmetry, the kernel value of two rows with non-zero coefficients u is computed only
-        once.
+        Kernels are symmetric. The kernel value of two rows with non-zero coefficients u is
+        therefore computed only once.
         """
         support, rest, out = np.flatnonzero(u), np.flatnonzero(u == 0), np.zeros(len(u))
         coefficients = u[support]

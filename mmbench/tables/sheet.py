@@ -309,8 +309,8 @@ class Sheet:
         """Return `name`, followed by the marks of the data set's footnotes on differences from the
         paper's data.
 
-        By default, `name` is the paper's name of the data set, with the name of the kernel if the
-        table has several kernels.
+        By default, `name` is the paper's name of the data set. If the table has several kernels,
+        the name of the kernel follows.
         """
         texts = self.deviations.get(place.dataset, ())
         marks = (self._mark(text, ("", place.dataset, "")) for text in texts)

@@ -175,7 +175,7 @@ class PiecewiseQP:
     def _credible(self, value: float) -> float:
         """Return `value` if it is a possible dual objective, otherwise the dual objective at u = 0.
 
-        By weak duality, minus the dual objective is at most the machine's objective at w = 0. A
+        By weak duality, the negated dual objective is at most the machine's objective at w = 0. A
         `value` that violates weak duality, or that is above the dual objective at u = 0, is
         replaced.
         """
