@@ -292,10 +292,7 @@ def export(
     output: Path | None = OUTPUT,
     predictions: bool = flag("--predictions", "Write one row per test row, not per split."),
 ) -> None:
-    """Write stored records as a plain table, one row per split.
-
-    Repeats and folds are numbered from 0 in this table, and from 1 in the progress of a run.
-    """
+    """Write stored records as a plain table, one row per split."""
     from mmbench.commands.outputs import export as write
 
     echo(write(results, fmt, output, predictions, say), nl=output is not None)

@@ -130,7 +130,8 @@ def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
     ``parameters``, ``fits`` and ``routes`` contain JSON. ``parameters`` contains the parameters
     that were set and the parameters that were selected. If parameters are selected per pair of
     classes, ``parameters`` is a list with one object per pair. ``fits`` maps each status to a
-    number of fits, and ``routes`` maps each algorithm (route) to a number of fits.
+    number of fits, and ``routes`` maps each algorithm (route) to a number of fits. ``repeat`` and
+    ``fold`` are counted from 1.
 
     ``kernel`` is empty for a classifier of another package. ``version`` and ``fingerprint``
     identify the code of the machine, and are empty for the records of early versions of mmbench.
@@ -140,11 +141,14 @@ def split_row(experiment: str, key: Key, record: Record) -> dict[str, Any]:
     fixed = {**alias_of(record.job.machine).params, **dict(record.job.params)}
     chosen, fits = record.selection.get("params") or {}, record.fits
     pairs = [{**pair, **fixed} for pair in chosen] if isinstance(chosen, list) else None
+    repeat, fold, seed = record.at
     return {
         "experiment": experiment,
         **key._asdict(),
         "kernel": key.kernel if record.job.has_kernel else "",
-        **dict(zip(("repeat", "fold", "seed"), record.at, strict=True)),
+        "repeat": repeat + 1,
+        "fold": fold + 1,
+        "seed": seed,
         "data_hash": record.job.dataset_hash,
         "split_hash": record.split.get("digest"),
         "status": record.status,

@@ -114,7 +114,7 @@ class Sheet:
             values = self.cells[key].values(metric)
             return {at: value for at, value in values if not isinstance(value, str)}
         return {
-            (int(row.repeat), int(row.fold), int(row.seed)): float(getattr(row, metric))
+            (int(row.repeat) - 1, int(row.fold) - 1, int(row.seed)): float(getattr(row, metric))
             for row in self.experiment.stored_splits.get(key, [])
             if getattr(row, metric, "") and Status.FAILED not in json.loads(row.fits)
         }

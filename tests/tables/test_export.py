@@ -54,7 +54,7 @@ def test_predictions_are_a_row_a_test_row(pima) -> None:
         [7, "a", "a", -1.0],
         [3, "b", "a", -0.25],
     ]
-    assert set(frame.repeat) == {1}
+    assert set(frame.repeat) == {2}, "repeats are counted from 1"
 
 
 def test_csv_and_parquet_hold_the_same(pima, tmp_path) -> None:

@@ -251,9 +251,7 @@ def splits_picture(view: View, cell: Cell) -> Spec | None:
         "mode": "markers",
         "x": list(range(1, len(values) + 1)),
         "y": values,
-        "hovertext": [
-            f"repeat {r['repeat'] + 1}, fold {r['fold'] + 1}: {r[METRIC]:.2f} %" for r in splits
-        ],
+        "hovertext": [f"repeat {r['repeat']}, fold {r['fold']}: {r[METRIC]:.2f} %" for r in splits],
         "hoverinfo": "text",
         "marker": {"color": colour(0), "size": 8},
         "showlegend": False,
