@@ -185,8 +185,7 @@ def run(
         return
     from mmbench.commands.run import run as start
 
-    finished = start(configs, say=say, **options)
-    raise typer.Exit(max(one.exit_code for one in finished))
+    raise typer.Exit(max(one.exit_code for one in start(configs, say=say, **options)))
 
 
 @app.command()

@@ -436,8 +436,7 @@ def _kernel_problems(
         own_C = C or largest or float((np.abs(u) / weights[rows]).max())
         penalties = own_C * _relative_penalties(pair, y, weights[rows], class_weight)
         values = gram @ u
-        f = values + intercept
-        yield Binary(pair, gram, y, penalties, f, float(u @ values), u)
+        yield Binary(pair, gram, y, penalties, values + intercept, float(u @ values), u)
 
 
 _TRAINING_DATA = "give the rows and labels of the training"
@@ -498,8 +497,7 @@ def _linear_problems(
         weighted = (None, pair[1]) if one_vs_rest else pair
         penalties = C * _relative_penalties(weighted, y, weights[rows], class_weight)
         f, square = part @ w + b, float(w @ w)
-        squared = loss == "squared_hinge"
-        yield Binary(pair, part, y, penalties, f, square, None, free, squared)
+        yield Binary(pair, part, y, penalties, f, square, None, free, loss == "squared_hinge")
 
 
 def _relative_penalties(pair: tuple, y: NDArray, weights: NDArray, class_weight: Any) -> NDArray:

@@ -185,10 +185,10 @@ def experiment_of(path: Path, target: str | int | None, every: bool = False) -> 
         data["target"] = target
     if not knows_target(str(path)):
         data["categorical"] = "auto"
-    content = load_yaml(EXPERIMENT)
+    content = dict(load_yaml(EXPERIMENT))
     more = content.pop("more")
-    content["machines"] |= more if every else {}
-    return {"name": f"easy_{name}", "datasets": [data], **content}
+    machines = content["machines"] | (more if every else {})
+    return {"name": f"easy_{name}", "datasets": [data], **content, "machines": machines}
 
 
 def _columns(path: Path) -> Sequence[str]:

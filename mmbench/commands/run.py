@@ -80,13 +80,14 @@ def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
     files.
 
     The YAML files are checked only after worker processes are started, since the checks import
-    libraries.
+    libraries. Their numbers of entries are checked here, unless an option replaces values.
     """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES
 
         return options.scheduler in QUEUES
-    contents = (load_yaml(e) if isinstance(e, str | Path) else dict(e) for e in experiments)
+    count = not options.set
+    contents = (load_yaml(e, count) if isinstance(e, str | Path) else dict(e) for e in experiments)
     stated = (isinstance(c, Mapping) and c.get("cluster") for c in contents)
     return any(option.startswith("cluster") for option in options.set) or any(stated)
 

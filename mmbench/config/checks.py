@@ -6,7 +6,7 @@ If a value is faulty, the checks raise `Fault` with the path of keys that leads 
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mmbench.config.faults import Fault, at, check_known
@@ -20,7 +20,7 @@ from mmbench.config.grids import (
     n_points,
     replaced_by,
 )
-from mmbench.config.model import NAME_FORM, NAME_PATTERN, Config, JobLimits
+from mmbench.config.model import NAME_FORM, NAME_PATTERN, Config
 from mmbench.datasets import card_names, check_classes, check_steps, split_slots
 from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class
@@ -41,23 +41,6 @@ EXPERIMENT_KEYS = {
     "random_state": "protocol.seed",
     "n_jobs": "the option --jobs",
 }
-
-
-def check_counts(content: Mapping[str, Any]) -> None:
-    """Raise `Fault` if a configuration has more data sets or more machines than `limits.entries`
-    allows.
-
-    The numbers of data sets and machines are checked first, since the other checks would take a
-    minute for many thousand entries.
-    """
-    limits = content.get("limits")
-    given = limits.get("entries") if isinstance(limits, Mapping) else None
-    most = given if type(given) is int else JobLimits().entries
-    for key in ("datasets", "machines"):
-        entries = content.get(key)
-        if isinstance(entries, list | Mapping) and len(entries) > most:
-            option = f"more than {most} need --set limits.entries={len(entries)}"
-            raise Fault(f"has {len(entries)} entries; {option}", key)
 
 
 def check(config: Config) -> None:

@@ -9,7 +9,7 @@ reads YAML 1.2, but would be an additional dependency, since Dask needs PyYAML.
 
 import math
 import re
-from copy import deepcopy
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ MAX_BYTES = 4 * 2**20
 #: Maximum number of keys and values in a YAML file after its aliases are expanded. A few lines of
 #: nested aliases can stand for billions of values.
 MAX_NODES = 10**6
+#: Maximum numbers of data sets and of machines, of jobs, and of grid points per machine. The key
+#: ``limits`` of an experiment can state other numbers.
+MAX_COUNTS = {"entries": 1000, "jobs": 100_000, "grid_points": 10_000}
 
 #: Regular expressions for the values of each type in YAML 1.2 (core schema).
 RESOLVERS = {
@@ -81,22 +84,50 @@ def read_text(path: Path) -> str:
         raise UserError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
-def load_yaml(name: str | Path) -> Any:
+def load_yaml(name: str | Path, count: bool = False) -> Any:
     """Return the content of an experiment's YAML file, given its path or the name of the
     experiment.
+
+    If `count` is true, the numbers of entries are checked by `check_counts`. The content must not
+    be changed, since later calls return the same object.
     """
     path = find_config(name)
-    return parse_yaml(read_text(path), str(path))
+    content = parse_yaml(read_text(path), str(path))
+    if count and isinstance(content, Mapping):
+        check_counts(content, path)
+    return content
 
 
-def parse_yaml(text: str, where: str) -> Any:
-    """Return the content of a YAML text. Error messages begin with `where` and state the line."""
-    return deepcopy(_parsed(text, where))
+def check_counts(content: Mapping[str, Any], where: str | Path) -> None:
+    """Raise UserError if a configuration has more data sets, machines or values of a parameter than
+    its key ``limits`` allows.
+
+    These numbers are checked before libraries are imported, since the other checks would take a
+    minute for many thousand entries. Error messages begin with `where`.
+    """
+    counted = [(key, "entries", content.get(key)) for key in ("datasets", "machines")]
+    for key, _, entries in tuple(counted):
+        named = dict(enumerate(entries)) if isinstance(entries, list) else entries
+        for name, entry in named.items() if isinstance(named, Mapping) else ():
+            grid = entry.get("grid") if isinstance(entry, Mapping) else None
+            axes = grid.values() if isinstance(grid, Mapping) else ()
+            counted += [(f"{key}.{name}.grid", "grid_points", axis) for axis in axes]
+    limits = content.get("limits")
+    for place, limit, values in counted:
+        given = limits.get(limit) if isinstance(limits, Mapping) else None
+        most = given if type(given) is int else MAX_COUNTS[limit]
+        if isinstance(values, list | Mapping) and (n := len(values)) > most:
+            option = f"more than {most} need --set limits.{limit}={n}"
+            raise UserError(f"{where}: {place}: has {n} entries; {option}")
 
 
 # `mmbench run` reads each file twice: before and after the import of libraries
 @lru_cache(maxsize=16)
-def _parsed(text: str, where: str) -> Any:
+def parse_yaml(text: str, where: str) -> Any:
+    """Return the content of a YAML text. Error messages begin with `where` and state the line.
+
+    The content must not be changed, since later calls return the same object.
+    """
     import yaml
 
     try:

@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from mmbench.config.files import MAX_COUNTS
 from mmbench.config.grids import distinct
 from mmbench.config.values import (
     MAX_SPLITS,
@@ -247,9 +248,9 @@ class JobLimits(Strict):
 
     time: Duration | None = None
     memory: Memory | None = None
-    jobs: Annotated[int, Field(ge=1)] = 100_000
-    grid_points: Annotated[int, Field(ge=1)] = 10_000
-    entries: Annotated[int, Field(ge=1)] = 1000
+    jobs: Annotated[int, Field(ge=1)] = MAX_COUNTS["jobs"]
+    grid_points: Annotated[int, Field(ge=1)] = MAX_COUNTS["grid_points"]
+    entries: Annotated[int, Field(ge=1)] = MAX_COUNTS["entries"]
 
     @property
     def amounts(self) -> Limits:

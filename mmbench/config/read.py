@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mmbench.config.checks import check, check_counts, check_source
+from mmbench.config.checks import check, check_source
 from mmbench.config.faults import Fault, dotted, explain, shown
-from mmbench.config.files import find_config, load_yaml, parse_yaml
+from mmbench.config.files import check_counts, find_config, load_yaml, parse_yaml
 from mmbench.config.model import Config
 from mmbench.config.smoke import version_for
 from mmbench.errors import UserError
@@ -83,15 +83,15 @@ def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config
 def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
     if not isinstance(content, Mapping):
         raise UserError(f"{path}: must be a mapping of keys such as 'name' and 'datasets'")
-    content = deepcopy(dict(content))
+    content = deepcopy(dict(content)) if overrides else content
     for option in overrides:
         key, equals, text = option.partition("=")
         if not equals or not KEY_PATH.fullmatch(key):
             raise UserError(f"--set {option}: must be KEY=VALUE, such as select.folds=3")
         value = text if text in INDICATORS else parse_yaml(text, f"--set {option}")
         set_value(content, key, value, option)
+    check_counts(content, path)
     with _in_file(path, content):
-        check_counts(content)
         config = Config.model_validate(content, context={"folder": path.parent})
         check(config)
     return config

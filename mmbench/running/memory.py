@@ -128,8 +128,7 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
     The returned number of threads is at most `threads`. The returned number is 0 if the job needs
     more than `budget` bytes even with one thread.
     """
-    fits = (n for n in range(threads, 0, -1) if estimate_bytes(job, sizes, n) <= budget)
-    return next(fits, 0)
+    return next((n for n in range(threads, 0, -1) if estimate_bytes(job, sizes, n) <= budget), 0)
 
 
 def budget_bytes(share: float = 1.0) -> float:

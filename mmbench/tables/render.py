@@ -167,8 +167,7 @@ def to_latex(table: Table) -> str:
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
     footnotes = [(f"[{k}]", text) for k, text in enumerate(table.footnotes, 1)]
     tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # LaTeX uses braces
-    filters = (escape, groups, row)
-    made = environment("mmbench.tables", filters, tags, keep_trailing_newline=True)
+    made = environment("mmbench.tables", (escape, groups, row), tags, keep_trailing_newline=True)
     template = made.get_template("table.tex")
     return template.render(table=table, name=name, footnotes=footnotes, max_rows=MAX_ROWS)
 

@@ -168,8 +168,7 @@ class Sheet:
 
         found: dict[str, dict[str, int]] = {}
         for record in self.experiment.records:
-            name = record.job.dataset.name
-            sizes = found.setdefault(name, {})
+            sizes = found.setdefault(record.job.dataset.name, {})
             if record.done:
                 parts = ("n_train", "n_test", "n_features")
                 sizes |= {part: record.split[part] for part in parts if part in record.split}

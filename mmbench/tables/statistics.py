@@ -441,8 +441,7 @@ def correlated_posterior(
         return None
     mean, se, df = _resampled(differences, test_to_train)
     if se == 0:
-        sides = (mean < -rope, abs(mean) <= rope, mean > rope)
-        return Posterior(*map(float, sides))
+        return Posterior(*map(float, (mean < -rope, abs(mean) <= rope, mean > rope)))
     worse, not_better = student.cdf((np.array([-rope, rope]) - mean) / se, df).tolist()
     return Posterior(worse, not_better - worse, 1.0 - not_better)
 
@@ -482,8 +481,7 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
         for side in (np.heaviside(sums - 2 * rope, 0.5), np.heaviside(-sums - 2 * rope, 0.5))
     )
     sides = np.column_stack([worse, 1.0 - worse - better, better])
-    counts = np.bincount(sides.argmax(axis=1), minlength=3)
-    return Posterior(*(counts / DRAWS).tolist())
+    return Posterior(*(np.bincount(sides.argmax(axis=1), minlength=3) / DRAWS).tolist())
 
 
 @lru_cache(maxsize=1)  # most tests of a table have the same number of data sets n

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from mmbench.config.files import load_yaml
 from mmbench.config.read import load_configs
 from mmbench.errors import UserError
 
@@ -49,6 +52,36 @@ def test_what_is_too_large_is_refused_with_the_option_that_goes_on(name, tmp_pat
     text = text_of(**changes)
     with pytest.raises(UserError, match=option):
         load(tmp_path, text)
+
+
+COUNTED = [name for name in HUGE if name not in ("seeds", "repeats")]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_run_counts_entries_before_it_imports_libraries(name, tmp_path):
+    changes, option = HUGE[name]
+    (tmp_path / "x.yaml").write_text(text_of(**changes))
+    code = f"""
+import sys
+from mmbench.commands.run import run
+from mmbench.errors import UserError
+try:
+    run({str(tmp_path / "x.yaml")!r}, {str(tmp_path / "results")!r})
+except UserError as error:
+    assert "{option}" in str(error), error
+    assert not {{"sklearn", "pydantic", "scipy"}} & set(sys.modules)
+else:
+    raise AssertionError("not refused")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("content", [[1], 3, None])
+@pytest.mark.parametrize("key", ["datasets", "machines", "limits"])
+def test_what_is_no_mapping_is_not_counted(key, content, tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text(text_of(**{key: content}))
+    assert load_yaml(path, count=True)[key] == content
 
 
 def test_the_option_goes_on(tmp_path):

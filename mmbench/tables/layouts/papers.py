@@ -381,8 +381,7 @@ def fsvm_rounds(sheet: Sheet) -> list[Grid]:
     columns = (*sheet.columns("data"), *numbers("rounds by the paper's rule"))
     objectives = Grid(columns, rows, "(F - F*) / F* in per cent: mean over splits (maximum)")
     write = partial(measured_text, decimals=2)
-    accuracies = results(sheet, METRIC, write, "Accuracy (%)", data_heads(sheet.head))
-    return [objectives, accuracies]
+    return [objectives, results(sheet, METRIC, write, "Accuracy (%)", data_heads(sheet.head))]
 
 
 def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
