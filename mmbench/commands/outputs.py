@@ -284,8 +284,8 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
             paths = store.unused()
             megabytes = sum(path.lstat().st_size for path in paths or ()) / 1e6
             if remove:
-                for path in paths or ():
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                for one in paths or ():
+                    shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
         verb = "removed" if remove else "would be removed"
         lines.append(
             f"{store.folder}: no intact plan; run the experiment again first"

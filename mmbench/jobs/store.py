@@ -30,6 +30,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from zipfile import ZipFile
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -127,8 +128,8 @@ def exclusive(path: Path) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    if path.is_symlink():
-        raise UserError(f"{path}: is a link; remove it")
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise UserError(f"{path}: is a link, or no regular file; remove it")
     lock = FileLock(path, timeout=0, fallback_to_soft=False, on_acquired=_write_holder)
     try:
         lock.acquire()
@@ -278,6 +279,10 @@ SUPERSEDED = "superseded"
 
 #: Arrays by name.
 Arrays = Mapping[str, Any]
+#: For each array with one entry or row per test row, the allowed kinds of NumPy's data types, each
+#: followed by the number of dimensions. The first four arrays are stored together.
+TEST_ROWS = {"test_index": "i1 u1"} | dict.fromkeys(("predicted", "y_test"), "b1 i1 u1 f1 U1 S1")
+TEST_ROWS |= dict.fromkeys(("decisions", "scores", "probabilities"), "f2 i2")
 
 
 class RecordStore:
@@ -298,11 +303,10 @@ class RecordStore:
     def __init__(self, folder: Path):
         self.folder = folder
         self._records = folder / "records"
-        if self._records.is_symlink():
-            raise UserError(
-                f"{self._records}: is a link, which is not followed; "
-                "link the results folder itself, or move the records into it"
-            )
+        for path in (self._records, self._records / QUARANTINE, self._records / SUPERSEDED):
+            if path.is_symlink():
+                advice = "link the results folder itself, or move the records into it"
+                raise UserError(f"{path}: is a link, which is not followed; {advice}")
         if not (folder / CONFIG).is_file():
             with suppress(BadRecord, OSError):  # a lost configuration is restored from the plan
                 if (plan := self.plan()) and plan.config:
@@ -435,12 +439,28 @@ class RecordStore:
         return record is not None and is_done(record)
 
     def arrays(self, key: str) -> dict[str, NDArray]:
-        """Return the stored arrays of a job, such as ``predicted`` and ``decisions``, by name."""
+        """Return the stored arrays of a job, such as ``predicted`` and ``decisions``, by name.
+
+        Raises
+        ------
+        BadRecord
+            If the file is damaged, or if an array of test rows has a wrong shape or type.
+        """
         import numpy as np
 
-        content = read_regular(self.path_of(key, ".npz"), ARRAYS_BYTES)
-        with np.load(io.BytesIO(content)) as file:
-            return dict(file)
+        path = self.path_of(key, ".npz")
+        content = io.BytesIO(read_regular(path, ARRAYS_BYTES))
+        # a forged file can raise any exception
+        with converted(f"{path}: not the arrays of a record", Exception, to=BadRecord):
+            if sum(part.file_size for part in ZipFile(content).infolist()) > ARRAYS_BYTES:
+                raise ValueError(f"more than {ARRAYS_BYTES} bytes")
+            arrays = dict(np.load(content))
+            own = {name: arrays[name] for name in TEST_ROWS if name in arrays}
+            if any(f"{a.dtype.kind}{a.ndim}" not in TEST_ROWS[name] for name, a in own.items()):
+                raise ValueError("an array has a wrong shape or type")
+            if len({*map(len, own.values())}) > 1 or ("test_index" in own and len(own) < 4):
+                raise ValueError("an array is missing or has a wrong length")
+            return arrays
 
     def keys(self) -> list[str]:
         """Return the keys of all records, sorted."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import pickle
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from mmbench.commands.outputs import clean
 from mmbench.errors import Status, UserError
 from mmbench.jobs import store as store_module
 from mmbench.jobs.record import BadRecord, is_done, new_record, plain, sealed
@@ -239,6 +243,75 @@ def test_linked_records_and_locks_are_refused(tmp_path):
     (folder / ".lock").symlink_to(tmp_path / "lock")
     with pytest.raises(UserError, match="is a link"), RecordStore(folder).locked():
         pass
+    (folder / ".lock").unlink()
+    os.mkfifo(folder / ".lock")
+    with pytest.raises(UserError, match="no regular file"), RecordStore(folder).locked():
+        pass
+
+
+@pytest.mark.parametrize("name", ["quarantine", "superseded"])
+def test_nothing_is_removed_through_a_link(tmp_path, name):
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "run"
+    (elsewhere / "sub").mkdir(parents=True)
+    (elsewhere / "file").write_text("precious")
+    store = RecordStore.create(folder, "name: small\n", Plan("small"))
+    aside = folder / "records" / name
+    aside.symlink_to(elsewhere)
+    with pytest.raises(UserError, match="is a link"):
+        clean(folder, remove=True)
+    aside.unlink()
+    aside.mkdir()
+    (aside / "linked").symlink_to(elsewhere)
+    assert store.unused() == [aside / "linked"]
+    assert "1 files" in clean(folder, remove=True)[0]
+    assert (elsewhere / "file").read_text() == "precious" and (elsewhere / "sub").is_dir()
+
+
+def _forged(**changes) -> bytes:
+    y, buffer = np.array(["a", "b", "b"]), io.BytesIO()
+    arrays = {"test_index": np.arange(3), "predicted": y, "y_test": y, "decisions": np.ones((3, 1))}
+    np.savez(buffer, **{k: v for k, v in {**arrays, **changes}.items() if v is not None})
+    return buffer.getvalue()
+
+
+def _zipped(**parts: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in parts.items():
+            file.writestr(f"{name}.npy", content)
+    return buffer.getvalue()
+
+
+HUGE_HEADER = io.BytesIO()
+np.lib.format.write_array_header_1_0(
+    HUGE_HEADER, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
+)
+FORGED = {
+    "empty": b"",
+    "text": b"no arrays",
+    "pickle": pickle.dumps([1, 2]),
+    "pickled member": _zipped(decisions=pickle.dumps([1, 2])),
+    "cut": _forged()[:-40],
+    "huge header": _zipped(decisions=HUGE_HEADER.getvalue()),
+    "unfolds": _zipped(decisions=b"0" * 200_000),
+    "objects": _forged(decisions=np.array([[None]] * 3)),
+    "no predictions": _forged(predicted=None),
+    "short": _forged(y_test=np.array(["a"])),
+    "flat decisions": _forged(decisions=np.ones(3)),
+    "text as decisions": _forged(decisions=np.full((3, 1), "1")),
+    "numbers of rows as text": _forged(test_index=np.array(["0", "1", "2"])),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_arrays_are_damage(tmp_path, monkeypatch, name):
+    store = RecordStore.create(tmp_path / "run", "name: small\n")
+    monkeypatch.setattr(store_module, "ARRAYS_BYTES", 100_000)
+    store.path_of("abc", ".npz").write_bytes(_forged())
+    assert set(store.arrays("abc")) == {"test_index", "predicted", "y_test", "decisions"}
+    store.path_of("abc", ".npz").write_bytes(FORGED[name])
+    with pytest.raises(BadRecord, match=r"abc\.npz: not the arrays of a record: .+"):
+        store.arrays("abc")
 
 
 def test_a_device_in_the_place_of_a_record_is_damage(tmp_path):

@@ -144,6 +144,16 @@ def test_a_picture_is_put_beside_the_records(margin_ratios) -> None:
     assert said == [f"written to {experiment.folder / 'mmrm_fig2.png'}"]
 
 
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_a_link_in_the_place_of_a_picture_is_replaced(margin_ratios, tmp_path, suffix) -> None:
+    victim, picture = tmp_path / "victim", tmp_path / f"picture{suffix}"
+    victim.write_text("precious")
+    picture.symlink_to(victim)
+    figure("mmrm_fig2", margin_ratios().folder, picture)
+    assert victim.read_text() == "precious" and not picture.is_symlink()
+    assert picture.read_bytes().startswith(SIGNATURES[suffix])
+
+
 @pytest.mark.parametrize(
     ("name", "of", "said"),
     [

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from pkgutil import resolve_name
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import UserError, converted, did_you_mean
@@ -109,17 +110,14 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
     The suffix of the file name `output` (png, pdf or svg) determines the format. Raises UserError
     if records are missing, or if the output cannot be written.
     """
-    with converted(f"{output}: cannot write the figure", OSError):
-        figure = find_figure(name)
-        numbers = resolve_name(figure.draw)(experiment, output, **figure.options)
-        if output.suffix.lower() == ".svg":
-            write_title(output, figure.about)
+    from mmbench.jobs.store import write_atomically
+
+    with converted(f"{output}: cannot write the figure", OSError), TemporaryDirectory() as folder:
+        figure, drawn = find_figure(name), Path(folder) / output.name
+        numbers = resolve_name(figure.draw)(experiment, drawn, **figure.options)
+        content = drawn.read_bytes()
+        if output.suffix.lower() == ".svg":  # screen readers read the title
+            title = f"\n <title>{escape(figure.about)}</title>".encode()
+            content = re.sub(b"<svg[^>]*>", lambda tag: tag[0] + title, content, count=1)
+        write_atomically(output, lambda file: file.write(content))
     return numbers
-
-
-def write_title(svg: Path, title: str) -> None:
-    """Add a title for screen readers to an SVG file, unless the file has a title."""
-    text = svg.read_text("utf-8")
-    if "<title>" not in text:
-        element = f"\n <title>{escape(title)}</title>"
-        svg.write_text(re.sub("<svg[^>]*>", lambda tag: tag[0] + element, text, count=1), "utf-8")

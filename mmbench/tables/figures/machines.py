@@ -117,9 +117,7 @@ def draw_times(experiment: Experiment, output: Path) -> str:
     found = {kernel: rows for kernel, rows in points.items() if len(rows)}
     first = sheet.label(sheet.machines[0]) if sheet.machines else "the first machine"
     if not found:
-        raise UserError(
-            f"{experiment.name}: no machine other than {first} has results on two data sets"
-        )
+        raise UserError(f"{experiment.name}: no machine but {first} has results on two data sets")
 
     def panel(axes: Any, kernel: str, points: pd.DataFrame) -> str:
         gains, times = axes

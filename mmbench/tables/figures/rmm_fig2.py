@@ -53,8 +53,7 @@ def draw(experiment: Experiment, output: Path) -> str:
         for axes, (name, times) in zip(panels, parts.items(), strict=True):
             _draw_curves(axes, times, labels)
             if len(gram) and times is after:
-                label = f"{GRAM}: {_power(gram)}"
-                axes.loglog(gram.index, gram, ":", color="0.5", label=label)
+                axes.loglog(gram.index, gram, ":", color="0.5", label=f"{GRAM}: {_power(gram)}")
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axes.xaxis.set_minor_formatter(NullFormatter())

@@ -58,9 +58,7 @@ class Site:
         index = folder / INDEX
         ours = index.is_file() and GENERATOR in index.read_text("utf-8", "replace")[:2000]
         if folder.exists() and not ours and any(folder.iterdir()):
-            raise UserError(
-                f"{folder}: contains files that are not of a report; give an empty folder"
-            )
+            raise UserError(f"{folder}: contains other files than a report; give an empty folder")
         # an unfinished report has this page, which identifies the folder as a report
         self.text(INDEX, f'<!doctype html>{GENERATOR}"><title>unfinished</title>Unfinished report')
         for asset in files("mmbench.tables.report").joinpath("assets").iterdir():
@@ -91,9 +89,15 @@ class Site:
         return target
 
     def path(self, path: str) -> Path:
-        """Return the path of a file in the report, and create the folder of the file."""
+        """Return the path of a file in the report, and create the folder of the file.
+
+        A link in place of the file or of a folder in the report is removed.
+        """
         target = self.folder / path
         with converted(f"{target.parent}: cannot be written", OSError):
+            for part in (*reversed(target.parents), target):
+                if self.folder in part.parents and part.is_symlink():
+                    part.unlink()
             target.parent.mkdir(parents=True, exist_ok=True)
         return target
 
