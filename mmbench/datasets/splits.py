@@ -134,8 +134,8 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
     if data.groups is not None:
         from sklearn.model_selection import StratifiedGroupKFold
 
-        if len(np.unique(data.groups)) < folds:
-            raise ValueError(f"{len(np.unique(data.groups))} groups, fewer than {folds} folds")
+        if (n := len(np.unique(data.groups))) < folds:
+            raise ValueError(f"{n} groups, fewer than {folds} folds; --set protocol.test.kfold={n}")
         cutter = StratifiedGroupKFold(folds, shuffle=True, random_state=random)
         return list(cutter.split(data.y, data.y, data.groups))[fold]
     if problem := too_few_rows(data.y, folds):

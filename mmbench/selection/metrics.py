@@ -105,7 +105,7 @@ def _brier(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
     own = truth[:, None] == classes
     # a class without training rows has probability 0
     squares = np.square(own - probabilities).sum(axis=1) + ~own.any(axis=1)
-    return float(squares.mean() / 2 if len(classes) == 2 else squares.mean())
+    return float(squares.mean() / (2 if len(np.union1d(truth, classes)) == 2 else 1))
 
 
 #: Text in the legend of a table that explains how one-vs-one machines rank the test rows.

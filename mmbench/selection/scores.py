@@ -52,10 +52,8 @@ class GridScores:
         table = np.empty((len(self.points), len(folds)))
         n_own = int((rows < data.n_train).sum())
         # kernel values of rows that are used for validation only are not stored
-        stored = None if n_own == len(rows) else np.arange(n_own)
-        for members, view in kernel_blocks(
-            machine, data.X[rows], self.points, data.X_train, stored
-        ):
+        kept = None if n_own == len(rows) else np.arange(n_own)
+        for members, view in kernel_blocks(machine, data.X[rows], self.points, data.X_train, kept):
             for s, decisions in enumerate(self._decisions(machine, view, folds, members)):
                 truth = (signs[folds[s].held] > 0).astype(int)
                 for k, values in zip(members, decisions.T, strict=True):
@@ -84,9 +82,7 @@ class GridScores:
             return [table]
         ranked = metric.source == "scores"
         counts = [np.zeros((len(points), len(held), n_classes), np.int16) for _, held in splits]
-        confidence = [
-            np.zeros(count.shape if ranked else (len(points), 0), np.float32) for count in counts
-        ]
+        confidence = [np.zeros(count.shape if ranked else (len(points), 0)) for count in counts]
         for (i, j), found in self._decided_by_pairs(machines, splits):
             for members, decided in found:
                 for count, total, values in zip(counts, confidence, decided, strict=True):

@@ -76,7 +76,7 @@ def test_parts_in_time_are_those_of_scikit_learn(clinic):
 
 def test_too_few_groups_or_rows_are_one_line(clinic):
     data = load(clinic)
-    with pytest.raises(UserError, match="10 groups, fewer than 11 folds"):
+    with pytest.raises(UserError, match=r"10 groups, fewer than 11 folds; --set protocol.*=10"):
         parts(data, {"kfold": 11})
     with pytest.raises(UserError, match="folds=61 greater than the number of samples=40"):
         parts(data, {"time_series": 60})

@@ -79,6 +79,20 @@ def test_several_columns_to_ignore_are_read_in_either_form(server: DataServer, s
         assert data.X.tolist() == [[5], [6], [7]]
 
 
+@pytest.mark.parametrize("stated", ["'id',&quot;copy&quot;", "ID,Copy", "id, copy,nope"])
+def test_columns_to_ignore_are_found_in_quotes_and_in_other_case(
+    server: DataServer, store: Path, stated: str
+):
+    tag = f"<oml:ignore_attribute>{stated}</oml:ignore_attribute>"
+    server.openml(31, COPIES.encode(), more=tag)
+    data = load_dataset(DatasetRef("a", "openml:31"), store=store)
+    assert data.X.tolist() == [[5], [6], [7]]
+    absent = [w for w in data.warnings if "not there" in w]
+    assert absent == (
+        ["the source excludes a column 'nope', which is not there"] if "nope" in stated else []
+    )
+
+
 def test_a_stored_set_without_these_names_is_fetched_again(server: DataServer, store: Path):
     (store / "openml").mkdir(parents=True)
     (store / "openml" / "31.arff").write_text(COPIES)
@@ -356,6 +370,11 @@ def test_words_in_rows_that_are_left_out_make_no_categories(tmp_path: Path):
     assert data.n_categorical == 0
 
 
+def test_a_target_without_any_label_is_refused_though_unlabelled_rows_may_go(tmp_path: Path):
+    line = refusal(tmp_path, "a,kind\n1,\n2,\n", unlabelled="drop")
+    assert line.endswith("no row has 'kind'; choose another target")
+
+
 @pytest.mark.parametrize(
     ("text", "option"),
     [
@@ -587,6 +606,11 @@ def test_a_parquet_column_that_is_no_feature_is_named(tmp_path: Path, column, wo
     assert f"column 'odd' contains {word}, neither numbers nor categories" in line
     assert line.endswith("write drop: [odd] (--set 'datasets[0].drop=[odd]')")
     assert load(tmp_path, content, drop=["odd"]).X.tolist() == [[1], [2]]
+
+
+def test_groups_that_are_lists_are_named(tmp_path: Path):
+    content = table(n=[1, 2], odd=[[1], [2, 3]])
+    assert "groups 'odd' contains lists, not labels" in refusal(tmp_path, content, groups="odd")
 
 
 def test_numbers_of_all_kinds_in_parquet_are_numbers(tmp_path: Path):

@@ -8,7 +8,7 @@ import sklearn.metrics as theirs
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import StandardScaler, label_binarize
+from sklearn.preprocessing import StandardScaler, label_binarize, minmax_scale
 
 from mmbench.errors import UserError
 from mmbench.machines import SVM, make_machine
@@ -64,6 +64,18 @@ def test_class_scores_of_a_machine_are_its_decision_function(n_classes):
     assert by_votes == METRICS["auc"].compute(y, scores, machine.classes_)
     right = METRICS["accuracy"].of_votes(y, counts, confidence, machine.classes_)
     assert right == machine.score(X, y)
+
+
+def test_ranks_in_a_search_use_all_digits_of_the_decisions():
+    """A wide kernel and the closed form give decisions that differ in late digits only."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = minmax_scale(X[:200]), y[:200]
+    grid = {"gamma": [1.0, 2.0, 3.0]}
+    found = select(make_machine("mamc"), X, y, grid, folds=3, metric="auc")
+    splits = inner_splits(y, 3, None, 1, 0)
+    plain = GridSearchCV(make_machine("mamc"), grid, cv=splits, scoring="roc_auc").fit(X, y)
+    scores = [row["score"] for row in found.scores]
+    np.testing.assert_allclose(scores, plain.cv_results_["mean_test_score"], atol=1e-9)
 
 
 def test_a_metric_without_a_value_is_not_a_number():
@@ -172,8 +184,15 @@ def test_constant_decisions_rank_no_better_than_chance():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_row_of_a_class_that_training_lacked_has_the_whole_brier_loss(n_classes):
     """Its probability is 0, as is that of a true class which a sure classifier excludes."""
-    sure = np.eye(n_classes)[:1]
-    unseen, excluded = (
-        METRICS["brier"].compute(np.array([label]), sure, np.arange(n_classes)) for label in (9, 1)
-    )
-    assert unseen == excluded == (1.0 if n_classes == 2 else 2.0)
+    brier, sure = METRICS["brier"].compute, np.eye(n_classes)[:1]
+    assert brier(np.array([9]), sure, np.arange(n_classes)) == 2.0
+    assert brier(np.array([1]), sure, np.arange(n_classes)) == (1.0 if n_classes == 2 else 2.0)
+
+
+def test_the_brier_loss_is_the_same_if_training_lacks_a_class():
+    truth = np.array(["a", "b", "c"])
+    two = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    three = np.column_stack([two, np.zeros(3)])
+    brier = METRICS["brier"].compute
+    classes = np.array(["a", "b", "c"])
+    assert brier(truth, two, classes[:2]) == brier(truth, three, classes) == pytest.approx(2 / 3)

@@ -238,7 +238,7 @@ def _described(data_id: int, path: Path) -> tuple[str, str | None, str, tuple[st
     if not target or "," in target:
         raise SourceError(f"the target must be a single column, got {target!r}")
     stated = [*texts("row_id_attribute"), *texts("ignore_attribute")]
-    names = dict.fromkeys(name.strip() for text in stated for name in text.split(","))
+    names = dict.fromkeys(name.strip(" \t\n'\"") for text in stated for name in text.split(","))
     return location, md5, target, tuple(filter(None, names))
 
 
@@ -276,8 +276,8 @@ def _pairs(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     bunch = fetch_lfw_pairs(subset="10_folds", **options)
     images = _to_bytes(bunch.pairs)
     values = describe(images.reshape(-1, *images.shape[2:]), descriptor)
-    fold = np.arange(len(images)) // (len(images) // 10)  # the pairs are sorted by fold
-    return in_pairs(values, bunch.target, fold)
+    # the pairs are sorted by fold
+    return in_pairs(values, bunch.target, np.arange(len(images)) // (len(images) // 10))
 
 
 def _to_bytes(images: np.ndarray) -> np.ndarray:

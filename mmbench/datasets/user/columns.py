@@ -171,18 +171,22 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
     for name in stated & dropped:
         other = "it is the target, or in drop, index, groups or time"
         raise ValueError(f"column {name!r} cannot be in features: {other}")
-    ignored = [name for name in table.ignored if name in set(names) - dropped - stated]
+    listed = {name.casefold() for name in table.ignored}
+    ignored = [n for n in names if n.casefold() in listed and n not in dropped | stated]
     wanted = (stated or set(names)) - dropped - set(ignored)
     chosen = [name for name in names if name in wanted]
     if not chosen:
         raise ValueError(f"there is no feature column besides the target {target!r}")
-    if target in table.unusable and table.unusable[target] not in ("dates", "times"):
-        raise ValueError(f"target {target!r} contains {table.unusable[target]}, not classes")
+    for key, column in (("target", target), ("groups", str(options.groups))):
+        if table.unusable.get(column, "dates") not in ("dates", "times"):
+            raise ValueError(f"{key} {column!r} contains {table.unusable[column]}, not labels")
     for name in chosen:
         if name in table.unusable:
             content = f"contains {table.unusable[name]}, neither numbers nor categories"
             raise ValueError(_about(name, content, options))
-    return chosen, _left_out(ignored)
+    absent = sorted(listed - {name.casefold() for name in names})
+    missing = [f"the source excludes a column {name!r}, which is not there" for name in absent]
+    return chosen, _left_out(ignored) + missing
 
 
 def _left_out(ignored: Sequence[str]) -> list[str]:
@@ -330,8 +334,10 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
     names, known = [table.target], list(table.frame.columns)
     names += [column_name(c, known) for c in (options.groups,) if c is not None]
     kept = table.frame[names].notna().all(axis=1)
-    if options.unlabelled == "error" or kept.all() or not kept.any():
+    if options.unlabelled == "error" or kept.all():
         return table, []
+    if not kept.any():
+        raise ValueError(f"no row has {' and '.join(map(repr, names))}; choose another target")
     frame = table.frame[kept].reset_index(drop=True)
     without = f"{(~kept).sum()} rows without {' and '.join(map(repr, names))} are left out"
     return table._replace(frame=frame), [without]
