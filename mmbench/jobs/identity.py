@@ -3,7 +3,8 @@
 The fingerprint of a machine is a hash of the code of the machine's module and of its direct and
 indirect imports. Imported modules of packages other than mmbench and the machine's package are not
 hashed. The hash is computed from syntax trees without docstrings, so comments, docstrings and
-formatting do not change the fingerprint.
+formatting do not change the fingerprint. The text that describes a parameter does, since it is an
+argument of a function call.
 """
 
 from __future__ import annotations
@@ -87,8 +88,7 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
             within = {f"{node.module}.{alias.name}" for alias in node.names}
             own = node.module.partition(".")[0] == module.partition(".")[0]
             imported |= {node.module} | {name for name in within if own and _is_module(name)}
-    text = without_docstrings(tree)
-    return hashlib.sha256(text.encode()).hexdigest(), tuple(sorted(imported))
+    return hashlib.sha256(without_docstrings(tree).encode()).hexdigest(), tuple(sorted(imported))
 
 
 def without_docstrings(tree: ast.Module) -> str:
@@ -149,7 +149,16 @@ def parameters_of(machine: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in JSON types; an object without a JSON type becomes its ``repr``."""
+    """Return a value in JSON types; an object without a JSON type becomes its ``repr``.
+
+    A nested estimator, such as a step of a pipeline, becomes its class and all its parameters,
+    since its ``repr`` omits parameters with default values.
+    """
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        params = value.get_params(deep=False)
+        return [str(type(value)), {k: _plain(params[k]) for k in sorted(params.keys() - EXECUTION)}]
     try:
         return json.loads(json.dumps(value))
     except (TypeError, ValueError):

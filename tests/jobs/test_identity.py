@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 from dataclasses import replace
 
 from helpers.serial_executor import SerialExecutor
 from helpers.small_run import NO_DATA, make_jobs
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from mmbench.config.plan import plan
 from mmbench.config.read import config_of
@@ -103,6 +107,16 @@ def test_parameters_that_change_no_fit_are_left_out():
     assert identity.parameters_of(SVM(max_iter=100)) == {**plain, "max_iter": 100}
     theirs = identity.parameters_of(machine_class("sklearn.svm:SVC")())
     assert {"max_iter", "break_ties", "decision_function_shape"} <= set(theirs)
+
+
+def test_defaults_of_the_steps_of_a_pipeline_are_parameters():
+    pipe = make_pipeline(StandardScaler(), KNeighborsClassifier())
+    steps = identity.parameters_of(pipe)["steps"]
+    assert json.loads(json.dumps(steps)) == steps
+    assert [name for name, _ in steps] == ["standardscaler", "kneighborsclassifier"]
+    (_, scaler), (_, neighbours) = (step for _, step in steps)
+    assert scaler["with_mean"] is True and neighbours["n_neighbors"] == 5
+    assert "n_jobs" not in neighbours, "it changes no result"
 
 
 def test_a_changed_default_runs_the_job_again_and_is_named(tmp_path):
