@@ -25,19 +25,33 @@ def commands(group: Any, path: str = "mmbench") -> Iterator[tuple[str, Any]]:
 
 
 def lines_of(words: str, command: Any) -> Iterator[str]:
-    """Yield the Markdown of a command: what it does, how it is called, its options."""
+    """Yield the Markdown of a command: what it does, how it is called, its arguments and options."""
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
-    called = [words, *(_metavar(argument) for argument in arguments)]
+    forms = [_metavar(argument) for argument in arguments]
+    needed = [argument.required for argument in arguments]
+    called = [words, *(m if need else f"[{m}]" for m, need in zip(forms, needed, strict=True))]
     yield from (f"## `{words}`", "", _marked(command.help.strip()), "")
     yield from ("```text", " ".join(called) + (" [OPTIONS]" if options else ""), "```", "")
-    if not options:
+    if not options and not arguments:
         return
-    yield from ("| Option | Meaning |", "| --- | --- |")
+    yield from ("| Argument or option | Meaning |", "| --- | --- |")
+    for form, argument in zip(forms, arguments, strict=True):
+        yield _row([form], "", argument)
     for option in options:
-        names = ", ".join(f"`{name}`" for name in option.opts)
-        yield f"| {names} | {_marked((option.help or '').replace('|', '/'))} |"
+        value = "" if getattr(option, "is_flag", False) else f" {option.metavar or ''}".rstrip()
+        yield _row(option.opts, value, option)
     yield ""
+
+
+def _row(names: list[str], value: str, param: Any) -> str:
+    """Return a row of the table: the names with the form of the value, the meaning, the default."""
+    first = ", ".join(f"`{name}{value}`".replace("|", "\\|") for name in names)
+    meaning, default = param.help or "", param.default
+    if default not in (None, False, ()) and not callable(default) and "[default" not in meaning:
+        shown = " ".join(map(str, default)) if isinstance(default, list | tuple) else default
+        meaning += f" [default: {shown}]"
+    return f"| {first} | {_marked(meaning.replace('|', '/'))} |"
 
 
 def _marked(text: str) -> str:

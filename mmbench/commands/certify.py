@@ -135,8 +135,10 @@ def certify(
         If the model is not fitted, if its objective is unknown or not convex, or if `X` and `y` are
         not the data on which it was trained.
 
-    Notes ----- If the model is a machine of mmbench other than the SVM, the columns ``optimum`` and
-    ``bound`` come from another training with ``solver="reference"``.
+    Notes
+    -----
+    If the model is a machine of mmbench other than the SVM, the columns ``optimum`` and ``bound``
+    come from another training with ``solver="reference"``.
 
     Examples
     --------

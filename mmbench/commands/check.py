@@ -75,12 +75,10 @@ def _same_by_path(machine: PairwiseClassifier) -> None:
     rows = y != "setosa"
     signs = np.where(y[rows] == "virginica", 1.0, -1.0)
     name = "C" if "C" in machine.parameters else "tol"
-    value = getattr(machine, name)
-    points = [{name: value * factor} for factor in (1.0, 0.5)]
+    points = [{name: getattr(machine, name) * factor} for factor in (1.0, 0.5)]
     problem = BinaryProblem(X[rows], signs, machine.kernel_for(X[rows]))
     path = [model.fit for model in machine.train_path(problem, points)]
-    alone = [machine.with_params(point).train(problem).fit for point in points]
-    _compare(path, alone, machine)
+    _compare(path, [machine.with_params(point).train(problem).fit for point in points], machine)
 
 
 def _same_by_reference(machine: PairwiseClassifier) -> None:

@@ -54,9 +54,7 @@ def _of_experiment(name: str) -> list[str]:
 
     if not Path(name).exists() and not name.endswith(".yaml") and name not in config_files():
         known = (*MACHINES, *ALIASES, *config_files())
-        raise UserError(
-            f"{name!r} is neither a machine nor an experiment{did_you_mean(name, known)}"
-        )
+        raise UserError(f"{name!r} is neither machine nor experiment{did_you_mean(name, known)}")
     config = load_config(find_config(name))
     machines = [alias_of(config.machine_of(column)).machine for column in config.machines]
     sources = ["sklearn" if machine.startswith("sklearn.") else machine for machine in machines]

@@ -9,6 +9,7 @@ seconds.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,8 +60,13 @@ def figure_rows() -> Rows:
 
 
 def config_rows() -> Rows:
-    """Return the name of each experiment, and the comment in the first line of its file."""
-    return [(name, _first_comment(path)) for name, path in config_files().items()]
+    """Return the name of each experiment, and the first sentence, up to a colon, of the comment
+    with which its file begins.
+    """
+    texts = {name: path.read_text("utf-8", "replace") for name, path in config_files().items()}
+    heads = {name: re.findall("^(?:#.*\n?)*", text)[0] for name, text in texts.items()}
+    lines = {name: re.sub(r"\s*#\s*|\s+", " ", head).strip() for name, head in heads.items()}
+    return [(k, re.split(r":(?: |$)|\.(?: (?=[A-Za-z])|$)", line)[0]) for k, line in lines.items()]
 
 
 def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> list[str]:
@@ -111,9 +117,3 @@ def _source(name: str) -> bytes:
         return Path(str(spec and spec.origin)).read_bytes()
     except (ImportError, OSError):
         return b'"""not found: its package is incomplete"""'
-
-
-def _first_comment(path: Path) -> str:
-    """Return the comment in the first line of a file, or an empty text."""
-    line = path.read_text(encoding="utf-8", errors="replace").partition("\n")[0].strip()
-    return line.lstrip("# ") if line.startswith("#") else ""

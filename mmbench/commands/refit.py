@@ -62,9 +62,11 @@ def refit(
     UserError
         If the machine has no finished record, or if the data have changed since the run.
 
-    Notes ----- The expected accuracy is the mean test accuracy over splits. In a split, the
-    training part has fewer rows than the data set, and parameters were selected for this split
-    only. If the machine was selected by its accuracy, the expected accuracy is slightly too high.
+    Notes
+    -----
+    The expected accuracy is the mean test accuracy over splits. In a split, the training part has
+    fewer rows than the data set, and parameters were selected for this split only. If the machine
+    was selected by its accuracy, the expected accuracy is slightly too high.
 
     Examples
     --------
@@ -146,9 +148,7 @@ def _records(
             raise UserError(f"{folder}: no record of the {key} {name!r}{did_you_mean(name, known)}")
         records = [r for r in records if name is None or _value(r, key) == name]
     if len({(r.job.split.size, dict(r.job.params).get("degree")) for r in records}) > 1:
-        raise UserError(
-            f"{folder}: several training sizes or degrees, which refit does not support"
-        )
+        raise UserError(f"{folder}: refit supports neither several training sizes nor degrees")
     return records
 
 

@@ -39,9 +39,7 @@ def published_rows(table: str) -> tuple[Mapping[str, Any], ...]:
     Raises UserError if there is no table with this name.
     """
     if table not in published_tables():
-        raise UserError(
-            f"unknown published table {table!r}{did_you_mean(table, published_tables())}"
-        )
+        raise UserError(f"no published table {table!r}{did_you_mean(table, published_tables())}")
     path = files("mmbench.tables").joinpath("published", f"{table}.csv")
     with path.open(encoding="utf-8") as text:
         return tuple(map(_read, csv.DictReader(text)))

@@ -341,6 +341,4 @@ def folders_in(path: Path) -> list[Path]:
     for mark in (f"*/{CONFIG}", f"*/{CSV}", f"{REFERENCE}/*/{CSV}"):
         if found := sorted(f.parent for f in path.glob(mark) if f.parent.name != REFERENCE):
             return found
-    raise UserError(
-        f"{path}: not a results folder, neither it nor a folder in it has {CONFIG} or {CSV}"
-    )
+    raise UserError(f"{path}: not a results folder; no {CONFIG} or {CSV} in it or its folders")

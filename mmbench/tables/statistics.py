@@ -53,9 +53,11 @@ def difference_se(
     single run, or 0 if the metric does not count errors. `same_test_rows` is true if all runs are
     tested on the same rows, which form an official test set.
 
-    Notes ----- The uncertainties printed in the papers are not used, since some are standard
-    deviations, some are standard errors, and a few are neither. Published runs are assumed to have
-    the same standard deviation as measured runs.
+    Notes
+    -----
+    The uncertainties printed in the papers are not used, since some are standard deviations, some
+    are standard errors, and a few are neither. Published runs are assumed to have the same standard
+    deviation as measured runs.
 
     For random partitions, the measured and the published mean are treated as independent, and their
     difference has the standard error ``sd sqrt(1/n + 1/n_published)``. For a single run on a random
@@ -290,8 +292,10 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     `test_to_train` is positive, the test is corrected for training rows that several splits have in
     common.
 
-    Notes ----- Different splits of a data set have training rows in common, so that their results
-    are dependent. The uncorrected paired t-test ignores the dependence of the splits, and reports
+    Notes
+    -----
+    Different splits of a data set have training rows in common, so that their results are
+    dependent. The uncorrected paired t-test ignores the dependence of the splits, and reports
     significant differences too often. The corrected resampled t-test estimates the variance of the
     mean difference over n splits by ``(1/n + test_to_train) var`` instead of ``var/n``. The
     corrected resampled t-test is meant for test sets that are smaller than the training sets.
@@ -326,7 +330,9 @@ def detectable_difference(
     `sd` is the standard deviation, over splits, of the difference between two machines. `n` is the
     number of splits, at least 2. The significance level of the t-test is `LEVEL`.
 
-    Notes ----- For a `power` of 0.8, the returned difference is ``(t_0.975 + t_0.8) sd sqrt(1/n +
+    Notes
+    -----
+    For a `power` of 0.8, the returned difference is ``(t_0.975 + t_0.8) sd sqrt(1/n +
     test_to_train)``. The symbol t_p is the p-quantile of Student's t-distribution with n - 1
     degrees of freedom. The formula for the returned difference is an approximation, since the exact
     power follows from the noncentral t-distribution.

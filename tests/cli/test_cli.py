@@ -100,6 +100,21 @@ def test_listings_name_what_there_is():
         assert all(len(line.split()) > 1 for line in lines), "each has a description"
 
 
+def test_an_experiment_is_described_by_a_whole_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").mkdir()
+    texts = {
+        "bare": "name: bare\n",
+        "colon": "# Figure 2: growth\n# of time.\nname: colon\n",
+        "two": "# Tables (Huang et al. 2008) over\n#   two lines. Then more.\nname: two\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / "configs" / f"{name}.yaml").write_text(text)
+    lines = [line.split(maxsplit=1) for line in run("list", "configs").stdout.splitlines()]
+    assert ["bare"] in lines and ["colon", "Figure 2"] in lines
+    assert ["two", "Tables (Huang et al. 2008) over two lines"] in lines
+
+
 def test_configs_are_listed_with_their_first_comment(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ours = run("list", "configs").stdout.splitlines()
@@ -108,7 +123,7 @@ def test_configs_are_listed_with_their_first_comment(tmp_path: Path, monkeypatch
     (tmp_path / "configs" / "a_mine.yaml").write_text("# My data.\nname: mine\n")
     (tmp_path / "configs" / "quickstart.yaml").write_text("name: bare\n")
     here = run("list", "configs").stdout.splitlines()
-    assert here[0].split() == ["a_mine", "My", "data."]
+    assert here[0].split() == ["a_mine", "My", "data"]
     assert "quickstart" in here
     assert len(here) == len(ours) + 1
 

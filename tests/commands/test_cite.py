@@ -55,6 +55,6 @@ def test_an_experiment_cites_machines_data_and_other_packages(tmp_path):
 
 def test_a_name_that_is_neither_is_one_line_with_the_nearest():
     with pytest.raises(
-        UserError, match=r"'mmrn' is neither a machine nor an experiment; did you mean 'mmrm'"
+        UserError, match=r"'mmrn' is neither machine nor experiment; did you mean 'mmrm'"
     ):
         citation("mmrn")

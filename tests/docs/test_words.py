@@ -95,3 +95,13 @@ def test_vector_pictures_have_a_title():
     ]
     assert pictures
     assert not [path for path in pictures if "<title>" not in path.read_text(encoding="utf-8")]
+
+
+def test_the_headings_of_docstrings_stand_on_lines_of_their_own():
+    joined = []
+    for path in sorted((ROOT / "mmbench").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                lines = (ast.get_docstring(node) or "").splitlines()
+                joined += [(path.name, line) for line in lines if re.search(r"\w -{3,} \w", line)]
+    assert not joined

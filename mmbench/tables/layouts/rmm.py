@@ -176,8 +176,7 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
     curves = {SVM: mean("svm", rmms), **{rmm: mean("rmm", [rmm]) for rmm in rmms}}
     after = pd.DataFrame(curves).dropna(axis=1, how="all")
     gram = mean("gram", sheet.machines)
-    before = gram + curves[SVM]
-    whole = {m: before + (curve if m != SVM else 0.0) for m, curve in after.items()}
+    whole = {m: gram + curves[SVM] + (curve if m != SVM else 0.0) for m, curve in after.items()}
     return after, pd.DataFrame({GRAM: gram, **whole})
 
 

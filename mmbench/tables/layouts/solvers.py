@@ -16,7 +16,7 @@ import numpy as np
 
 from mmbench.jobs.store import Key
 from mmbench.tables.frame import METRIC
-from mmbench.tables.model import NOTHING, Grid, join, kernel_caption, numbers, words
+from mmbench.tables.model import NOTHING, Grid, join, kernel_caption, numbers, small_text, words
 from mmbench.tables.sheet import KernelKey, Sheet
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _grids(sheet: Sheet, kernel: KernelKey) -> list[Grid]:
         own, texts = found[found.solver == solver], [NOTHING] * 6
         if len(own):
             largest = own[["excess", "gap", "max_violation"]].max()
-            texts = [f"{number:.1e}" for number in (own.excess.median(), *largest)]
+            texts = [small_text(number) for number in (own.excess.median(), *largest)]
             texts += [f"{own.n_support.mean():.1f}", _counts(own.native.dropna()) or NOTHING]
         failed = [record.status for key in keys for record in sheet.cells[key].failed]
         notes = [sheet.cite(sheet.row(key, METRIC), kernel=False) for key in keys if failed]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
 from urllib.parse import unquote
 
 import pytest
@@ -124,6 +125,9 @@ def test_every_split_of_a_cell_is_a_line_of_its_csv(both) -> None:
         rows = list(csv.DictReader(file))
     assert [row["status"] for row in rows] == ["optimal", "optimal", "time_limit"]
     assert {row["dataset"] for row in rows} == {"iris"}
+    number = '<td class="right">(\\d+)</td>'
+    shown = re.findall(f"<tr>\\s*{number * 3}", page.path.read_text())
+    assert shown == [(row["repeat"], row["fold"], row["seed"]) for row in rows]
 
 
 @pytest.mark.parametrize("name", ["usps_rbf", "fsvm_table2", "m4_table1"])
@@ -144,11 +148,26 @@ def test_a_report_is_written_over_an_earlier_one(usps, pages) -> None:
     assert set(pages(usps.folder)) == set(pages(usps.folder))
 
 
+def test_links_in_a_report_are_replaced_and_not_followed(usps, tmp_path) -> None:
+    victim, elsewhere, folder = (tmp_path / name for name in ("victim", "elsewhere", "report"))
+    victim.write_text("precious")
+    elsewhere.mkdir()
+    report([usps.folder], folder)
+    asset = folder / "assets" / "plotly.min.js"
+    asset.unlink()
+    asset.symlink_to(victim)
+    shutil.rmtree(folder / "usps_rbf")
+    (folder / "usps_rbf").symlink_to(elsewhere)
+    report([usps.folder], folder)
+    assert victim.read_text() == "precious" and not list(elsewhere.iterdir())
+    assert not asset.is_symlink() and (folder / "usps_rbf" / "index.html").is_file()
+
+
 def test_a_folder_with_other_files_is_refused(usps, tmp_path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "index.html").write_text("my own page")
-    with pytest.raises(UserError, match="contains files that are not of a report"):
+    with pytest.raises(UserError, match="contains other files than a report"):
         report([usps.folder], mine)
     assert (mine / "index.html").read_text() == "my own page"
     with pytest.raises(UserError, match="is a file"):
