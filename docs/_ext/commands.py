@@ -25,7 +25,7 @@ def commands(group: Any, path: str = "mmbench") -> Iterator[tuple[str, Any]]:
 
 
 def lines_of(words: str, command: Any) -> Iterator[str]:
-    """Yield the Markdown of a command: what it does, how it is called, its arguments and options."""
+    """Yield the Markdown of a command: what it does, how it is called, and what it takes."""
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
     forms = [_metavar(argument) for argument in arguments]

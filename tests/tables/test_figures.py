@@ -144,6 +144,28 @@ def test_a_picture_is_put_beside_the_records(margin_ratios) -> None:
     assert said == [f"written to {experiment.folder / 'mmrm_fig2.png'}"]
 
 
+RANKS = ("critical_difference", "time_and_accuracy")
+#: Committed pictures that need no records, only their tables.
+DRAWN = [
+    *(
+        (f"{name}/{figure}.svg", figure)
+        for name in ("verdict", "verdict_large")
+        for figure in RANKS
+    ),
+    ("mamc_table2/critical_difference.svg", "critical_difference"),
+    ("fsvm_components/figure.svg", "fsvm_components"),
+]
+
+
+@pytest.mark.parametrize(("path", "name"), DRAWN)
+def test_committed_pictures_show_the_numbers_of_their_tables(path, name, tmp_path) -> None:
+    committed, drawn = REFERENCE / path, tmp_path / "drawn.svg"
+    figure(name, committed.parent, drawn)
+    # matplotlib writes each text as a comment before its outlines
+    words = [re.findall("<!-- (.*?) -->", p.read_text("utf-8")) for p in (committed, drawn)]
+    assert words[0] == words[1] and len(words[0]) > 15
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_a_link_in_the_place_of_a_picture_is_replaced(margin_ratios, tmp_path, suffix) -> None:
     victim, picture = tmp_path / "victim", tmp_path / f"picture{suffix}"
