@@ -197,9 +197,7 @@ def easy(
     set: list[str] | None = SET,
     all_machines: bool = flag("--all", "Run all machines, which takes many times as long."),
     show: bool = flag("--show", "Print the experiment as YAML, as a template, and run nothing."),
-    save: Path | None = option(
-        "FILE", "Write the best machine, trained on all rows, to a .joblib."
-    ),
+    save: Path | None = option("FILE", "Write the best machine, trained on all rows, to .joblib."),
 ) -> None:
     """Compare machines on a table of your own data.
 
@@ -224,7 +222,8 @@ def easy(
     if save is not None and found.text:
         model = refit(found.folder)
         write(model, save)
-        say(f"{save}: {model.provenance_['machine']}, trained on all rows; provenance: .json")
+        name, source = model.provenance_["machine"], save.with_suffix(".json")
+        say(f"{save}: {name}, trained on all rows; provenance: {source}")
     raise typer.Exit(found.exit_code)
 
 
@@ -377,16 +376,20 @@ def certify(
     model: Path = argument("MODEL", "A model file of libsvm or liblinear, or a .joblib file."),
     data: Path = argument("DATA", "The training data: a table or a svmlight file."),
     target: str | None = option("COLUMN", "Column of the class labels; not needed for svmlight."),
-    C: float | None = option(
-        "NUMBER", "Penalty on slack, if the file does not contain it.", "--C", min=0
-    ),
+    C: float | None = option("NUMBER", "Penalty on slack, if the file lacks it.", "--C", min=0),
     trusted: bool = flag("--trusted", "Read a .joblib file, which runs code stored in it."),
     set: list[str] | None = option(
         "KEY=VALUE", "Set a key of the table, as in 'datasets[0].drop=[id]'; repeatable.", "--set"
     ),
     output: Path | None = OUTPUT,
 ) -> None:
-    """Recompute the certificate of a stored support vector machine."""
+    """Recompute the certificate of a stored support vector machine.
+
+    For each pair of classes, gap is the relative distance of the model's objective to a proven
+    lower bound. At the optimum of the same problem, the decision values of training rows would
+    differ by at most decision_change, and labels_changed rows would have another label. The
+    optimum is computed by mmbench; status is the status of its solution.
+    """
     from mmbench.commands.certify import certify_file
     from mmbench.tables.render import csv_text
 

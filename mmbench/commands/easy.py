@@ -39,6 +39,10 @@ class Comparison(NamedTuple):
     folder: Path
     exit_code: int
 
+    def __str__(self) -> str:
+        """Return the table as text."""
+        return self.text
+
     def _repr_html_(self) -> str:
         """Return the table in HTML format."""
         return self.text._repr_html_()

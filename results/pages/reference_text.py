@@ -570,7 +570,7 @@ PARAGRAPHS = (
 
 def apart(caller: Callable[[], str]) -> str:
     """Mark a sentence whose figures were measured apart from the tables."""
-    return f"{caller().strip()} †"
+    return f"{caller().strip()}†"
 
 
 def rendered(template: Path, **names: object) -> str:

@@ -58,6 +58,7 @@ def test_a_notebook_shows_tables_as_html_and_progress_as_a_bar(
     assert "5/5 jobs" in capsys.readouterr().err
     assert "<td" in comparison._repr_html_()
     assert comparison._repr_html_() == comparison.text._repr_html_()
+    assert str(comparison) == comparison.text
     reference = ROOT / "results" / "reference" / "quickstart"
     text = mmbench.table(reference)
     assert text == (reference / "table.md").read_text(encoding="utf-8")
