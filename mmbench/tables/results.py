@@ -236,7 +236,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
             texts = {"note": note.removesuffix("; "), "objection": mark + reason}
             rows.append({**dict.fromkeys(CODE, ""), **line._asdict(), **texts, "key": key})
             deviations[key.dataset] = (deviation,) if deviation else ()
-    remarks = (f"Read from {path}: values of single records are not shown.",)
+    remarks = (f"Read from {path.parent.name}/{CSV}: values of single records are not shown.",)
     foreign = frozenset(row["key"].machine for row in rows if not row["kernel"])
     return Experiment(folder, plan, (), remarks, False, as_long_table(rows), deviations, foreign)
 
