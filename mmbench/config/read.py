@@ -83,7 +83,7 @@ def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config
 def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
     if not isinstance(content, Mapping):
         raise UserError(f"{path}: must be a mapping of keys such as 'name' and 'datasets'")
-    content = deepcopy(dict(content)) if overrides else content
+    content = deepcopy(dict(content)) if overrides else dict(content)
     for option in overrides:
         key, equals, text = option.partition("=")
         if not equals or not KEY_PATH.fullmatch(key):

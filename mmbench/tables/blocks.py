@@ -280,7 +280,7 @@ def by_stage(sheet: Sheet) -> Grid:
     names = [*STAGES, *[f"{CALIBRATION} (if any)"][:calibrated]]
     caption = f"CPU seconds per split: {' + '.join(names)}"
     for used, users in taken_over(sheet, sheet.machines).items():
-        caption += f"; {users} with the search of {used}, whose time is in the column of {used}"
+        caption += f"; the search of {used}, whose time is in its column, also serves {users}"
     grid = by_machine(sheet, text, caption)
     measured = any(cell != NOTHING for row in grid.rows for cell in row[-len(sheet.machines) :])
     return grid if measured else replace(grid, rows=[])

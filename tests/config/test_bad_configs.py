@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from typer.testing import CliRunner
 
 from mmbench.cli.app import app
 from mmbench.config.files import parse_yaml
+from mmbench.config.read import load_configs
 
 pytestmark = pytest.mark.usefixtures("one_process")
 
@@ -404,3 +406,9 @@ def test_keys_without_values_stand_in_braces():
     assert parse_yaml("machines: {svm:, rmm: {grid:, params:}}", "a") == {
         "machines": {"svm": None, "rmm": {"grid": None, "params": None}}
     }
+
+
+def test_a_mapping_of_any_type_is_an_experiment():
+    content = {"name": "mine", "datasets": ["iris"], "machines": {"svm": {"grid": {"C": [1, 2]}}}}
+    (config,) = load_configs([MappingProxyType(content | {"protocol": {"test": {"kfold": 3}}})])
+    assert config.name == "mine"

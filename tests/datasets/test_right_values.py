@@ -372,7 +372,7 @@ def test_words_in_rows_that_are_left_out_make_no_categories(tmp_path: Path):
 
 def test_a_target_without_any_label_is_refused_though_unlabelled_rows_may_go(tmp_path: Path):
     line = refusal(tmp_path, "a,kind\n1,\n2,\n", unlabelled="drop")
-    assert line.endswith("no row has 'kind'; choose another target")
+    assert line.endswith("no row has 'kind'; choose another column")
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,7 @@ def test_many_machines_that_reuse_one_search_are_not_listed(results) -> None:
         for machine in machines[:last]:
             experiment.add(experiment.job("pima", machine), 15, 77)
         users = "RMM, MMRM" if last == 3 else "all other machines"
-        text = f"; {users} with the search of SVM, whose time is in the column of SVM**"
+        text = f"; the search of SVM, whose time is in its column, also serves {users}**"
         assert text in table(experiment.folder, layout="generic")
 
 

@@ -337,7 +337,7 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
     if options.unlabelled == "error" or kept.all():
         return table, []
     if not kept.any():
-        raise ValueError(f"no row has {' and '.join(map(repr, names))}; choose another target")
+        raise ValueError(f"no row has {' and '.join(map(repr, names))}; choose another column")
     frame = table.frame[kept].reset_index(drop=True)
     without = f"{(~kept).sum()} rows without {' and '.join(map(repr, names))} are left out"
     return table._replace(frame=frame), [without]

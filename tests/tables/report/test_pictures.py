@@ -63,7 +63,7 @@ def test_times_hold_the_search_whose_parameters_are_taken_over(results, pages) -
     seconds = [line.split("|")[3].strip() for line in lines if line.startswith("| ")]
     assert sorted(seconds[2:5]) == ["11.8", "21.8", "31.8"]
     by_stage = table(experiment.folder, layout="generic")
-    assert "RMM, MMRM with the search of SVM, whose time is in the column of SVM" in by_stage
+    assert "the search of SVM, whose time is in its column, also serves RMM, MMRM" in by_stage
 
 
 def test_points_open_the_pages_of_their_cells(both) -> None:
