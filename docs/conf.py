@@ -34,6 +34,7 @@ extensions = [
     "pictures",
     "peers",
     "measured",
+    "published",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5"]
