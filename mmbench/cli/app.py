@@ -174,10 +174,10 @@ def run(
     """Run experiments; jobs that have a record are not run again."""
     options = {name: value for name, value in locals().items() if value is not None}
     del options["configs"], options["dry_run"]
-    from mmbench.config.files import find_config
+    from mmbench.config.files import load_yaml
 
-    for name in configs:
-        find_config(name)  # an unknown name is reported before libraries are imported
+    for name in configs:  # unknown names and too many values are reported before imports
+        load_yaml(name, count=not set)
     if dry_run:
         from mmbench.commands import dry_run as command
 

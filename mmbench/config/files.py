@@ -27,6 +27,8 @@ MAX_NODES = 10**6
 #: Maximum numbers of data sets and of machines, of jobs, and of grid points per machine. The key
 #: ``limits`` of an experiment can state other numbers.
 MAX_COUNTS = {"entries": 1000, "jobs": 100_000, "grid_points": 10_000}
+#: Maximum number of repeats of the splits, and maximum number of folds.
+MAX_SPLITS = 10_000
 
 #: Regular expressions for the values of each type in YAML 1.2 (core schema).
 RESOLVERS = {
@@ -99,26 +101,35 @@ def load_yaml(name: str | Path, count: bool = False) -> Any:
 
 
 def check_counts(content: Mapping[str, Any], where: str | Path) -> None:
-    """Raise UserError if a configuration has more data sets, machines or values of a parameter than
-    its key ``limits`` allows.
+    """Raise UserError if a configuration has more data sets, machines, splits or values of a
+    parameter than its key ``limits`` allows.
 
     These numbers are checked before libraries are imported, since the other checks would take a
     minute for many thousand entries. Error messages begin with `where`.
     """
-    counted = [(key, "entries", content.get(key)) for key in ("datasets", "machines")]
-    for key, _, entries in tuple(counted):
-        named = dict(enumerate(entries)) if isinstance(entries, list) else entries
-        for name, entry in named.items() if isinstance(named, Mapping) else ():
-            grid = entry.get("grid") if isinstance(entry, Mapping) else None
-            axes = grid.values() if isinstance(grid, Mapping) else ()
-            counted += [(f"{key}.{name}.grid", "grid_points", axis) for axis in axes]
-    limits = content.get("limits")
-    for place, limit, values in counted:
-        given = limits.get(limit) if isinstance(limits, Mapping) else None
-        most = given if type(given) is int else MAX_COUNTS[limit]
-        if isinstance(values, list | Mapping) and (n := len(values)) > most:
+    counted = [(key, "entries", _size(content.get(key))) for key in ("datasets", "machines")]
+    for key, _, _ in tuple(counted):
+        entries = content.get(key)
+        named = dict(enumerate(entries)) if isinstance(entries, list) else _mapping(entries)
+        for name, entry in named.items():
+            axes = _mapping(_mapping(entry).get("grid")).values()
+            counted += [(f"{key}.{name}.grid", "grid_points", _size(axis)) for axis in axes]
+    protocol = _mapping(content.get("protocol"))
+    times = _mapping(protocol.get("test")).get("kfold"), protocol.get("repeats")
+    splits = math.prod([_size(protocol.get("seed")) or 1, *(n for n in times if type(n) is int and n <= MAX_SPLITS)])
+    for place, limit, n in (*counted, ("protocol", "jobs", splits)):
+        given = _mapping(content.get("limits")).get(limit)
+        if n > (most := given if type(given) is int else MAX_COUNTS[limit]):
             option = f"more than {most} need --set limits.{limit}={n}"
-            raise UserError(f"{where}: {place}: has {n} entries; {option}")
+            raise UserError(f"{where}: {place}: has {n} {limit.replace('_', ' ')}; {option}")
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, list | Mapping) else 0
+
+
+def _mapping(value: Any) -> Mapping:
+    return value if isinstance(value, Mapping) else {}
 
 
 # `mmbench run` reads each file twice: before and after the import of libraries

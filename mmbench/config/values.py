@@ -14,16 +14,13 @@ from pydantic import (
     ValidationInfo,
 )
 
-from mmbench.config.files import config_files
+from mmbench.config.files import MAX_SPLITS, config_files
 from mmbench.config.grids import distinct, parse_axis
 from mmbench.datasets import parse_steps
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Scalar, Steps
 from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
-
-#: Maximum number of repeats of the splits, and maximum number of folds.
-MAX_SPLITS = 10_000
 
 
 def _plain_steps(steps: Steps) -> list[str | dict[str, Scalar]]:

@@ -54,10 +54,7 @@ def test_what_is_too_large_is_refused_with_the_option_that_goes_on(name, tmp_pat
         load(tmp_path, text)
 
 
-COUNTED = [name for name in HUGE if name not in ("seeds", "repeats")]
-
-
-@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("name", HUGE)
 def test_a_run_counts_entries_before_it_imports_libraries(name, tmp_path):
     changes, option = HUGE[name]
     (tmp_path / "x.yaml").write_text(text_of(**changes))
@@ -77,7 +74,7 @@ else:
 
 
 @pytest.mark.parametrize("content", [[1], 3, None])
-@pytest.mark.parametrize("key", ["datasets", "machines", "limits"])
+@pytest.mark.parametrize("key", ["datasets", "machines", "limits", "protocol"])
 def test_what_is_no_mapping_is_not_counted(key, content, tmp_path):
     path = tmp_path / "x.yaml"
     path.write_text(text_of(**{key: content}))
