@@ -182,9 +182,8 @@ def experiment_of(path: Path, target: str | int | None, every: bool = False) -> 
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", inner_path(path).stem).strip("_-") or "data"
     label = f"my_{name}" if name in card_names() else name
     data: dict[str, Any] = {"path": str(path.resolve()), "name": label, "unlabelled": "drop"}
-    if isinstance(target, str):
-        number = re.fullmatch(r"-?[0-9]+", target) and target not in _columns(path)
-        target = int(target) if number else target
+    if re.fullmatch("-?[0-9]+", str(target)) and target not in _columns(path):
+        target = int(str(target))
     if target is not None:
         data["target"] = target
     if not knows_target(str(path)):

@@ -115,8 +115,9 @@ def check_counts(content: Mapping[str, Any], where: str | Path) -> None:
             axes = _mapping(_mapping(entry).get("grid")).values()
             counted += [(f"{key}.{name}.grid", "grid_points", _size(axis)) for axis in axes]
     protocol = _mapping(content.get("protocol"))
-    times = _mapping(protocol.get("test")).get("kfold"), protocol.get("repeats")
-    splits = math.prod([_size(protocol.get("seed")) or 1, *(n for n in times if type(n) is int and n <= MAX_SPLITS)])
+    times: list[Any] = [_mapping(protocol.get("test")).get("kfold"), protocol.get("repeats")]
+    times = [n for n in times if type(n) is int and n <= MAX_SPLITS]
+    splits = math.prod([_size(protocol.get("seed")) or 1, *times])
     for place, limit, n in (*counted, ("protocol", "jobs", splits)):
         given = _mapping(content.get("limits")).get(limit)
         if n > (most := given if type(given) is int else MAX_COUNTS[limit]):

@@ -78,8 +78,12 @@ def draw(
             canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
         else:  # a label beside the line of the rival replaces the legend
             title = f"{title}: {datasets[0]}"
-            for axes in panels:
-                _label_line(axes, datasets[0])
+            for line in (line for axes in panels for line in axes.get_lines()):
+                dataset, comma, name = str(line.get_label()).partition(", ")
+                if comma and dataset == datasets[0]:
+                    at = (0.05, line.get_ydata()[0])
+                    where = {"xycoords": line.axes.get_yaxis_transform(), "va": "top"}
+                    annotate(line.axes, name, at, (0, -4), line.get_color(), **where)
         canvas.suptitle(title)
     kept = [f", {k:.0f} % of the rows kept" if k == k else "" for k in points.kept]
     return "\n".join(
@@ -126,13 +130,3 @@ def _draw_curve(
     others: Any = points[(points.machine == rival) & points[column].notna()]
     for level, label in zip(others[column], others.label, strict=True):
         axes.axhline(level, color=style["color"], ls="--", label=f"{dataset}, {label}")
-
-
-def _label_line(axes: Axes, dataset: str) -> None:
-    """Label the horizontal lines of a panel with the names of machines."""
-    for line in axes.get_lines():
-        label, prefix = str(line.get_label()), f"{dataset}, "
-        if label.startswith(prefix):
-            at, text = (0.05, line.get_ydata()[0]), label.removeprefix(prefix)  # type: ignore[index]
-            where = {"xycoords": axes.get_yaxis_transform(), "va": "top"}
-            annotate(axes, text, at, (0, -4), line.get_color(), **where)
