@@ -135,7 +135,8 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
         from sklearn.model_selection import StratifiedGroupKFold
 
         if (n := len(np.unique(data.groups))) < folds:
-            raise ValueError(f"{n} groups, fewer than {folds} folds; --set protocol.test.kfold={n}")
+            fewer = f"; --set protocol.test.kfold={n}" if n > 1 else ""
+            raise ValueError(f"{n} groups, fewer than {folds} folds{fewer}")
         cutter = StratifiedGroupKFold(folds, shuffle=True, random_state=random)
         return list(cutter.split(data.y, data.y, data.groups))[fold]
     if problem := too_few_rows(data.y, folds):

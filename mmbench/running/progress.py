@@ -163,7 +163,7 @@ class TimeLeft:
 
     def __init__(self, jobs: Iterable[Job], falling: bool = False):
         self._open = Counter(map(key_of, jobs))
-        self._least = math.inf if falling else None
+        self._falling, self._least = falling, math.inf
         self._times: dict[Key, list[float]] = defaultdict(list)
 
     def learn(self, record: Mapping[str, Any]) -> None:
@@ -193,8 +193,7 @@ class TimeLeft:
         costs = {key: COSTS.get(key.machine, 1.0) for key in {*self._open, *self._times}}
         total = sum(len(times) * costs[key] for key, times in self._times.items())
         unit = sum(map(sum, self._times.values())) / total
-        means = ((n, fmean(self._times.get(k) or [unit * costs[k]])) for k, n in self._open.items())
-        left = sum(n * mean for n, mean in means) / max(1, slots)
-        if self._least is not None:
-            left = self._least = min(left, self._least)
-        return left
+        mean = {k: fmean(self._times.get(k) or [unit * costs[k]]) for k in self._open}
+        left = sum(n * mean[k] for k, n in self._open.items()) / max(1, slots)
+        self._least = min(left, self._least if self._falling else math.inf)
+        return self._least

@@ -78,6 +78,8 @@ def test_too_few_groups_or_rows_are_one_line(clinic):
     data = load(clinic)
     with pytest.raises(UserError, match=r"10 groups, fewer than 11 folds; --set protocol.*=10"):
         parts(data, {"kfold": 11})
+    with pytest.raises(UserError, match=r"1 groups, fewer than 2 folds$"):
+        parts(replace(data, groups=np.zeros(len(data.y))), {"kfold": 2})
     with pytest.raises(UserError, match="folds=61 greater than the number of samples=40"):
         parts(data, {"time_series": 60})
 

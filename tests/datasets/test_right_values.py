@@ -179,9 +179,12 @@ def test_a_wrong_arff_row_is_one_line(tmp_path: Path, row: str, reason: str):
 
 
 def test_a_declared_number_is_no_category_even_if_words_are(tmp_path: Path):
-    text = "@relation r\n@attribute a real\n@attribute kind {x,y}\n@data\n1,x\nold,y\n"
+    head = "@relation r\n@attribute a real\n@attribute kind {x,y}\n@data\n"
+    text = head + "1,x\nold,y\n"
     line = refusal(tmp_path, text, "my.arff", steps=["one_hot"], categorical="auto")
     assert "data row 2, column 'a': 'old' is not a number" in line
+    for truths in ("TRUE,x\nFALSE,y\n", "TRUE,x\n?,y\n"):
+        assert "'a': True is not a number" in refusal(tmp_path, head + truths, "my.arff")
 
 
 def test_further_words_for_a_missing_value_can_be_stated(tmp_path: Path):

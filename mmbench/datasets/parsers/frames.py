@@ -230,7 +230,7 @@ def read_arff(
         text_columns = [a.name for a in attributes if not a.is_number]
         frame = parse_rows(body, names, text_columns, ["?", *missing], sep=",")
     for a in attributes:
-        if a.is_number and not pd.api.types.is_numeric_dtype(frame[a.name]):
+        if a.is_number and frame[a.name].dtype.kind not in "iuf":
             frame[a.name] = _arff_numbers(frame[a.name])
     return frame, nominal
 
@@ -307,7 +307,7 @@ def _arff_numbers(column: pd.Series) -> pd.Series:
     import pandas as pd
 
     for row, cell in enumerate(column):
-        if isinstance(cell, str) and not is_number(cell):
+        if isinstance(cell, str | bool) and not is_number(str(cell)):
             hint = f"if it marks a missing value, {setting('missing', [cell])}"
             raise ValueError(f"{cell_name(row, column.name)}: {cell!r} is not a number; {hint}")
     return pd.to_numeric(column)
