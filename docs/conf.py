@@ -85,7 +85,7 @@ html_js_files = ["mmbench.js"]
 html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "start": [], "glossary": [], "benchmarks": [], "changes": []}
+html_sidebars = {"index": []}
 html_theme_options = {
     "logo": {"text": "mmbench"},
     "header_links_before_dropdown": 6,

@@ -18,6 +18,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from mmbench.commands.listing import config_rows
 from mmbench.machines import alias_of
 from mmbench.tables.figures import title_of
 
@@ -195,6 +196,7 @@ def write_pages(app: Sphinx) -> None:
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
     names = sorted(path.parent.name for path in REFERENCE.glob("*/table.md"))
+    about = dict(config_rows())
     for name in names:
         text = (REFERENCE / name / "table.md").read_text(encoding="utf-8")
         title, _, body = re.sub(r"^## [\w-]+: ", "", text).partition("\n")
@@ -203,7 +205,8 @@ def write_pages(app: Sphinx) -> None:
             shutil.copy(figure, target / f"{name}_{figure.name}")
             shown = title_of(name if figure.stem == "figure" else figure.stem).rstrip(".")
             pictures.append(f"![{shown}]({name}_{figure.name})\n\n*{shown}.*\n")
-        head = f"# {name}\n\n{title}. Run again with `mmbench run {name}`."
+        head = f"# {about[name]}\n\nThe experiment `{name}`: {title}. "
+        head += f"Run again with `mmbench run {name}`."
         head += f" Explained in [](/{EXPLAINED[name]}.md).\n\n" if name in EXPLAINED else "\n\n"
         sections = "\n## More of ".join(map(folded, body.split("\n## ")))
         page = head + "\n".join(pictures) + sections

@@ -1,4 +1,4 @@
-"""Solution of R-SVM+ and R-SVM_mu+ by restricted problems, to which violated constraints are added.
+"""Solution of R-SVM+ and R-SVMμ+ by restricted problems, to which violated constraints are added.
 
 A restricted problem has a subset of the rows, of the pairs of rows, and of the features. The rows,
 pairs and features of a restricted problem are called listed. A pair of rows is violated if half the
@@ -10,7 +10,7 @@ features as rows. With a kernel, there are always as many features as rows. In t
 listed rows are the rows near or inside the margin of an SVM. In later rounds, rows inside the
 margin of the last solution are added. Rows far outside the margin and inactive pairs are removed.
 
-The restricted problems of R-SVM_mu+ omit features. Feature k is added if its term ``q_k - v_k^2``
+The restricted problems of R-SVMμ+ omit features. Feature k is added if its term ``q_k - v_k^2``
 in the dual objective (see `pairs`) is below the terms of all listed features.
 """
 

@@ -1,4 +1,4 @@
-"""Solvers of restricted problems of R-SVM+ and R-SVM_mu+, which contain few pairs of rows.
+"""Solvers of restricted problems of R-SVM+ and R-SVMμ+, which contain few pairs of rows.
 
 A restricted problem is solved as a second-order cone program or by an interior-point method. The
 cone program is
@@ -6,7 +6,7 @@ cone program is
     min   1/2 sum_k e_k + lam r + C sum_i xi_i
     subject to   y_i (w'z_i + b) >= 1 - xi_i,  xi_i >= 0,
                  R-SVM+      e_k >= w_k^2,        1/2 sum_k e_k  (z_ik - z_jk)^2 <= r
-                 R-SVM_mu+   e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
+                 R-SVMμ+   e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
 In the problem (9) of R-SVM+, the constraints of the pairs contain w_k^2. In the cone program, the
 variable e_k replaces w_k^2, so that the constraints of the pairs are linear. Since the coefficients
@@ -21,9 +21,9 @@ rows of pair p in feature k. The interior-point method solves the optimality con
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
-    R-SVM_mu+    s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
+    R-SVMμ+    s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
 
-The Newton equations have the additional unknown r, and for R-SVM_mu+ also mu and t. The multipliers
+The Newton equations have the additional unknown r, and for R-SVMμ+ also mu and t. The multipliers
 of the pairs and of the rows are eliminated from the Newton equations. Therefore the number of
 Newton equations does not depend on the number of pairs.
 """
@@ -74,7 +74,7 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
     upper bound on ``|w_k|`` is computed from the objective value at w = 0 and from a lower bound on
     the objective value at any w. At w = 0, the objective value is ``2 C`` per row of the smaller
     class. For any w, the objective value is at least ``(1 + lam D_k) w_k^2 / 2``, where D_k is the
-    largest squared difference of the listed pairs in feature k. In R-SVM_mu+, the objective is
+    largest squared difference of the listed pairs in feature k. In R-SVMμ+, the objective is
     divided by its value at w = 0 with equal mu_k, and w is divided by the square root of this
     value. The scale of e_k is the square of the scale of w_k.
     """
@@ -150,7 +150,7 @@ def solve_interior(problem: PairProblem, squares: NDArray, tol: float) -> Restri
 
 
 class PairInteriorPoint(HingeInteriorPoint, ABC):
-    """Base class of the interior-point methods of R-SVM+ and R-SVM_mu+."""
+    """Base class of the interior-point methods of R-SVM+ and R-SVMμ+."""
 
     positive = (*HingeInteriorPoint.positive, "theta")
     products = (*HingeInteriorPoint.products, ("e", "theta", 1.0))
@@ -164,7 +164,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         super().__init__(problem.rows, problem.y, C, a, given=given)
 
     def _weights(self, rows: NDArray) -> Values:
-        """Return the initial feature weights mu of R-SVM_mu+ as a dict, empty for R-SVM+."""
+        """Return the initial feature weights mu of R-SVMμ+ as a dict, empty for R-SVM+."""
         return {}
 
     @abstractmethod
@@ -296,7 +296,7 @@ class PlusInteriorPoint(PairInteriorPoint):
 
 
 class MuPlusInteriorPoint(PairInteriorPoint):
-    """Interior-point method of R-SVM_mu+.
+    """Interior-point method of R-SVMμ+.
 
     The Newton equations have the additional unknowns mu, t and r, where t/2 is the multiplier of
     the constraint ``sum mu = 1``.

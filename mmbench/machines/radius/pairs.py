@@ -1,17 +1,17 @@
-"""The problems R-SVM+ and R-SVM_mu+ with their duals, and the most distant pairs of rows.
+"""The problems R-SVM+ and R-SVMμ+ with their duals, and the most distant pairs of rows.
 
     min over w, b, s   1/2 |w|_s + lam r(s) + C sum_i max(0, 1 - y_i (w'z_i + b))
     r(s) = max over pairs of 1/2 sum_k s_k (z_ik - z_jk)^2
 
     R-SVM+      |w|_s = ||w||^2             s_k = w_k^2
-    R-SVM_mu+   |w|_s = sum_k w_k^2 / s_k   s = mu >= 0, sum_k mu_k = 1
+    R-SVMμ+   |w|_s = sum_k w_k^2 / s_k   s = mu >= 0, sum_k mu_k = 1
 
 The signed multipliers of the margin constraints are ``u_i = y_i a_i`` with ``sum u = 0`` and ``0 <=
 a <= C``. The multipliers theta_p >= 0 of the pairs p of rows have the sum lam, the penalty on the
 radius. Let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik - z_jk)^2``. The dual problems are
 
     R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
-    R-SVM_mu+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
+    R-SVMμ+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
 Any dual feasible multipliers u and theta give a lower bound on the optimum, even if theta_p is zero
 for most pairs p. The objective value at any w and mu is an upper bound on the optimum. For the
@@ -41,7 +41,7 @@ CHUNK = 32
 #: times as long if warm starts contained only the active pairs.
 FEWEST_PAIRS = 100
 
-#: A warm start of R-SVM_mu+ contains the features whose weight mu_k exceeds SMALLEST_SHARE. The sum
+#: A warm start of R-SVMμ+ contains the features whose weight mu_k exceeds SMALLEST_SHARE. The sum
 #: of all feature weights is 1.
 SMALLEST_SHARE = 1e-9
 
@@ -59,7 +59,7 @@ class Listed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSolution(Result):
-    """A primal and a dual feasible point of R-SVM+ or R-SVM_mu+."""
+    """A primal and a dual feasible point of R-SVM+ or R-SVMμ+."""
 
     #: Coefficients of the features. Shape (k,).
     w: NDArray
@@ -86,7 +86,7 @@ class PairSolution(Result):
 
 @dataclass(frozen=True)
 class PairProblem:
-    """Features, labels and penalties of R-SVM+ or R-SVM_mu+."""
+    """Features, labels and penalties of R-SVM+ or R-SVMμ+."""
 
     #: Centred features, multiplied by `roots`. Centring changes only the intercept. Shape (n, k).
     rows: NDArray
@@ -96,7 +96,7 @@ class PairProblem:
     C: NDArray
     #: Penalty on r.
     lam: float
-    #: True if distances of rows are weighted by mu (R-SVM_mu+), False if by w^2 (R-SVM+).
+    #: True if distances of rows are weighted by mu (R-SVMμ+), False if by w^2 (R-SVM+).
     simplex: bool
     #: Factors by which the features are multiplied, one number or shape (k,). In R-SVM+ with a
     #: kernel, the factors are the square roots of the row weights. Distances of rows are computed
@@ -141,7 +141,7 @@ class PairProblem:
         """
         (n, k), (w, mu, u, theta, iterations) = self.rows.shape, found
         (pairs, rows, features), squares = listed, self.squares(listed.pairs)
-        if len(features) < k:  # only restricted problems of R-SVM_mu+ omit features
+        if len(features) < k:  # only restricted problems of R-SVMμ+ omit features
             whole = np.zeros((2, k))
             whole[:, features] = w, mu
             w, mu = whole

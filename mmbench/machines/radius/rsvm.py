@@ -1,15 +1,15 @@
-"""R-SVM+ and R-SVM_mu+, two SVMs with a penalty on the radius of the data.
+"""R-SVM+ and R-SVMμ+, two SVMs with a penalty on the radius of the data.
 
     R-SVM+      min over w, b, xi, r      1/2 ||w||^2 + lambda r + C sum_i xi_i              (9)
                 subject to                1/2 sum_k w_k^2 (x_ik - x_jk)^2 <= r   for all i, j
 
-    R-SVM_mu+   min over w, b, xi, mu, r  1/2 sum_k w_k^2 / mu_k + lambda r + C sum_i xi_i    (7)
+    R-SVMμ+   min over w, b, xi, mu, r  1/2 sum_k w_k^2 / mu_k + lambda r + C sum_i xi_i    (7)
                 subject to                1/2 sum_k mu_k (x_ik - x_jk)^2 <= r    for all i, j
                                           sum_k mu_k = 1,  mu >= 0
 
-Both R-SVM+ and R-SVM_mu+ have the margin constraints ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0``.
+Both R-SVM+ and R-SVMμ+ have the margin constraints ``y_i (w'x_i + b) >= 1 - xi_i, xi_i >= 0``.
 The decision function is ``f(x) = w'x + b``. If lambda = 0, R-SVM+ is the SVM. If lambda = 0, the
-optimal mu_k of R-SVM_mu+ is ``|w_k| / ||w||_1``, and the first term of (7) becomes ``1/2
+optimal mu_k of R-SVMμ+ is ``|w_k| / ||w||_1``, and the first term of (7) becomes ``1/2
 ||w||_1^2``.
 
 With a kernel, feature k of x is the kernel value ``k(x_k, x)`` with the training row x_k. The paper
@@ -179,7 +179,7 @@ class RadiusMachine(WeightedClassifier):
 
 
 class PairwiseRadiusMachine(RadiusMachine):
-    """Base class of the machines R-SVM+ and R-SVM_mu+.
+    """Base class of the machines R-SVM+ and R-SVMμ+.
 
     Distances of rows are weighted by mu if `simplex` is true, and by w^2 if `simplex` is false.
     """
@@ -204,7 +204,7 @@ class PairwiseRadiusMachine(RadiusMachine):
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
         # if the features are divided by `unit`, w is multiplied by unit, 1/2 ||w||^2 is multiplied
-        # by unit^2, and r of R-SVM_mu+ is divided by unit^2
+        # by unit^2, and r of R-SVMμ+ is divided by unit^2
         square = features.unit**2
         length = square if self.simplex else 1.0
         lam = self.lam * square * length
@@ -268,7 +268,7 @@ class RSVMPlus(PairwiseRadiusMachine):
 
 
 class RSVMMuPlus(PairwiseRadiusMachine):
-    """R-SVM_mu+, one-vs-one.
+    """R-SVMμ+, one-vs-one.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""R-SVM+, R-SVM_mu+ and MR-SVM: certificates recomputed from w and b, and hard data that end."""
+"""R-SVM+, R-SVMμ+ and MR-SVM: certificates recomputed from w and b, and hard data that end."""
 
 from __future__ import annotations
 

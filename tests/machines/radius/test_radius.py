@@ -1,4 +1,4 @@
-"""R-SVM+, R-SVM_mu+ and MR-SVM: their limits, their invariances, and the programs as printed."""
+"""R-SVM+, R-SVMμ+ and MR-SVM: their limits, their invariances, and the programs as printed."""
 
 from __future__ import annotations
 
