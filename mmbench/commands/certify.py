@@ -264,9 +264,6 @@ def certify_file(
     from mmbench.config.read import config_of
     from mmbench.datasets import load_dataset
 
-    config = config_of(experiment_of(data, target), Path(f"certify {data.name}"), overrides)
-    entry = config.datasets[0]
-    training = load_dataset(entry.ref(config.steps_of(entry)), store=Path())
     model: Any = path
     if path.suffix in (".joblib", ".pkl", ".pickle"):
         if not trusted:
@@ -276,6 +273,9 @@ def certify_file(
         # reading a damaged file may raise any exception
         with converted(f"{path}: cannot be read", Exception):
             model = joblib.load(path)
+    config = config_of(experiment_of(data, target), Path(f"certify {data.name}"), overrides)
+    entry = config.datasets[0]
+    training = load_dataset(entry.ref(config.steps_of(entry)), store=Path())
     X = _with_categories(training) if training.n_categorical else training.X
     return certify(model, X, training.y, C=C)
 
