@@ -73,7 +73,9 @@ def test_the_best_machine_and_those_a_paired_test_cannot_distinguish_are_bold(re
     svm, rmm, mmrm = cells_of(lines_of(text, "heart")[0])[2:]
     assert svm.startswith("**88.2 (") and rmm.startswith("**88.2 (") and "*" not in mmrm
     assert "corrected resampled t-test" in text
-    assert r"\textbf{88.2 (" in table(experiment.folder, fmt="latex")
+    latex = table(experiment.folder, fmt="latex")
+    assert r"\textbf{88.2 (" in latex
+    assert r"\caption{own: Accuracy (\%)}" in latex and r"\caption{own: CPU seconds" in latex
     plain = table(experiment.folder, bold=False)
     assert "**8" not in plain and "Bold:" not in plain
 
