@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -26,6 +27,13 @@ def test_the_example_of_scikit_learn_runs(page, capsys):
 
 def test_the_readme_is_one_screen():
     assert len(README.splitlines()) <= 60
+
+
+def test_one_command_sets_up_and_runs_the_quickstart_and_one_the_tests():
+    for script in ("scripts/quickstart", "scripts/test"):
+        assert f"`{script}`" in README
+        assert os.access(ROOT / script, os.X_OK)
+    assert "scripts/test" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
 
 def test_the_table_is_that_of_the_reference():
