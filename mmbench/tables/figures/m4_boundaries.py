@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.jobs.record import Record
-from mmbench.tables.figures.style import PAGE, annotate, colour, drawing
+from mmbench.tables.figures.style import PAGE, colour, drawing
 from mmbench.tables.results import Experiment
 
 if TYPE_CHECKING:
@@ -126,19 +126,10 @@ def _panel(
     across, up = np.linspace(left, right, RESOLUTION), np.linspace(low, high, RESOLUTION)
     grid = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
     drawn = {**decisions, "Bayes classifier": lambda points: bayes(name, points)}
-    for k, (machine, (label, decide)) in enumerate(zip(machines, drawn.items(), strict=True), 1):
+    for machine, (label, decide) in zip(machines, drawn.items(), strict=True):
         ink, dashes, width = STYLES.get(machine, ("grey", "-", 1.2))
         values = decide(grid).reshape(RESOLUTION, RESOLUTION)
-        style = {"colors": ink, "linestyles": [dashes], "linewidths": width}
-        boundary = axes.contour(across, up, values, [0.0], **style)
-        # The labels of the boundaries have different heights, since boundaries may coincide.
-        height = low + (high - low) * k / (len(drawn) + 1)
-        path = np.vstack(boundary.allsegs[0] or [np.empty((0, 2))])
-        if len(path):
-            at = path[np.argmin(np.abs(path[:, 1] - height))]
-            right_side = machine in ("mpm", "bayes")
-            offset, align = ((18, 0), "left") if right_side else ((-18, 0), "right")
-            arrow = {"arrowstyle": "-", "color": ink, "lw": 0.6, "shrinkB": 0}
-            annotate(axes, label, at, offset, ink, ha=align, va="center", arrowprops=arrow)
+        axes.contour(across, up, values, [0.0], colors=ink, linestyles=[dashes], linewidths=width)
+        axes.plot([], [], color=ink, ls=dashes, lw=width, label=label)
     axes.set(aspect="equal", xlim=(left, right), ylim=(low, high))
     axes.set(xlabel="feature 1", ylabel="feature 2")
