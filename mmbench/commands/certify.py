@@ -264,6 +264,8 @@ def certify_file(
     from mmbench.config.read import config_of
     from mmbench.datasets import load_dataset
 
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
     model: Any = path
     if path.suffix in (".joblib", ".pkl", ".pickle"):
         if not trusted:
