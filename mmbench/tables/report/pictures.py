@@ -128,7 +128,7 @@ def scatter(
     if y is None:
         rows = max(len({point.key._replace(machine="") for point in points}), 2)
         lines = LINE * len(traces) if shared else max(LINE, STEP * len(traces)) * rows
-        category = axis("", autorange="reversed", type="category")
+        category = axis("", autorange="reversed", type="category", ticklabelstandoff=8)
         layout |= {"height": 150 + lines, "scattermode": "group", "yaxis": category}
     return plain({"data": traces, "layout": layout})
 
