@@ -219,13 +219,19 @@ class Readings:
         return texts
 
     def best(self, experiment: str) -> str:
-        """Return the readings of an experiment that bring most cells near, with the counts."""
+        """Return the readings of an experiment that bring most cells near, with the counts.
+
+        More than two of them are only counted.
+        """
         own = [r for r in self.readings(experiment) if self.tried(r)]
         most = max((self.near(r) for r in own), default=0)
         if not most:
             return "none brings one near"
-        named = [f"{r.reads}: {most} of {len(self.tried(r))}" for r in own if self.near(r) == most]
-        return listing(named)
+        best = [r for r in own if self.near(r) == most]
+        of = [f"{most} of {len(self.tried(r))}" for r in best]
+        if len(best) > 2 and len(set(of)) == 1:
+            return f"{len(best)} readings: {of[0]} each"
+        return listing([f"{r.reads}: {count}" for r, count in zip(best, of, strict=True)])
 
 
 def label(cell: Cell) -> str:
