@@ -219,10 +219,12 @@ def contour(axes: Axes, machine: Any, dashes: str, name: str, colour: str = "bla
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     across, up = np.meshgrid(np.linspace(left, right, 160), np.linspace(low, high, 160))
     decisions = machine.decision_function(np.column_stack([across.ravel(), up.ravel()]))
-    axes.contour(
-        across, up, decisions.reshape(across.shape), [0.0], colors=colour, linestyles=dashes
-    )
-    axes.plot([], [], color=colour, ls=dashes, label=name)
+    if np.ptp(np.sign(decisions)):
+        shown = decisions.reshape(across.shape)
+        axes.contour(across, up, shown, [0.0], colors=colour, linestyles=dashes)
+        axes.plot([], [], color=colour, ls=dashes, label=name)
+    else:
+        axes.plot([], [], " ", label=f"{name}, no boundary here")
 
 
 def least_squares(canvas: Figure) -> None:
