@@ -273,24 +273,28 @@ def check_source(config: Config, source: Config) -> None:
 def _source_problems(config: Config, source: Config) -> Iterator[str]:
     if source.parameters_from is not None:
         yield "takes its own parameters from another experiment"
-    classes = {entry.label: entry.classes for entry in source.datasets}
+    known = {entry.label: entry.ref(()) for entry in source.datasets}
     for entry in config.datasets:
-        if entry.label not in classes:
+        if entry.label not in known:
             yield f"does not have data set {entry.label!r}"
-        elif entry.classes != classes[entry.label]:
-            yield f"has other classes of {entry.label!r}"
+        elif entry.ref(()) != known[entry.label]:
+            yield f"has other rows or classes of {entry.label!r}"
     for name in config.machines:
         theirs = source.kernels_of(name) if name in source.machines else ()
         if not set(config.kernels_of(name)) <= set(theirs):
             yield f"does not run {name} with these kernels"
     if not set(config.degree or ()) <= set(source.degree or ()):
         yield "does not have all degrees"
+    protocol, other = config.protocol, source.protocol
     one_choice = config.parameters_from is not None and config.parameters_from.splits is not None
-    if not one_choice and (config.protocol.repeats or 1) > (source.protocol.repeats or 1):
+    if not one_choice and (protocol.repeats or 1) > (other.repeats or 1):
         yield "has fewer repeats"
-    if len(source.protocol.subsets) > 1:
+    random = protocol.seed != other.seed and protocol.test.rule != "official"
+    if not one_choice and (random or protocol.test != other.test):
+        yield "has other splits, whose training rows may be test rows here; use its test and seed"
+    if len(other.subsets) > 1:
         yield "has several training sizes"
-    if len(source.protocol.seed) > 1 or len(config.protocol.seed) > 1:
+    if len(other.seed) > 1 or len(protocol.seed) > 1:
         yield "and this experiment must have one seed each, not a list of seeds"
 
 
@@ -318,6 +322,10 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
         distinct([entry.label for entry in config.datasets])
     for k, entry in enumerate(config.datasets):
         name, steps = entry.label, config.steps_of(entry)
+        dividing = {config.protocol.test.rule, config.select.validation} & {"time_series", "rest"}
+        if entry.groups is not None and dividing:
+            message = f"{min(dividing)} would divide groups; remove one of them"
+            raise Fault(message, "datasets", k, "groups")
         with at("datasets", k):
             if entry.source is not None and name in known:
                 raise ValueError(f"{name!r} is the name of a card; give the file another 'name'")
