@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from mmbench.config.model import (
     NAME_FORM,
+    QUEUES,
     Config,
     DatasetEntry,
     JobLimits,
@@ -101,6 +102,8 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
         keys, problem = keys[:-1], _unknown_key(keys, value, content)
     elif kind == "invalid_key" or keys[-1] == "[key]":
         keys, problem = keys[: -1 if kind == "invalid_key" else -2], f"key {value!r} is not text"
+        if isinstance(value, str):
+            problem = f"unknown batch system {value!r}{did_you_mean(value, QUEUES)}"
     elif kind == "value_error":
         problem = str(fault["ctx"]["error"])
     elif kind in ("missing", "too_short"):

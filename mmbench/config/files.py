@@ -53,11 +53,11 @@ def find_config(name: str | Path) -> Path:
         If no file is found.
     """
     path = Path(name)
-    if path.exists():
-        return path
     named = config_files().get(path.stem if path.suffix == ".yaml" else path.name)
-    if named is not None and path.parent in (Path(), LOCAL):
-        return named
+    if path.parent not in (Path(), LOCAL) or path.is_file():
+        named = None
+    if named is not None or path.exists():
+        return named or path
     others = path.parent.glob("[!.]*.yaml") if path.suffix else ()
     hint = did_you_mean(path.stem, {other.stem for other in others} or set(config_files()))
     raise UserError(f"{path}: no such file{hint}")
@@ -143,11 +143,11 @@ def parse_yaml(text: str, where: str) -> Any:
     import yaml
 
     try:
-        loader = _loader_class(fast=True)(text)
+        loader = yaml_class("CSafeLoader" if hasattr(yaml, "CSafeLoader") else "SafeLoader")(text)
         try:
             node = loader.get_single_node()
         except yaml.MarkedYAMLError:  # the fast loader rejects {svm:, rmm:}, which is valid YAML
-            loader = _loader_class(fast=False)(text)
+            loader = yaml_class("SafeLoader")(text)
             node = loader.get_single_node()
         if node is None:
             return None
@@ -192,17 +192,16 @@ def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
 
 
 @cache
-def _loader_class(fast: bool) -> Any:
-    """Return a subclass of PyYAML's safe loader that reads numbers and truth values as in YAML
+def yaml_class(name: str) -> Any:
+    """Return a subclass of a loader or dumper of PyYAML, for numbers and truth values as in YAML
     1.2.
     """
     import yaml
 
-    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
-
-    loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}})
+    made: Any = type(name, (getattr(yaml, name),), {"yaml_implicit_resolvers": {}})
     for tag, form in RESOLVERS.items():
-        loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{form})$"), None)
-    # an integer with a leading zero, such as 010, is a decimal number
-    loader.add_constructor("tag:yaml.org,2002:int", lambda self, n: int(self.construct_scalar(n)))
-    return loader
+        made.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{form})$"), None)
+    if name.endswith("Loader"):
+        # an integer with a leading zero, such as 010, is a decimal number
+        made.add_constructor("tag:yaml.org,2002:int", lambda self, n: int(self.construct_scalar(n)))
+    return made

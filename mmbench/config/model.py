@@ -180,7 +180,7 @@ class Select(Strict):
     repeats: Positive = 1
     scope: Literal["global", "pair"] = "global"
     prefer: dict[str, Literal["small", "large"]] = {}
-    metric: Annotated[str, BeforeValidator(partial(_checked, check_selectable))] = "accuracy"
+    metric: Annotated[str, AfterValidator(partial(_checked, check_selectable))] = "accuracy"
 
     @model_validator(mode="after")
     def _one_way(self) -> Select:

@@ -47,18 +47,22 @@ def plan(
         splits = splits or split_refs(config, load_dataset(dataset, **places))
         for kernel, degrees in degrees_by_kernel(config).items():
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
+            # a classifier of another package runs for the first degree only
+            keys: dict[SplitRef, dict[str, str]] = {split: {} for split in splits}
             for degree in degrees:
                 drafts = [
                     job_of_column(config, entry, column, kernel, degree, **data)
                     for column in run
                     if degree == degrees[0] or not config.machines[column].estimator
                 ]
+                if len(jobs) + len(splits) * len(drafts) > config.limits.jobs:
+                    most = f"more than {config.limits.jobs} jobs"
+                    raise UserError(f"{config.name}: {most} need --set limits.jobs=N")
                 for split in splits:
-                    keys: dict[str, str] = {}
                     for draft in drafts:
-                        parent = keys[draft.use] if draft.use else None
+                        parent = keys[split][draft.use] if draft.use else None
                         job = replace(draft, split=split, parent=parent)
-                        keys[job.column] = job.key
+                        keys[split][job.column] = job.key
                         jobs.append(job)
     if config.source is None or config.parameters_from is None:
         return jobs

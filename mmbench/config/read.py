@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from mmbench.config.checks import check, check_source
 from mmbench.config.faults import Fault, dotted, explain, shown
-from mmbench.config.files import check_counts, find_config, load_yaml, parse_yaml
+from mmbench.config.files import check_counts, find_config, load_yaml, parse_yaml, yaml_class
 from mmbench.config.model import Config
 from mmbench.config.smoke import version_for
 from mmbench.errors import UserError
@@ -144,5 +144,6 @@ def to_yaml(config: Config) -> str:
     """
     import yaml
 
-    content = config.model_dump(mode="json", exclude_defaults=True)
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)
+    content = config.model_dump(exclude_defaults=True)
+    form: Any = {"sort_keys": False, "allow_unicode": True, "default_flow_style": None}
+    return yaml.dump(content, Dumper=yaml_class("SafeDumper"), **form)

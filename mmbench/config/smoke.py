@@ -46,7 +46,7 @@ def smoke(config: Config) -> Config:
             for entry in config.datasets
         ],
         degree=config.degree and config.degree[:1],
-        protocol=_protocol(config.protocol),
+        protocol=_protocol(config.protocol, any(entry.folds for entry in config.datasets)),
         select=_changed(select, folds=folds, repeats=min(select.repeats, MAX_SPLITS)),
         machines={
             name: _changed(entry, grid=_grid(name, config))
@@ -87,13 +87,15 @@ def _grid(column: str, config: Config) -> dict[str, Axis]:
     return {axis: _thin(values) for axis, values in axes.items()}
 
 
-def _protocol(protocol: Protocol) -> Protocol:
+def _protocol(protocol: Protocol, own_folds: bool) -> Protocol:
+    """Return a protocol with few splits; with `own_folds`, a file of folds may have one split."""
     test = protocol.test
     if test.rule in ("kfold", "time_series"):
         test = SplitRule(test.rule, MAX_SPLITS)
     elif test.rule == "leave_one_out":  # replaced by 2-fold cross-validation
         test = SplitRule("kfold", MAX_SPLITS)
-    repeats = MAX_SPLITS if test.rule in ("holdout", "predefined") else 1
+    several = test.rule == "holdout" or (test.rule == "predefined" and not own_folds)
+    repeats = MAX_SPLITS if several else 1
     repeats, size = min(repeats, protocol.repeats or repeats), _max_train(protocol.max_train)
     return _changed(protocol, test=test, repeats=repeats, max_train=size, seed=protocol.seed[:1])
 

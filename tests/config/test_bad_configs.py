@@ -237,6 +237,12 @@ FAULTS = {
     ),
     "rows of something": ("3}}", "3}, max_train: {a_class: 5}}", ["max_train", "per_class"]),
     "scaling without poly": ("kernel: rbf", "kernel_scaling: trace", ["kernel_scaling", "effect"]),
+    "two metrics": ("{folds: 3}", "{metric: [accuracy, auc]}", ["select.metric", "text"]),
+    "unknown batch system": (
+        "kernel: rbf",
+        "cluster: {slrum: {cores: 1, memory: 1 GB, walltime: 1h}}",
+        ["cluster", "did you mean 'slurm'?"],
+    ),
     "unknown scope": ("{folds: 3}", "{scope: all}", ["select.scope", "pair", "all"]),
     "preference for nothing": ("{folds: 3}", "{prefer: {Z: small}}", ["select.prefer.Z"]),
     "unknown step": ("kernel: rbf", "preprocess: minmx", ["preprocess", "did you mean 'minmax'?"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmbench.commands.experiments import keep_only, parse_only
+from mmbench.config.files import find_config
 from mmbench.config.grids import n_points
 from mmbench.config.model import Config
 from mmbench.config.plan import plan, plan_of
-from mmbench.config.read import load_config, to_yaml
+from mmbench.config.read import config_of, load_config, to_yaml
 from mmbench.config.smoke import smoke
+from mmbench.errors import UserError
 from mmbench.jobs.job import Job
 from mmbench.jobs.store import key_of
 from mmbench.machines import alias_of
@@ -261,3 +264,90 @@ def test_an_estimator_runs_once_whatever_the_kernels(tmp_path: Path):
     assert len({job.key for job in jobs}) == len(jobs) == len({job.split.at for job in jobs})
     keys = {cell.key for cell in plan_of(config).cells if cell.key.machine == "nb"}
     assert keys == {key_of(job) for job in jobs}
+
+
+def own_table(tmp_path: Path, **keys: Any) -> Config:
+    """Write a table of 24 rows in two classes, and return a configuration that reads it."""
+    rows = (f"{k},{k % 4},{k // 6},{k % 2}\n" for k in range(24))
+    (tmp_path / "own.csv").write_text("x,z,patient,label\n" + "".join(rows))
+    entry = {"path": "own.csv", "target": "label", **keys.pop("dataset", {})}
+    content = {
+        "name": "own",
+        "datasets": [entry],
+        "kernel": "linear",
+        "protocol": {"test": {"kfold": 2}},
+        "machines": {"svm": {}},
+        **keys,
+    }
+    return config_of(content, tmp_path / "own.yaml")
+
+
+@pytest.mark.parametrize(
+    "keys, word",
+    [
+        ({"protocol": {"test": {"time_series": 3}}}, "time_series"),
+        (
+            {
+                "protocol": {"test": {"kfold": 2}, "max_train": 8},
+                "select": {"validation": "rest"},
+            },
+            "rest",
+        ),
+    ],
+)
+def test_rules_that_would_divide_groups_are_refused(keys, word, tmp_path: Path):
+    with pytest.raises(UserError, match=rf"datasets\[0\].groups: {word} would divide groups"):
+        own_table(tmp_path, dataset={"groups": "patient"}, **keys)
+    own_table(tmp_path, **keys)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"classes": ["07", "08", "1e3"]},
+        {"missing": ["099", "no"]},
+        {"target": "08"},
+        {"categorical": [{1: ["I", "II"]}]},
+        {"preprocess": [{"divide": 1e-5}]},
+    ],
+)
+def test_words_that_look_like_numbers_survive_yaml(keys, tmp_path: Path):
+    config = own_table(tmp_path, dataset=keys)
+    again = tmp_path / "again.yaml"
+    again.write_text(to_yaml(config))
+    assert load_config(again) == config
+
+
+@pytest.mark.parametrize(("name", "rule"), [("toy_1", "predefined"), ("iris", "leave_one_out")])
+def test_the_limit_of_jobs_holds_for_splits_that_are_counted_late(name, rule, tmp_path: Path):
+    content = {
+        "name": "many",
+        "datasets": [name],
+        "protocol": {"test": rule},
+        "machines": {"svm": {}},
+        "limits": {"jobs": 50},
+    }
+    config = config_of(content, tmp_path / "many.yaml")
+    with pytest.raises(UserError, match=r"more than 50 jobs need --set limits.jobs=N"):
+        plan(config, tmp_path, allow_network=False)
+
+
+def test_a_machine_uses_an_estimator_at_every_degree(tmp_path: Path):
+    other = {"estimator": "sklearn.svm.SVC", "grid": {"C": [1, 10]}}
+    keys = {"kernel": "poly", "degree": [2, 3], "machines": {"rf": other, "svm": {"use": "rf"}}}
+    jobs = plan(own_table(tmp_path, **keys), tmp_path, allow_network=False)
+    estimators = {job.split: job.key for job in jobs if job.column == "rf"}
+    users = [job for job in jobs if job.column == "svm"]
+    assert len(users) == 4 and all(job.parent == estimators[job.split] for job in users)
+
+
+def test_the_smoke_version_of_a_file_of_folds_with_one_split_is_valid(tmp_path: Path):
+    (tmp_path / "folds.csv").write_text("test\n" * 8 + '""\n' * 16)
+    config = own_table(tmp_path, dataset={"folds": "folds.csv"}, protocol={"test": "predefined"})
+    assert len(plan(smoke(config), tmp_path, allow_network=False)) == 1
+
+
+def test_a_folder_with_the_name_of_an_experiment_does_not_hide_it(tmp_path: Path, monkeypatch):
+    (tmp_path / "quickstart").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find_config("quickstart").name == "quickstart.yaml"
