@@ -29,7 +29,7 @@ from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.resources import REFERENCE
 from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
 from mmbench.running.progress import duration, readable, seconds_of
-from mmbench.running.runner import has_other_sources
+from mmbench.running.runner import made_by_other_sources
 from mmbench.tables.frame import grouped
 from mmbench.tables.results import CSV, read_reference
 from mmbench.tables.statistics import LEVEL, detectable_difference
@@ -96,6 +96,7 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     table, an empty list is returned.
     """
     jobs = [job for job in experiment.jobs if job.split.rule != "official"]
+    kernels = {job.column: job.kernel for job in jobs}  # also of classifiers of other packages
     planned = {key.dataset: n for key, n in Counter(map(key_of, jobs)).items() if n > 1}
     folders = {"earlier records": experiment.folder}
     folders["the reference table"] = REFERENCE / experiment.config.name
@@ -104,6 +105,9 @@ def _power(experiment: PlannedExperiment) -> list[str]:
             splits = frame(folder).fillna({"degree": 0, "size": 0})
         except UserError:
             continue
+        splits = splits[splits.machine.isin(kernels)]
+        foreign = splits.kernel == ""
+        splits.loc[foreign, "kernel"] = splits.machine[foreign].map(kernels)
         first, lines = jobs[0].column if jobs else "", []
         for dataset, n in planned.items():
             own = splits[splits.dataset == dataset]
@@ -160,8 +164,10 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
         return set(), {}
     done = {record.key: record for record in store.records()[0] if record.done}
     seconds = grouped((key_of(r.job), seconds_of(r.wall_seconds)) for r in done.values())
-    jobs = [job for job in experiment.jobs if job.key in done]
-    keys = {j.key for j in jobs if not (rerun and has_other_sources(j, done[j.key].code))}
+    keys = {job.key for job in experiment.jobs if job.key in done}
+    if rerun:
+        records = {key: {"code": done[key].code} for key in keys}
+        keys -= made_by_other_sources(experiment.jobs, records)
     return keys, {key: fmean(values) for key, values in seconds.items()}
 
 

@@ -16,12 +16,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
 import mmbench
 from mmbench import machines
+from mmbench.datasets.preprocess import is_path
+from mmbench.jobs.job import Job
 
 #: Estimator parameters of the execution, such as `n_jobs`, which are left out of records. The
 #: parameter `random_state` follows from the job's seed.
@@ -37,21 +39,34 @@ PREDICTION = {"break_ties", "decision_function_shape"}
 ADDED = {"max_iter": -1}
 
 
-def identity(machine: str, version: int) -> dict[str, Any]:
-    """Return the version, commit and fingerprint of a machine's code."""
-    return {"version": version, "commit": commit(), "fingerprint": fingerprint(machine)}
+def identity(job: Job) -> dict[str, Any]:
+    """Return the version, commit and fingerprint of the code of a job's machine.
+
+    If the job has preprocessing steps that are given by import paths, the entry "steps" contains
+    the fingerprints of their modules.
+    """
+    code = {"version": job.machine_version, "commit": commit()}
+    code["fingerprint"] = fingerprint(job.machine)
+    modules = {name.rpartition(".")[0] for name, _ in job.dataset.preprocess if is_path(name)}
+    steps = " ".join(filter(None, map(module_fingerprint, sorted(modules))))
+    return code | ({"steps": steps} if steps else {})
+
+
+def fingerprint(machine: str) -> str:
+    """Return the fingerprint of a machine's code."""
+    cls = machines.machine_class(machine)
+    return module_fingerprint(getattr(cls, "make", cls).__module__)
 
 
 @cache
-def fingerprint(machine: str) -> str:
-    """Return the fingerprint of a machine's code.
+def module_fingerprint(module: str) -> str:
+    """Return the fingerprint of a module with its imports.
 
-    The fingerprint of a classifier from another installed package is empty, since records contain
-    the versions of installed packages.
+    The fingerprint of a module of another installed package is empty, since records contain the
+    versions of installed packages.
     """
-    cls = machines.machine_class(machine)
-    module = getattr(cls, "make", cls).__module__
-    installed = "site-packages" in Path(getattr(sys.modules[module], "__file__", "") or "").parts
+    spec = find_spec(module)
+    installed = "site-packages" in Path((spec and spec.origin) or "").parts
     if installed and module.partition(".")[0] != mmbench.__name__:
         return ""
     digest = hashlib.sha256()
@@ -84,10 +99,12 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
     for node in _statements(tree):
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            within = {f"{node.module}.{alias.name}" for alias in node.names}
-            own = node.module.partition(".")[0] == module.partition(".")[0]
-            imported |= {node.module} | {name for name in within if own and _is_module(name)}
+        elif isinstance(node, ast.ImportFrom):
+            parent = spec.name if spec.submodule_search_locations else spec.parent
+            base = resolve_name("." * node.level + (node.module or ""), parent)
+            within = {f"{base}.{alias.name}" for alias in node.names}
+            own = base.partition(".")[0] == module.partition(".")[0]
+            imported |= {base} | {name for name in within if own and _is_module(name)}
     return hashlib.sha256(without_docstrings(tree).encode()).hexdigest(), tuple(sorted(imported))
 
 

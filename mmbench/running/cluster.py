@@ -176,12 +176,16 @@ class DaskExecutor:
         """
         ended: list[Future] = []
         end = time.monotonic() + (ANSWER_SECONDS if timeout is None else timeout)
-        with self._reached(), suppress(queue.Empty):
-            while not ended or not self._ended.empty():
-                task = self._ended.get(timeout=max(0.0, end - time.monotonic()))
-                if task.future in self._tasks and self._has_ended(task):
-                    del self._tasks[task.future]
-                    ended.append(task.future)
+        try:
+            with self._reached(), suppress(queue.Empty):
+                while not ended or not self._ended.empty():
+                    task = self._ended.get(timeout=max(0.0, end - time.monotonic()))
+                    if task.future in self._tasks and self._has_ended(task):
+                        del self._tasks[task.future]
+                        ended.append(task.future)
+        except UserError:
+            if not ended:  # otherwise, the next call raises the error
+                raise
         return ended
 
     def _has_ended(self, task: _Task) -> bool:
@@ -204,7 +208,12 @@ class DaskExecutor:
         if isinstance(error, MissingData) and not task.supplied:
             task.supplied, (job, context) = True, task.args
             if job.dataset_hash not in self._parcels:
-                parcel = pack(job, context.data, context.mirror)
+                try:
+                    parcel = pack(job, context.data, context.mirror)
+                except (OSError, UserError) as problem:
+                    lost = WorkerDied(f"its data cannot be sent to a worker: {problem}")
+                    task.future.set_exception(lost)
+                    return True
                 [self._parcels[job.dataset_hash]] = self.client.scatter([parcel])
             self._send(task, self._parcels[job.dataset_hash])
             return False

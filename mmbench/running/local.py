@@ -102,11 +102,13 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
 
 
 def _die_with_parent(descriptor: int) -> None:
-    """End this process when its parent process has died, even by the signal SIGKILL."""
+    """End this process and its child processes when its parent process has died, even by the
+    signal SIGKILL.
+    """
     poll = select.poll()
     poll.register(descriptor, 0)  # with the mask 0, `poll` waits only for hang-up and error events
     poll.poll()
-    os._exit(1)
+    os.killpg(0, signal.SIGKILL)  # a worker and its child processes are a process group
 
 
 #: POSIX functions that are needed to start, watch and end worker processes.
@@ -340,9 +342,11 @@ class _Worker:
             self.places = [self.connection]
         self.tail = (self.tail + text)[-2000:]
         left, self.printed = OUTPUT_BYTES - self.printed, self.printed + len(text)
-        sys.stderr.write(visible(text[: max(0, left)].decode(errors="replace")))
+        shown = visible(text[: max(0, left)].decode(errors="replace"))
         if left >= 0 and self.printed > OUTPUT_BYTES:
-            sys.stderr.write(f"\na worker printed more than {OUTPUT_BYTES} bytes: rest not shown\n")
+            shown += f"\na worker printed more than {OUTPUT_BYTES} bytes: rest not shown\n"
+        with suppress(OSError):  # the run continues if its output cannot be written
+            sys.stderr.write(shown)
 
     def _died(self) -> Future | None:
         """End the task of a dead process, and return the future of the task.

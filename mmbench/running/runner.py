@@ -18,16 +18,17 @@ import itertools
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmbench.errors import FINISHED, Status, UserError
-from mmbench.jobs.identity import fingerprint
+from mmbench.jobs.identity import identity
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
-from mmbench.jobs.record import Content, is_done, new_record
+from mmbench.jobs.record import BadRecord, Content, Record, is_done, new_record
 from mmbench.jobs.store import RecordStore, key_of
 from mmbench.running.local import LimitReached, LocalExecutor, WorkerDied
 from mmbench.running.progress import Lines, TimeLeft, progress_for
@@ -99,7 +100,7 @@ class Schedule:
         while self._ready and (free := self.slots - sum(self._running.values())) > 0:
             threads = -(-free // sum(map(len, self._ready.values())))
             yield self._start(self._longest(), min(threads, self._most_threads or threads))
-        if self._alone and not self._running:
+        if self._alone and self.slots and not self._running:
             yield self._start(self._alone.popleft(), self.slots)
 
     def _longest(self) -> Job:
@@ -264,7 +265,7 @@ class Run:
             found |= {k: r for k in keys if k not in found and (r := source.find(k)) is not None}
         unique = {job.key: job for job in jobs}
         done = [key for key in unique if key in found and is_done(found[key])]
-        changed = {k for k in done if has_other_sources(unique[k], found[k].get("code", {}))}
+        changed = made_by_other_sources(unique.values(), {k: found[k] for k in done})
         if rerun == "changed":
             for key in changed:
                 store.set_aside(key)
@@ -273,11 +274,17 @@ class Run:
             machines = ", ".join(sorted({unique[key].machine for key in changed}))
             said.append(
                 f"{len(changed)} finished jobs ({machines}) were made by a different source code "
-                "of the same version; --rerun changed runs them again"
+                "of the same version, or use parameters of such jobs; --rerun changed runs them "
+                "again"
             )
         self.results = {key: record for key, record in found.items() if is_done(record)}
         self.stored = {path for key in self.results for path in self._files(key)}
-        settled = {k: r for k, r in found.items() if is_done(r) or limits.reached_before(r)}
+        # a parent that is not run here may have failed in an earlier run
+        settled = {
+            k: r
+            for k, r in found.items()
+            if is_done(r) or limits.reached_before(r) or k not in unique
+        }
         self.open = {key: job for key, job in unique.items() if key not in settled}
         said += outdated([j for k, j in self.open.items() if k not in changed], store, planned)
         self.time_left = time_left or TimeLeft(unique.values())
@@ -304,6 +311,9 @@ class Run:
             while self.schedule.unfinished:
                 self._advance()
         except KeyboardInterrupt:
+            for future in [f for f, start in self.tasks.items() if start.job.key in self.open]:
+                if future.done() and future.exception() is None:
+                    self._end(future)
             self.summary.interrupted = True
             self.summary.left += len(self.open)
         finally:
@@ -333,25 +343,31 @@ class Run:
             left = "no worker is left" if self.schedule.slots else "the cluster has no worker yet"
             self.progress.say(f"{left}; waiting for a worker")
         self.schedule.slots = slots
+        computer_slots = max(1, self.executor.computer_slots)
         for start in self.schedule.starts():
             context = replace(
                 self.context,
                 threads=start.threads,
-                memory_share=min(1.0, start.threads / max(1, self.executor.computer_slots)),
+                memory_share=1.0 if start.alone else min(1.0, start.threads / computer_slots),
                 inherited=tuple(self.results[k]["selection"]["params"] for k in start.job.parents),
             )
             task = self.executor.submit(execute, start.job, context, limits=context.limits)
             self.tasks[task] = start
         if self.tasks or not self.executor.slots:
             for future in self.executor.wait(TICK_SECONDS):
-                start = self.tasks.pop(future)
-                record, arrays = self._outcome(start.job, future)
-                full = record["status"] == Status.MEMORY_LIMIT and not record["reached"]
-                if full and not start.alone:
-                    self.schedule.again_alone(start.job)
-                else:
-                    self._keep(start.job, record, arrays)
+                self._end(future)
         self.progress.tick(self.time_left.seconds(self.executor.slots))
+
+    def _end(self, future: Future) -> None:
+        """Store the record of an ended task; a job that lacked memory starts again alone."""
+        start = self.tasks[future]
+        record, arrays = self._outcome(start.job, future)
+        full = record["status"] == Status.MEMORY_LIMIT and not record["reached"]
+        if full and not start.alone:
+            self.schedule.again_alone(start.job)
+        else:
+            self._keep(start.job, record, arrays)
+        del self.tasks[future]
 
     def _outcome(self, job: Job, future: Future) -> tuple[Content, Arrays]:
         """Return the record and the arrays of a job; the record of a failed job has a reason."""
@@ -385,12 +401,21 @@ class Run:
         self.progress.finished(job, record, self.time_left.seconds(self.executor.slots))
 
 
-def has_other_sources(job: Job, code: Mapping[str, Any]) -> bool:
-    """Whether the source code of a job's machine has changed since the job's record was made.
+def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -> set[str]:
+    """Return the keys of records that a different source code of the machine or of the steps has
+    made, and of records that inherit parameters from such records.
 
-    The argument `code` is the entry "code" of the record.
+    The parents of a job precede the job.
     """
-    return code.get("fingerprint") not in (None, "", fingerprint(job.machine))
+    found: set[str] = set()
+    for job in (job for job in jobs if job.key in records):
+        then, today = records[job.key].get("code", {}), identity(job)
+        parts = ("fingerprint", "steps")
+        if found.intersection(job.parents) or any(
+            then.get(part) not in (None, "", today.get(part)) for part in parts
+        ):
+            found.add(job.key)
+    return found
 
 
 def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list[str]:
@@ -402,13 +427,11 @@ def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list
     waiting = {_place(job): job for job in jobs}
     known, counts = {job.key for job in waiting.values()} | planned, Counter[str]()
     for key in store.keys() if waiting else ():
-        record = {} if key in known else store.find(key) or {}
-        if not record or not is_done(record):
-            continue
-        then = Job.from_dict(record["job"])
-        job = waiting.get(_place(then))
-        if job is not None and (difference := _difference(then, job)):
-            counts[f"{job.column}: {difference}"] += 1
+        with suppress(BadRecord, FileNotFoundError):
+            record = Record.of(store.read(key)) if key not in known else None
+            job = waiting.get(_place(record.job)) if record and record.done else None
+            if record and job and (difference := _difference(record.job, job)):
+                counts[f"{job.column}: {difference}"] += 1
     return [f"{text}: {count} finished jobs run again" for text, count in sorted(counts.items())]
 
 

@@ -21,7 +21,7 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.jobs.record import Clock, Content, new_record, timestamp
 from mmbench.running.environment import environment, thread_pools
-from mmbench.running.local import tell
+from mmbench.running.local import LimitReached, tell
 from mmbench.running.parcel import MissingData, at_hand
 from mmbench.running.progress import duration, readable
 
@@ -126,6 +126,9 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
             facts = {"trainings": error.done, "planned": error.planned}
         reached = {"stage": clock.now, "seconds": time.monotonic() - since, **facts}
         content = stopped(status, limits, reached, words)
+    except LimitReached as error:  # while another worker trained a pair of classes
+        status, reached = error.status, {**error.reached, "stage": clock.now}
+        content = stopped(status, limits, reached)
     except Exception as error:
         status = Status.MEMORY_LIMIT if isinstance(error, MemoryError) else Status.FAILED
         expected = isinstance(error, UserError | NotEnoughMemory)
@@ -177,7 +180,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
         "seeds": seeds,
         "split": data.split,
         "parameters": parameters_of(machine),
-        "code": identity(job.machine, job.machine_version),
+        "code": identity(job),
         **certificates(machine.fits_, machine.gap_tolerance),
         "deviations": data.deviations,
         "warnings": [*data.warnings, *notes],

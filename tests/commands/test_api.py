@@ -83,7 +83,7 @@ def test_jobs_of_other_sources_run_again_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     mmbench.run(EXPERIMENT, tmp_path)
-    monkeypatch.setattr("mmbench.running.runner.fingerprint", lambda machine: "other")
+    monkeypatch.setattr("mmbench.jobs.identity.fingerprint", lambda machine: "other")
     (kept,) = mmbench.run(EXPERIMENT, tmp_path)
     assert (kept.done, kept.reused) == (0, 2)
     assert "2 of them stored" in dry_run(EXPERIMENT, tmp_path)

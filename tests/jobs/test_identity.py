@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mmbench.config.plan import plan
 from mmbench.config.read import config_of
+from mmbench.datasets import parse_steps
 from mmbench.jobs import identity
 from mmbench.jobs.store import RecordStore
 from mmbench.machines import SVM, machine_class
@@ -60,17 +61,62 @@ def test_a_plug_in_has_a_fingerprint_of_all_its_modules(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "__init__.py").touch()
     (folder / "step.py").write_text("STEP = 1\n")
+    (folder / "other.py").write_text("OTHER = 1\n")
     (folder / "machine.py").write_text(
         "from mmbench.machines.svm import SVM\nfrom own_machines.step import STEP\n"
+        "from .other import OTHER\n"
         "class Own(SVM):\n    pass\n"
     )
     modules = identity.modules_behind("own_machines.machine")
     assert {"own_machines.step", "mmbench.machines.svm", "mmbench.kernels.matrix"} <= modules
-    before = identity.fingerprint("own_machines.machine:Own")
-    (folder / "step.py").write_text("STEP = 2\n")
-    for cached in (identity.fingerprint, identity.source_of):
+    for name in ("step", "other"):
+        before = identity.fingerprint("own_machines.machine:Own")
+        (folder / f"{name}.py").write_text("NEW = 2\n")
+        forget_sources()
+        assert identity.fingerprint("own_machines.machine:Own") != before
+
+
+def forget_sources():
+    for cached in (identity.module_fingerprint, identity.source_of):
         cached.cache_clear()
-    assert identity.fingerprint("own_machines.machine:Own") != before
+
+
+STEPS = """
+from sklearn.preprocessing import StandardScaler
+class Scale(StandardScaler):
+    factor = 1
+"""
+
+
+def test_other_sources_of_a_step_run_its_jobs_again_on_request(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_steps.py").write_text(STEPS)
+    [job, *_] = make_jobs(1)
+    steps = parse_steps(["own_steps.Scale", "sklearn.preprocessing.MinMaxScaler"])
+    job = replace(job, dataset=replace(job.dataset, preprocess=steps))
+    store = RecordStore.create(tmp_path / "run", "name: small\n")
+    forget_sources()
+    lines_of([job], store)
+    code = store.read(job.key)["code"]
+    assert len(code["steps"]) == 12 and code == identity.identity(job)
+    assert lines_of([job], store, rerun="changed")[0].done == 0
+    (tmp_path / "own_steps.py").write_text(STEPS.replace("1", "2"))
+    forget_sources()
+    assert any("--rerun changed" in line for line in lines_of([job], store)[1])
+    assert lines_of([job], store, rerun="changed")[0].done == 1
+
+
+def test_jobs_with_parameters_of_other_sources_run_again_too(tmp_path, monkeypatch):
+    jobs = make_jobs(1)
+    [child] = [job for job in jobs if job.parents]
+    parent = next(job for job in jobs if job.key in child.parents)
+    store = RecordStore.create(tmp_path / "run", "name: small\n")
+    lines_of(jobs, store)
+    real = identity.fingerprint
+    changed = {parent.machine: "other"}
+    monkeypatch.setattr(identity, "fingerprint", lambda name: changed.get(name) or real(name))
+    again, _ = lines_of([parent, child], store, rerun="changed")
+    assert (again.done, again.reused) == (2, 0)
 
 
 def test_an_installed_classifier_has_none():
@@ -95,7 +141,7 @@ def test_a_record_names_its_code_and_all_parameters(tmp_path):
     store = RecordStore.create(tmp_path / "run", "name: small\n")
     lines_of(jobs, store)
     record = store.read(jobs[0].key)
-    assert record["code"] == identity.identity("svm", jobs[0].machine_version)
+    assert record["code"] == identity.identity(jobs[0])
     left_out = identity.EXECUTION | identity.PREDICTION | set(identity.ADDED)
     assert set(record["parameters"]) == set(SVM().get_params()) - left_out
     assert record["parameters"]["C"] == record["selection"]["params"]["C"]
@@ -137,7 +183,7 @@ def test_other_sources_are_named_and_run_again_on_request(tmp_path, monkeypatch)
     jobs = make_jobs(1)[:1]
     store = RecordStore.create(tmp_path / "run", "name: small\n")
     lines_of(jobs, store)
-    monkeypatch.setattr("mmbench.running.runner.fingerprint", lambda machine: "other")
+    monkeypatch.setattr("mmbench.jobs.identity.fingerprint", lambda machine: "other")
     summary, said = lines_of(jobs, store)
     assert summary.reused == 1 and any("--rerun changed" in line for line in said)
     summary, said = lines_of(jobs, store, rerun="changed")
@@ -154,7 +200,7 @@ def test_a_job_of_other_sources_is_not_reported_as_one_with_other_defaults(tmp_p
     before, today = (replace(job, defaults=(("tol", tol),)) for tol in (1e-5, 1e-4))
     lines_of([before], store)
     lines_of([today], store)
-    monkeypatch.setattr("mmbench.running.runner.fingerprint", lambda machine: "other")
+    monkeypatch.setattr("mmbench.jobs.identity.fingerprint", lambda machine: "other")
     summary, said = lines_of([today], store, rerun="changed")
     assert summary.done == 1 and not any("default tol" in line for line in said), said
 

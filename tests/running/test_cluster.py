@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import random
 import signal
 import socket
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -30,7 +32,9 @@ from mmbench.jobs.limits import NO_LIMITS, Limits
 from mmbench.running import cluster, parcel
 from mmbench.running.cluster import DaskExecutor, differences, facts
 from mmbench.running.local import LimitReached, WorkerDied
+from mmbench.running.parcel import MissingData
 from mmbench.running.runner import run
+from mmbench.running.worker import Context, execute
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
@@ -242,6 +246,47 @@ def test_servers_that_are_no_scheduler_are_one_line(greeting, words, monkeypatch
             threads.submit(lambda: accepted.result()[0].sendall(greeting))
         with pytest.raises(UserError, match=words):
             DaskExecutor(f"127.0.0.1:{port}", 1, (), print)
+
+
+def executor_without_cluster(remote):
+    """Return an executor whose only task has ended, and whose connection is lost or not."""
+    executor = object.__new__(DaskExecutor)
+    executor.client, executor._address = SimpleNamespace(status="running"), "here:8786"
+    executor._parcels, executor._ended = {}, queue.SimpleQueue()
+    [job, *_] = make_jobs(1)
+    job = replace(job, dataset=replace(job.dataset, path="/nowhere/mine.csv"))
+    task = cluster._Task(pow, (job, Context(NO_DATA)), NO_LIMITS, Future(), remote)
+    executor._tasks = {task.future: task}
+    executor._ended.put(task)
+    return executor, task.future
+
+
+def test_results_that_arrived_before_the_connection_was_lost_are_kept():
+    executor, future = executor_without_cluster(
+        SimpleNamespace(status="finished", result=lambda: 8)
+    )
+    executor.client.status = "closed"
+    assert executor.wait(1) == [future] and future.result() == 8
+    with pytest.raises(UserError, match="no connection to the scheduler here:8786"):
+        executor.wait(0.1)
+
+
+def test_a_data_file_that_cannot_be_sent_costs_its_own_job():
+    missing = SimpleNamespace(status="error", exception=lambda: MissingData("mine"))
+    executor, future = executor_without_cluster(missing)
+    assert executor.wait(1) == [future]
+    with pytest.raises(WorkerDied, match=r"its data cannot be sent to a worker: .*mine\.csv"):
+        future.result()
+
+
+def test_a_limit_that_a_pair_reached_on_another_worker_is_one_of_the_job(monkeypatch):
+    def beyond(*_):
+        raise LimitReached(Status.MEMORY_LIMIT, {"stage": None, "seconds": 3.0, "bytes": 9e9})
+
+    monkeypatch.setattr("mmbench.running.worker._run", beyond)
+    record, _ = execute(make_jobs(1)[0], Context(NO_DATA, limits=Limits(None, 8e9)))
+    assert record["status"] == Status.MEMORY_LIMIT and record["traceback"] == ""
+    assert record["reached"]["bytes"] == 9e9 and "7.5 GiB reached after 3.0 s" in record["reason"]
 
 
 SCHEDULER = """

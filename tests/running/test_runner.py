@@ -17,9 +17,10 @@ import pytest
 from helpers.serial_executor import SerialExecutor
 from helpers.small_run import NO_DATA, make_jobs
 
+from mmbench.errors import Status
 from mmbench.jobs import train
 from mmbench.jobs.job import SelectRef
-from mmbench.jobs.record import is_done
+from mmbench.jobs.record import is_done, new_record
 from mmbench.machines import SVM
 from mmbench.running import memory
 from mmbench.running.local import LocalExecutor
@@ -318,3 +319,66 @@ def test_a_record_that_another_run_wrote_is_kept(jobs, store):
 
     assert run(jobs[:1], store, Late(), data=NO_DATA).done == 1
     assert store.read(jobs[0].key) == record
+
+
+def test_a_record_of_a_later_version_is_passed_over(jobs, store, monkeypatch):
+    serial(jobs, store)
+    record = store.read(jobs[0].key)
+    path = store.path_of(record["key"])
+    path.unlink()
+    other = {**record, "key": "0" * 20, "job": {**record["job"], "added_later": 1}}
+    store.write(other)
+    assert serial([replace(job, machine_version=9) for job in jobs[:1]], store).done == 1
+
+
+def test_a_job_that_runs_alone_may_use_all_memory(jobs, store):
+    class FourSlots(SerialExecutor):
+        slots, task_threads, computer_slots = 4, 1, 4
+
+        def submit(self, function, job, context, limits):
+            shares.append(context.memory_share)
+            lacking = new_record(job, Status.MEMORY_LIMIT, "needs 5 GiB")
+            return super().submit(lambda: (lacking, {}))
+
+    shares = []
+    summary = run(jobs[:1], store, FourSlots(), data=NO_DATA)
+    assert shares == [0.25, 1.0] and len(summary.failed) == 1
+
+
+def test_an_interrupt_keeps_the_results_that_have_arrived(jobs, store, monkeypatch):
+    independent = [job for job in make_jobs(2) if not job.parents]
+
+    class TwoSlots(SerialExecutor):
+        slots = 2
+
+    real, written_before = store.write, []
+
+    def write(record, arrays):
+        written_before.append(record["key"])
+        if len(written_before) == 1:
+            raise KeyboardInterrupt
+        real(record, arrays)
+
+    monkeypatch.setattr(store, "write", write)
+    summary = run(independent, store, TwoSlots(), data=NO_DATA)
+    assert summary.interrupted and summary.done == 2 == len(store.keys())
+
+
+def test_a_parent_that_failed_in_an_earlier_run_is_the_reason(jobs, store, monkeypatch):
+    [child] = [job for job in jobs[:2] if job.parents]
+    parent = jobs[0]
+    store.write(new_record(parent, Status.FAILED, "out of luck"))
+    summary = serial([child], store)
+    assert summary.failed[0]["reason"].endswith("svm, which has no result: out of luck")
+
+
+def test_output_that_cannot_be_written_does_not_end_a_run(store, two_workers, monkeypatch):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError("no space left")
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    future = two_workers.submit(print, "hello")
+    while not two_workers.wait(1):
+        pass
+    assert future.result() is None
