@@ -15,10 +15,10 @@ find_python() {
 # setup_venv EXTRAS: create .venv if it is missing, install this checkout with EXTRAS ("" or "[test]"), and
 # of the optional packages of "all" those that can be installed or built here.
 setup_venv() {
-    if [ ! -x .venv/bin/python ]; then
+    if ! .venv/bin/python -m pip --version > /dev/null 2>&1; then  # missing, or made in part
         local python
         python=$(find_python) || return 2
-        "$python" -m venv .venv || return 2
+        "$python" -m venv --clear .venv || return 2
     fi
     local pip=".venv/bin/python -m pip install --quiet --disable-pip-version-check --editable"
     $pip ".$1" || return 2

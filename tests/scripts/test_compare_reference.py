@@ -65,6 +65,43 @@ def test_twenty_points_off_every_accuracy_are_a_difference(path: Path, data) -> 
     assert made.code == 1 and found >= share * len(compared)
 
 
+def scaled(pattern: str, factor: float):
+    """Return a change of a table: the values of some metrics are multiplied."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        table.loc[table.metric.str.fullmatch(pattern), "measured"] *= factor
+        return table
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("mmrm_fig2", scaled("regression_.*", -5)),
+        ("mmrm_fig2", lambda table: table[~table.metric.str.startswith("regression_")]),
+        ("verdict", scaled("auc", 0.9)),
+        ("verdict", scaled("log_loss|balanced_accuracy", 0.0)),
+        ("solvers", scaled("worst_gap|worst_violation", float("nan"))),
+        ("usps_rbf", lambda table: table[~table.metric.isin(["worst_gap", "worst_violation"])]),
+        ("solvers", scaled("gaps_above_tolerance", 4.0)),
+    ],
+)
+def test_other_metrics_and_lost_certificates_are_differences(name, change) -> None:
+    reference = pd.read_csv(ROOT / f"results/reference/{name}/table.csv")
+    assert Comparison(change(reference.copy()), reference).code == 1
+    splits = pd.read_csv(ROOT / f"results/reference/{name}/splits.csv.gz")
+    assert Comparison(change(reference.copy()), reference, splits, splits).code == 1
+
+
+def test_a_certificate_that_a_split_lost_is_a_difference() -> None:
+    reference = pd.read_csv(REFERENCE)
+    splits = pd.read_csv(REFERENCE.with_name("splits.csv.gz"))
+    lost = splits.assign(worst_gap=float("nan"))
+    made = Comparison(reference, reference, lost, splits)
+    assert made.code == 1 and "worst_gap nan" in made.differences[0]
+
+
 def test_means_of_other_splits_agree_within_their_noise() -> None:
     reference = pd.read_csv(ROOT / "results/reference/mamc_table2/table.csv")
     rows = reference.metric == "accuracy_pct"
