@@ -164,9 +164,10 @@ class Source(_Strict):
         detail = str(self.id if self.kind == "openml" else self.loader)
         return f"{self.kind}-{detail.replace('/', '-')}"
 
-    def packed_name(self, card: str) -> str:
-        """Return the path of the source's file of arrays in the local store."""
-        return f"{card}/{self.label}.npz"
+    def stored_names(self, card: str) -> list[str]:
+        """Return the paths of the source's files, or of its file of arrays, in the local store."""
+        arrays = f"{card}/{self.label}.npz"
+        return [file.path for file in self.files] if self.kind == "files" else [arrays]
 
     @property
     def all_deviations(self) -> list[str]:

@@ -149,6 +149,9 @@ class Dataset:
         Time of each row as a number; the rule ``time_series`` sorts the rows by this number.
     folds : str or None
         Path of the file of folds from which `predefined` was read.
+    labelled : ndarray of bool or None
+        For each row of a user's table, whether it is a row of the data; None if no row without a
+        label or a group is left out.
     """
 
     name: str
@@ -168,6 +171,7 @@ class Dataset:
     groups: NDArray | None = field(default=None, repr=False)
     time: NDArray | None = field(default=None, repr=False)
     folds: str | None = None
+    labelled: NDArray[np.bool_] | None = field(default=None, repr=False)
 
 
 def too_few_rows(y: NDArray, folds: int) -> str | None:

@@ -5,16 +5,19 @@ numbers of a repeat come from ``SeedSequence(seed, spawn_key=(repeat,))``. If th
 is increased, the earlier repeats do not change. All folds of a repeat use the same permutation of
 the rows.
 
-A file of folds is a CSV file with one line per row of the data. Each column of a file of folds is
-one partition of the rows into folds. A cell of a file of folds contains the fold (a number or a
-word) in which the row is a test row. If a cell in a file of folds is empty, the row is a training
-row in all folds. A first line of column names in a file of folds is skipped.
+A file of folds is a CSV file, separated by commas, semicolons or tabs, with one line per row of the
+data. If rows without a label are left out, a file of folds may have one line per row of the table.
+Each column of a file of folds is one partition of the rows into folds. A cell of a file of folds
+contains the fold (a number or a word) in which the row is a test row. If a cell in a file of folds
+is empty, the row is a training row in all folds. A first line of column names, which are neither
+numbers nor folds, is skipped, as are blank lines at the end that exceed the number of rows.
 """
 
 import csv
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -101,8 +104,8 @@ def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) 
     If a source contains only some of the predefined splits, the other splits are drawn at random
     with the same sizes. Random splits in place of predefined splits are not stratified. In
     ``leave_one_out``, each test set is one row or one group. In ``time_series``, each test set is a
-    block of rows that are successive in time, and all earlier rows are training rows. Raises
-    ValueError if the data do not allow the split.
+    block of rows that are successive in time, and all rows before the first time of the block are
+    training rows. Raises ValueError if the data do not allow the split.
     """
     random = random_stream(seed, repeat)
     if rule == "kfold":
@@ -117,8 +120,8 @@ def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) 
 
         time = np.arange(len(data.y)) if data.time is None else data.time
         order = np.argsort(time, kind="stable")
-        train, test = list(TimeSeriesSplit(int(arg or 0)).split(order))[fold]
-        return order[train], order[test]
+        train, test = (order[i] for i in list(TimeSeriesSplit(int(arg or 0)).split(order))[fold])
+        return train[time[train] < time[test[0]]], test
     if rule == "official":
         _n_repeats(rule, data, None)
         return cast(Rows, data.split)
@@ -221,11 +224,9 @@ def parse_rule(spec: RuleSpec) -> SplitRule:
 def split_rules(data: Described) -> list[str]:
     """Return the names of the split rules that a data set allows, without reading its data."""
     expect = data.card.expect if data.card else None
-    missing = {
-        "official": not (expect and expect.official),
-        "predefined": not ((expect and expect.predefined) or data.folds),
-    }
-    return [name for name in RULES if not missing.get(name)]
+    splits = expect and expect.predefined
+    given = {"official": expect and expect.official, "predefined": splits or data.folds}
+    return [name for name in RULES if given.get(name, True)]
 
 
 def split_slots(
@@ -276,7 +277,8 @@ def split_at(
     ------
     UserError
         If the data do not allow the split, for example because the data set has no such split, a
-        class has fewer rows than there are folds, or there is no test row.
+        class has fewer rows than there are folds, there is no test row, or a group has both
+        training and test rows.
     """
     name, arg = parse_rule({spec: args[0]} if isinstance(spec, str) and args else spec)
     with converted(f"data set {dataset.name!r}", ValueError):
@@ -284,6 +286,10 @@ def split_at(
         if not len(whole) or not len(test):
             rule, part = f"{name} {arg or ''}".strip(), "test" if len(whole) else "training"
             raise ValueError(f"{rule} of {len(dataset.y)} rows leaves no {part} row")
+        if (units := dataset.groups) is not None and np.isin(units[whole], units[test]).any():
+            raise ValueError(
+                "a group has training and test rows; remove groups or change the folds"
+            )
         random = random_stream(seed, repeat, SUBSET_STREAM)
         train = whole if max_train is None else _subset(whole, dataset.y, max_train, random)
     rest, digest = np.setdiff1d(whole, train), split_digest(train, test)
@@ -299,11 +305,8 @@ def _subset(
     kind, number = size if isinstance(size, tuple) else ("all", size)
     if kind == "nested" and number > len(train):
         raise ValueError(f"max_train {number} exceeds the {len(train)} training rows")
-    if kind == "per_class":
-        share = np.minimum(counts, number)
-    else:
-        share_out = allocate_nested if kind == "nested" else allocate
-        share = share_out(counts, min(number, len(train)))
+    shares: dict[str, Any] = {"all": allocate, "nested": allocate_nested, "per_class": np.minimum}
+    share = shares[kind](counts, min(number, len(train)))
     if share.sum() == len(train):
         return train
     if share.min() == 0:
@@ -354,9 +357,8 @@ def allocate_nested(counts: IntArray, total: int) -> IntArray:
 
 def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomState) -> IntArray:
     """Return the sorted row numbers of ``share[k]`` random rows of each class k."""
-    picked = [
-        random.permutation(np.flatnonzero(codes == k))[:n] for k, n in enumerate(share.tolist())
-    ]
+    rows = [np.flatnonzero(codes == k) for k in range(len(share))]
+    picked = [random.permutation(part)[:n] for part, n in zip(rows, share, strict=True)]
     return np.sort(np.concatenate(picked))
 
 
@@ -364,13 +366,22 @@ def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomSt
 
 
 def with_folds(data: Dataset, path: str) -> Dataset:
-    """Return the data set with the folds in a file as its predefined splits."""
-    table = _read_folds(path)
-    n_rows = len(data.y)
-    if len(table) == n_rows + 1:
+    """Return the data set with the folds in a file as its predefined splits.
+
+    Raises UserError if the file has neither a line for each row of the data nor, if rows of a
+    user's table are left out, a line for each row of the table.
+    """
+    table, n_rows = _read_folds(path), len(data.y)
+    labelled = np.full(n_rows, True) if data.labelled is None else data.labelled
+    columns = zip(*table, strict=True)
+    named = [not is_number(name) and name not in ("", *below) for name, *below in columns]
+    if len(table) > n_rows and all(named):
         table = table[1:]
+    if len(table) >= len(labelled) and not any(map(any, table[len(labelled) :])):
+        table = list(compress(table, labelled))
     if len(table) != n_rows:
-        raise UserError(f"{path}: has {len(table)} lines, but {data.name!r} has {n_rows} rows")
+        size = f"has {len(table)} lines, but {data.name!r} has {n_rows} rows"
+        raise UserError(f"{path}: {size} (names in the first line cannot be numbers or folds)")
     for k, line in enumerate(table):
         if fraction := next((cell for cell in line if "." in cell and is_number(cell)), None):
             raise UserError(f"{path}: row {k + 1} of the data: {fraction!r} is not a fold")
@@ -393,12 +404,16 @@ def hash_with_folds(content_hash: str, path: str) -> str:
 
 
 def _read_folds(path: str) -> list[list[str]]:
+    """Return the cells of a file of folds; all cells of a blank line are empty."""
     with (
         converted(f"{path}: not a file of folds", OSError, UnicodeDecodeError, csv.Error),
         Path(path).open(encoding="utf-8-sig", newline="") as file,
     ):
-        lines = [[cell.strip() for cell in line] or [""] for line in csv.reader(file)]
+        separator = max(",;\t", key=file.read().count)
+        file.seek(0)
+        lines = [[cell.strip() for cell in line] for line in csv.reader(file, delimiter=separator)]
+    width = max(map(len, lines), default=0)
     for k, line in enumerate(lines):
-        if len(line) != len(lines[0]):
-            raise UserError(f"{path}: line {k + 1} has {len(line)} cells, not {len(lines[0])}")
-    return lines
+        if len(line) not in (0, width):
+            raise UserError(f"{path}: line {k + 1} has {len(line)} cells, not {width}")
+    return [line or [""] * width for line in lines]

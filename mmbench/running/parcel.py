@@ -37,10 +37,7 @@ def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
         found = Search(ref.card, Places(data, mirror)).local()
         if found is None or not found.paths:
             raise UserError(f"no files of data set {ref.name!r} on this computer or on the workers")
-        names = [file.path for file in found.source.files]
-        if found.packed:
-            names = [str(path.relative_to(data)) for path in found.paths]
-        files |= zip(names, found.paths, strict=True)
+        files |= zip(found.source.stored_names(ref.name), found.paths, strict=True)
     content = {name: path.read_bytes() for name, path in files.items()}
     return [(name, hashlib.sha256(text).hexdigest(), text) for name, text in content.items()]
 

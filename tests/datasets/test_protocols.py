@@ -65,7 +65,7 @@ def test_leaving_one_out_tests_every_row_or_group_once(clinic):
 
 
 def test_parts_in_time_are_those_of_scikit_learn(clinic):
-    data = load(clinic)
+    data = replace(load(clinic), groups=None)
     order = np.argsort(data.time)
     expected = TimeSeriesSplit(4).split(order)
     for split, (train, test) in zip(parts(data, {"time_series": 4}), expected, strict=True):
@@ -84,6 +84,30 @@ def test_too_few_groups_or_rows_are_one_line(clinic):
         parts(data, {"time_series": 60})
 
 
+def test_rows_of_one_time_are_never_on_both_sides(clinic):
+    data = replace(load(clinic), groups=None)
+    tied = replace(data, time=data.time // 5)
+    order = np.argsort(tied.time, kind="stable")
+    expected = TimeSeriesSplit(4).split(order)
+    for split, (train, test) in zip(parts(tied, {"time_series": 4}), expected, strict=True):
+        assert np.array_equal(split.test, order[test])
+        earlier = tied.time[order[train]] < tied.time[order[test]].min()
+        assert np.array_equal(split.train, order[train][earlier])
+        assert 0 < len(split.train) < len(train)
+    with pytest.raises(UserError, match="time_series 4 of 40 rows leaves no training row"):
+        parts(replace(data, time=np.zeros(40)), {"time_series": 4})
+
+
+def test_a_group_on_both_sides_of_a_given_split_is_refused(clinic, folds):
+    data = load(replace(clinic, folds=folds([str(k // 4 % 3) for k in range(40)])))
+    assert len(parts(data, "predefined")) == 3
+    data = load(replace(clinic, folds=folds([str(k % 3) for k in range(40)])))
+    with pytest.raises(UserError, match="remove groups or change the folds"):
+        parts(data, "predefined")
+    with pytest.raises(UserError, match="a group has training and test rows"):
+        parts(data, {"time_series": 4})
+
+
 @pytest.fixture
 def folds(tmp_path):
     def write(lines):
@@ -95,7 +119,7 @@ def folds(tmp_path):
 
 def test_given_folds_test_what_they_say(clinic, folds):
     lines = ["first,second", *(f"{k % 3},{'' if k % 4 else 'late'}" for k in range(40))]
-    data = load(replace(clinic, folds=folds(lines)))
+    data = replace(load(replace(clinic, folds=folds(lines))), groups=None)
     found = parts(data, "predefined")
     assert len(found) == 4
     for k in range(3):
@@ -104,6 +128,66 @@ def test_given_folds_test_what_they_say(clinic, folds):
     assert {split.origin for split in found} == {"official"}
     with pytest.raises(UserError, match="has 4 splits"):
         split_slots("predefined", data, 5)
+
+
+TESTS = [str(k % 5) for k in range(40)]
+
+
+def days_tested(ref) -> list[list[float]]:
+    """Return the days of the test rows of each fold, which name the rows."""
+    data = load(ref)
+    return [data.time[test].tolist() for _, test in data.predefined]
+
+
+@pytest.mark.parametrize("head", [[], ["fold"]], ids=["no header", "header"])
+@pytest.mark.parametrize("tail", [[], [""], ["", ""]], ids=["", "blank line", "two blank lines"])
+def test_blank_lines_at_the_end_move_no_row(clinic, folds, head, tail):
+    plain = days_tested(replace(clinic, folds=folds(TESTS)))
+    assert days_tested(replace(clinic, folds=folds([*head, *TESTS, *tail]))) == plain
+    pairs = [f"{fold},{k % 2}" for k, fold in enumerate(TESTS)]
+    head = ["fold,half"] if head else []
+    both = days_tested(replace(clinic, folds=folds([*head, *pairs, *tail])))
+    assert both == plain + days_tested(replace(clinic, folds=folds([pair[-1] for pair in pairs])))
+
+
+def test_an_empty_last_cell_below_a_header_is_a_training_row(clinic, folds):
+    found = load(replace(clinic, folds=folds(["fold", *TESTS[:-1], ""]))).predefined
+    assert not any(39 in test for _, test in found)
+    assert found[0][1].tolist() == list(range(0, 40, 5))
+
+
+@pytest.mark.parametrize("first", ["0", "7", ""])
+def test_a_first_line_that_names_no_column_is_refused(clinic, folds, first):
+    with pytest.raises(UserError, match=r"has 41 lines.*names in the first line cannot be numbers"):
+        load(replace(clinic, folds=folds([first, *TESTS])))
+
+
+@pytest.mark.parametrize("dropped", [[7], [0, 7, 39]], ids=str)
+@pytest.mark.parametrize("head", [[], ["fold"]], ids=["no header", "header"])
+def test_folds_of_all_rows_fit_a_table_whose_unlabelled_rows_are_left_out(
+    clinic, folds, dropped, head
+):
+    plain = days_tested(replace(clinic, folds=folds(TESTS)))
+    gone = load(clinic).time[dropped]
+    path = Path(str(clinic.path))
+    lines = path.read_text().splitlines()
+    for k in dropped:
+        lines[k + 1] = lines[k + 1].rpartition(",")[0] + ","
+    path.write_text("\n".join(lines) + "\n")
+    ref = replace(clinic, options=(*clinic.options, ("unlabelled", "drop")))
+    expected = [[day for day in days if day not in gone] for days in plain]
+    assert days_tested(replace(ref, folds=folds([*head, *TESTS]))) == expected
+    kept = [fold for k, fold in enumerate(TESTS) if k not in dropped]
+    assert days_tested(replace(ref, folds=folds(kept))) == expected
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_columns_of_folds_may_be_separated_by_semicolons_or_tabs(clinic, folds, separator):
+    lines = ["first,second", *(f"{fold},{k % 2}" for k, fold in enumerate(TESTS))]
+    plain = days_tested(replace(clinic, folds=folds(lines)))
+    assert len(plain) == 7
+    other = [line.replace(",", separator) for line in lines]
+    assert days_tested(replace(clinic, folds=folds(other))) == plain
 
 
 WRONG = {
@@ -140,6 +224,16 @@ def test_a_time_that_is_none_is_named_with_its_row(clinic, day):
     path.write_text("\n".join([*text[:3], ",".join([*cells[:2], day, cells[3]]), *text[4:]]))
     with pytest.raises(UserError, match="data row 3, column 'day'"):
         load(clinic)
+
+
+def test_times_have_the_marks_and_units_of_other_numbers(tmp_path):
+    rows = "".join(
+        f"{t};{k};{'ab'[k % 2]}\n" for k, t in enumerate(["998", "999", "1.000 s", "1.001,5 s"])
+    )
+    (tmp_path / "my.csv").write_text(f"t;x;kind\n{rows}")
+    marks = (("decimal", ","), ("thousands", "."), ("time", "t"), ("units", ("s",)))
+    data = load(DatasetRef("my", str(tmp_path / "my.csv"), "kind", options=marks))
+    assert data.time.tolist() == [998, 999, 1000, 1001.5]
 
 
 def test_times_are_numbers_or_dates(clinic):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import bz2
 import datetime
 import decimal
+import gzip
 import re
 import shlex
+import time
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -147,6 +149,13 @@ def test_sparse_rows_are_the_same_data_as_dense_ones(tmp_path: Path):
     assert np.array_equal(data.X[:3], ARFF_ROWS[:3], equal_nan=True)
     assert data.X[3].tolist() == [0, 0, 0]
     assert data.y.tolist() == ["p", "it's", "?", "p"]
+
+
+def test_only_line_ends_end_a_line_of_arff(tmp_path: Path):
+    head = "@relation r\r\n@attribute s {'a\x85', 'b\u2028c'}\r@attribute kind {p, q}\n@data\n"
+    data = load(tmp_path, head + "'a\x85',p\r\n'b\u2028c',q\r", "my.arff", ["one_hot"])
+    assert data.columns["s"] == ("a\x85", "b\u2028c")
+    assert data.y.tolist() == ["p", "q"]
 
 
 @pytest.mark.parametrize(
@@ -373,6 +382,19 @@ def test_words_in_rows_that_are_left_out_make_no_categories(tmp_path: Path):
     assert data.n_categorical == 0
 
 
+@pytest.mark.parametrize(
+    ("cell", "value"), [("5e3 e", 5000), ("7e", 7), ("e -5e3", -5000), ("-e 5e3", -5000)]
+)
+def test_a_unit_is_only_left_out_before_and_after_a_number(tmp_path: Path, cell, value):
+    data = load(tmp_path, f"a,kind\n{cell},x\n1,y\n", units=["e"])
+    assert data.X.tolist() == [[value], [1]]
+
+
+def test_a_unit_that_is_part_of_the_word_for_infinity_is_no_fault_of_the_reader(tmp_path: Path):
+    line = refusal(tmp_path, "a,kind\n5 in,x\ninf,y\n", units=["in"])
+    assert line.endswith("data row 2, column 'a': infinite value inf")
+
+
 def test_a_target_without_any_label_is_refused_though_unlabelled_rows_may_go(tmp_path: Path):
     line = refusal(tmp_path, "a,kind\n1,\n2,\n", unlabelled="drop")
     assert line.endswith("no row has 'kind'; choose another column")
@@ -452,9 +474,31 @@ def test_a_separator_that_is_not_seen_gets_the_hint_that_goes_on(tmp_path: Path)
     assert load(tmp_path, quoted, decimal=",").X.tolist() == [[1.5], [2.5]]
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_a_comma_in_the_header_is_no_separator_if_the_rows_say_so(tmp_path: Path, mark: str):
+    text = "height (m, cm);kind\n1;x\n2;y\n".replace(";", mark)
+    data = load(tmp_path, text)
+    assert (data.X.tolist(), data.y.tolist()) == ([[1], [2]], ["x", "y"])
+
+
+def test_two_possible_separators_are_refused_with_the_option_that_goes_on(tmp_path: Path):
+    text = "text, long;kind\nx, 1;a\nz, 2;b\n"
+    line = refusal(tmp_path, text)
+    assert line.endswith("""write separator: ";" (--set 'datasets[0].separator=";"')""")
+    data = load(tmp_path, text, steps=["one_hot"], separator=";", categorical="auto")
+    assert data.y.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("mark", [{}, {"separator": " "}])
+def test_a_blank_separates_the_columns_of_an_aligned_table(tmp_path: Path, mark: dict):
+    data = load(tmp_path, "a    kind\n1       x\n20      y\n", **mark)
+    assert (data.X.tolist(), data.y.tolist()) == ([[1], [20]], ["x", "y"])
+
+
 def test_a_column_without_a_name_can_be_left_out(tmp_path: Path):
     text = ",a,kind,\n7,1,x,\n8,2,y,\n"
     assert "write index: 1 (--set 'datasets[0].index=1')" in refusal(tmp_path, text)
+    assert refusal(tmp_path, "a;kind,,\n1;x,,\n2;y,,\n").endswith("; or set separator")
     assert "write drop: [4] (--set 'datasets[0].drop=[4]')" in refusal(tmp_path, text, index=1)
     assert load(tmp_path, text, index=1, drop=[-1]).X.tolist() == [[1], [2]]
 
@@ -554,6 +598,17 @@ def test_two_spellings_are_two_classes(tmp_path: Path, labels: list[str]):
     assert kept.classes.tolist() == sorted(labels)
 
 
+def test_classes_that_are_equal_as_numbers_are_reported(tmp_path: Path):
+    text = "a,kind\n" + "".join(f"{k % 3},{v}\n" for k, v in enumerate(["0.5", "0.50", "1", "1.0"]))
+    found = [line for line in load(tmp_path, text).warnings if "equal as numbers" in line]
+    assert found == [
+        "classes '0.5' and '0.50' are equal as numbers, but differ as text",
+        "classes '1' and '1.0' are equal as numbers, but differ as text",
+    ]
+    assert load(tmp_path, "a,kind\n1,0.5\n2,1.5\n").warnings == ()
+    assert load(tmp_path, "a,kind\n1,1\n2,1.0\n3,2\n").y.tolist() == [1, 1, 2]
+
+
 def test_classes_are_chosen_by_their_text(tmp_path: Path):
     data = keep_classes(load(tmp_path, "a,kind\n1,010\n2,8\n3,9\n4,8\n"), ("010", "8"))
     assert data.y.tolist() == ["010", "8", "8"]
@@ -581,6 +636,38 @@ def test_the_words_for_a_missing_value_can_be_stated(tmp_path: Path):
     assert np.isnan(coded.X[:, 0]).tolist() == [True, False]
     line = refusal(tmp_path, "a,kind\nnone,x\n2,y\n3,x\n")
     assert line.endswith('write missing: ["", none] (--set \'datasets[0].missing=["", none]\')')
+
+
+CODED = pd.DataFrame(
+    {"a": [1.5, -999, 3], "b": [7, 8, -999], "c": np.float32([-99.9, 1, 2]), "kind": list("xyx")}
+)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "arff", "arff with quotes", "npz"])
+def test_a_number_for_a_missing_value_is_one_in_every_format(tmp_path: Path, form: str):
+    content = CODED.to_csv(index=False)
+    if form == "parquet":
+        content = pa.Table.from_pandas(CODED)
+    if form.startswith("arff"):
+        names = "".join(f"@attribute {name} numeric\n" for name in "abc")
+        rows = content.partition("\n")[2].replace("x", "'x'" if "quotes" in form else "x")
+        content = f"@relation r\n{names}@attribute kind {{x,y}}\n@data\n{rows}"
+    if form == "npz":
+        np.savez(tmp_path / "my.npz", X=CODED[["a", "b", "c"]], y=CODED["kind"].to_numpy(str))
+        content = (tmp_path / "my.npz").read_bytes()
+    name = f"my.{form.split()[0]}"
+    keys = {"missing": [-999, "-99.9"], **({"target": None} if form == "npz" else {})}
+    data = load(tmp_path, content, name, [{"impute": "mean"}], **keys)
+    gaps = [[False, False, True], [True, False, False], [False, True, False]]
+    if form == "npz":  # the array is of float64
+        gaps[0][2] = np.isnan(data.X[0, 2])
+    assert np.isnan(data.X).tolist() == gaps
+
+
+def test_a_truth_value_is_no_number_for_a_missing_value(tmp_path: Path):
+    content = pa.table({"a": [True, False], "b": [1, 0], "kind": ["x", "y"]})
+    data = load(tmp_path, content, steps=[{"impute": "mean"}], missing=["1"])
+    assert np.array_equal(data.X, [[1, np.nan], [0, 0]], equal_nan=True)
 
 
 # Parquet
@@ -762,6 +849,25 @@ def test_a_file_that_unfolds_is_refused_at_once(tmp_path: Path):
         in line
     )
     assert load(tmp_path, bomb, "my.csv.bz2", max_megabytes=60).X.tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize("name", ["my.csv", "my.csv.gz"])
+def test_a_limit_may_exceed_every_computer(tmp_path: Path, name: str):
+    text = b"a,kind\n1,x\n2,y\n"
+    content = gzip.compress(text) if name.endswith(".gz") else text
+    assert load(tmp_path, content, name, max_megabytes=10**13).X.tolist() == [[1], [2]]
+
+
+def test_many_columns_of_numbers_with_marks_are_read_in_reasonable_time(tmp_path: Path):
+    """The time grew with the square of the number of columns."""
+    seconds = []
+    for n in (100, 1600):
+        rows = "".join("15 %," * n + f"{kind}\n" for kind in "xy")
+        text = ",".join(f"c{j}" for j in range(n)) + f",kind\n{rows}"
+        start = time.process_time()
+        load(tmp_path, text, units=["%"])
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 40 * seconds[0]
 
 
 def test_many_columns_are_refused_before_they_are_read(tmp_path: Path):

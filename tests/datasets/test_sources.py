@@ -22,7 +22,7 @@ from helpers.data_server import HTML, DataServer, files_in
 from mmbench.datasets import DatasetRef, load_card, load_dataset
 from mmbench.datasets.card import Card
 from mmbench.datasets.dataset import Parsed
-from mmbench.datasets.fetch import Places, find
+from mmbench.datasets.fetch import Places, copy_to_store, find
 from mmbench.datasets.fetch.sources import download, obtain
 from mmbench.datasets.parsers import PARSERS
 from mmbench.datasets.parsers.images import describe
@@ -122,6 +122,42 @@ def test_a_mirror_folder_is_read_where_it_lies(server: DataServer, store: Path, 
     assert found.paths == (folder / "rows" / "rows.data",)
     assert server.asked == []
     assert not store.exists()
+
+
+def test_a_store_is_a_mirror_folder(server: DataServer, store: Path, tmp_path: Path, content: str):
+    card = make_card(url_source(server.serve("/rows.data", BODY)), content=content)
+    stored = find(card, Places(store))
+    server.answers.clear()
+    places = Places(tmp_path / "other", store, allow_network=False)
+    found = find(card, places)
+    assert found.paths == stored.paths == (store / "rows" / "url.npz",)
+    assert found.read().content_hash() == found.content_hash() == content
+    copied = copy_to_store(found, places)
+    assert files_in(places.store) == ["rows/url.npz"]
+    assert copied.read().content_hash() == content
+    stored.paths[0].write_bytes(b"damaged")
+    with pytest.raises(UserError, match=r"rows/url\.npz: .*not a readable"):
+        find(card, Places(tmp_path / "third", store, allow_network=False))
+
+
+@pytest.mark.parametrize(
+    ("parser", "reason"),
+    [
+        ({"name": "delimted", "fields": 3}, "card 'rows': wrong parser or options: 'delimted'"),
+        ({"name": "delimited", "field": 3}, "card 'rows': wrong parser or options: delimited"),
+        ({"name": "delimited", "fields": 4}, "no row of 4 fields; check the parser"),
+    ],
+)
+def test_a_wrong_parser_of_a_card_is_one_line(store: Path, parser: dict, reason: str):
+    (store / "rows").mkdir(parents=True)
+    (store / "rows" / "rows.data").write_bytes(BODY)
+    card = make_card({**file_source(), "parser": parser})
+    found = find(card, Places(store, allow_network=False))
+    for function in (found.read, found.content_hash):
+        with pytest.raises(UserError) as error:
+            function()
+        assert reason in str(error.value)
+        assert "remove it" not in str(error.value)
 
 
 def test_404_is_one_line_and_leaves_the_store_alone(server: DataServer, store: Path):

@@ -16,7 +16,7 @@ from mmbench.errors import UserError
 
 CONFIG = """
 name: wide
-datasets: [{{path: {path}, target: ignored}}]
+datasets: [{{path: {path}}}]
 preprocess: {preprocess}
 kernel: linear
 protocol: {{test: {{holdout: 0.3}}}}
@@ -45,6 +45,12 @@ def test_it_is_read_sparse(file: Path):
     assert sparse.issparse(data.X)
     assert data.X.shape[0] == len(data.y) == 1200
     assert set(data.classes) == {-1, 1}
+
+
+@pytest.mark.parametrize("option", [("missing", ("-999",)), ("drop", (1,))])
+def test_keys_of_columns_are_refused_for_sparse_rows(file: Path, option: tuple):
+    with pytest.raises(UserError, match="neither named columns nor missing values"):
+        load_dataset(DatasetRef("wide", str(file), options=(option,)), store=file.parent)
 
 
 @pytest.mark.parametrize("step", ["standard", "minmax"])

@@ -16,6 +16,8 @@ import pandas as pd
 import pytest
 from helpers.data_server import DataServer
 from pydantic import ValidationError
+from sklearn import datasets
+from sklearn.utils import Bunch
 
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config
@@ -197,6 +199,11 @@ def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
     [
         ("my.xlsx", b"PK\x03\x04 and so on", "Excel workbook"),
         ("my.json", '[{"a": 1}]', "JSON"),
+        ("my.json", '{\n  "a": 1}', "JSON"),
+        ("my.json", "[[1, 2], [3, 4]]", "JSON"),
+        ("my.mat", b"MATLAB 5.0 MAT-file, made by a test", "Matlab"),
+        ("my.feather", b"ARROW1\0\0 and so on", "Feather"),
+        ("my.db", b"SQLite format 3\0 and so on", "SQLite"),
         ("my.html", "\n<!DOCTYPE html>", "HTML"),
         ("my.csv.gz", gzip.compress(b"%PDF-1.7", mtime=0), "PDF"),
         ("my.parquet", b"PAR1 and so on", "not a readable Parquet file"),
@@ -218,7 +225,14 @@ def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
     ],
 )
 def test_a_file_of_another_format_is_called_by_its_name(tmp_path: Path, name, content, words):
-    assert re.search(words, refusal(tmp_path, name, content))
+    keys = {"target": None} if name.endswith((".npz", ".svm")) else {}
+    assert re.search(words, refusal(tmp_path, name, content, **keys))
+
+
+@pytest.mark.parametrize("name", ["[ID]", "{ID}", "MATLAB_score", "ARROW1", "SQLite", "[1]"])
+def test_a_column_name_like_the_start_of_another_format_is_a_name(tmp_path: Path, name: str):
+    data = load(tmp_path, "my.csv", CSV.replace("age", name))
+    assert data.X.tolist() == X
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "fifo"])
@@ -325,11 +339,37 @@ def test_a_feature_that_another_key_leaves_out_is_refused(tmp_path: Path, key: s
         ({"path": "a.csv", "target": "y", "separator": "ab"}, "at most 1 character"),
         ({"path": "a.csv", "target": "y", "drop": [True]}, "a column is a whole number or a name"),
         ({"path": "a.csv", "target": "y", "categorical": [{"a": 1}]}, "values in order"),
+        ({"path": "a.csv", "target": "y", "drop": ["a", None]}, "in quotes, got None"),
+        ({"path": "a.csv", "target": "y", "categorical": [None]}, "in quotes, got None"),
+        ({"path": "a.csv", "target": "y", "separator": "§"}, "must be an ASCII character, got '§'"),
     ],
 )
 def test_wrong_keys_are_refused_before_data_are_read(keys: dict, reason: str):
     with pytest.raises(ValidationError, match=reason):
         UserTable.model_validate(keys)
+
+
+@pytest.mark.parametrize("key", ["features", "drop", "categorical", "index", "groups", "missing"])
+def test_an_empty_key_is_as_good_as_none(tmp_path: Path, key: str):
+    data = load(tmp_path, "my.csv", CSV, **{key: None})
+    assert data.X.tolist() == X
+    assert data.content_hash == load(tmp_path, "my.csv", CSV).content_hash
+
+
+@pytest.mark.parametrize("target", ["kind", 1, "1"])
+def test_a_target_is_refused_if_the_format_defines_the_labels(tmp_path: Path, target):
+    np.savez(tmp_path / "my.npz", X=np.array(X), y=np.array(KIND))
+    wanted = "the format defines the labels; remove target"
+    assert wanted in refusal(tmp_path, "my.npz", None, target=target)
+    assert wanted in refusal(tmp_path, "my.svm", "1 1:1\n-1 1:2\n", target=target)
+    with pytest.raises(UserError, match=wanted):
+        load_dataset(DatasetRef("a", "sklearn:wine", target), store=tmp_path)
+
+
+@pytest.mark.parametrize("target", ["y", "target", -1])
+def test_the_own_name_of_the_labels_is_a_target(tmp_path: Path, target):
+    np.savez(tmp_path / "my.npz", X=np.array(X), y=np.array(KIND))
+    assert load(tmp_path, "my.npz", None, target=target).y.tolist() == KIND
 
 
 def test_the_hash_follows_what_is_said_of_the_columns(tmp_path: Path):
@@ -388,6 +428,14 @@ def test_a_name_of_scikit_learn_is_a_data_set(store: Path):
     for name, reason in wrong.items():
         with pytest.raises(UserError, match=reason):
             load_dataset(DatasetRef("a", f"sklearn:{name}"), store=store)
+
+
+def test_names_of_the_target_are_no_names_of_classes(store: Path, monkeypatch):
+    """The function fetch_covtype returns the name of its column as `target_names`."""
+    bunch = Bunch(data=np.eye(7), target=np.arange(1, 8, dtype="i4"), target_names=["Cover_Type"])
+    monkeypatch.setattr(datasets, "fetch_covtype", lambda **_: bunch)
+    data = load_dataset(DatasetRef("a", "sklearn:covtype"), store=store)
+    assert data.classes.tolist() == [1, 2, 3, 4, 5, 6, 7]
 
 
 # From a configuration to arrays

@@ -12,8 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -92,7 +91,9 @@ class SourceFiles:
         try:
             data = self._parse()
         except ValueError as error:
-            raise UserError(f"{where}: {error}; remove it and run 'mmbench data fetch'") from error
+            # files with a known hash are intact
+            hint = "remove it and run 'mmbench data fetch'" if self.packed else "check the parser"
+            raise UserError(f"data set {self.card.name!r}: {where}: {error}; {hint}") from error
         content = every_value or self.source.kind != "files"
         if problem := disagreement(data, self.card.expected(self.source), content):
             raise UserError(f"data set {self.card.name!r}: {where}: {problem}")
@@ -104,7 +105,7 @@ class SourceFiles:
             return recipe_hash(self.card, self.source)
         if content := self.card.expected(self.source).content:
             return content
-        return packed_hash(self.paths[0]) if self.packed else self._parse().content_hash()
+        return packed_hash(self.paths[0]) if self.packed else self.read().content_hash()
 
     def _parse(self) -> Parsed:
         if self.source.in_memory:
@@ -193,10 +194,9 @@ class Search:
 
     def local(self) -> SourceFiles | None:
         """Return the first source with all files in the store or mirror, with correct hashes."""
-        sources, folder = self.card.sources, self.places.mirror_folder
-        stored = (self._in_store(source) for source in sources)
-        mirrored = (self._intact(source, folder) for source in sources if folder)
-        return next(filter(None, chain(stored, mirrored)), None)
+        folders = filter(None, (self.places.store, self.places.mirror_folder))
+        found = (self._in_folder(source, f) for f in folders for source in self.card.sources)
+        return next(filter(None, found), None)
 
     def remote(self) -> SourceFiles | None:
         """Download the data into the store from the mirror's URL or a public source."""
@@ -228,30 +228,22 @@ class Search:
         reason = f"cannot be found or downloaded ({'; '.join(tried)})"
         return f"data set {card.name!r} {reason}; {' or '.join(hints)}"
 
-    def _in_store(self, source: Source) -> SourceFiles | None:
+    def _in_folder(self, source: Source, folder: Path) -> SourceFiles | None:
         if source.kind == "keel" and not keel_is_installed():
             return None
         if source.in_memory:
             return SourceFiles(self.card, source)
-        if source.kind == "files":
-            return self._intact(source, self.places.store)
-        path = self.places.store / source.packed_name(self.card.name)
-        if not path.is_file():
+        paths = tuple(folder / name for name in source.stored_names(self.card.name))
+        if not all(path.is_file() for path in paths):
             return None
-        with self._noting_failure(f"{path}: "):
-            if self.card.expected(source).content not in (None, packed_hash(path)):
-                raise ValueError("contains other data than the card states")
-            return SourceFiles(self.card, source, (path,))
-
-    def _intact(self, source: Source, folder: Path) -> SourceFiles | None:
-        """Return the files of a source if a folder contains all of them, with correct hashes."""
-        paths = tuple(folder / file.path for file in source.files)
-        if not paths or not all(path.is_file() for path in paths):
-            return None
-        with self._noting_failure():
-            for file, path in zip(source.files, paths, strict=True):
+        found = SourceFiles(self.card, source, paths)
+        with self._noting_failure(f"{paths[0]}: " if found.packed else ""):
+            for file, path in zip(source.files, paths, strict=not found.packed):
                 _check_hash(path, file, str(path))
-            return SourceFiles(self.card, source, paths)
+            content = self.card.expected(source).content
+            if found.packed and content not in (None, packed_hash(paths[0])):
+                raise ValueError("contains other data than the card states")
+            return found
 
     def _fetch_files(self, source: Source, urls: list[list[str]]) -> SourceFiles | None:
         """Download the files of a source; store the files after all hashes have been verified."""
@@ -278,7 +270,7 @@ class Search:
             if problem := disagreement(data, self.card.expected(source)):
                 raise SourceError(f"{source.label} differs from its card: {problem}")
             write_packed(scratch / "packed.npz", data)
-            path = self.places.admit(scratch / "packed.npz", source.packed_name(self.card.name))
+            path = self.places.admit(scratch / "packed.npz", source.stored_names(self.card.name)[0])
             return SourceFiles(self.card, source, (path,))
 
     @contextmanager
@@ -292,15 +284,15 @@ class Search:
 
 def copy_to_store(found: SourceFiles, places: Places) -> SourceFiles:
     """Copy verified files of a mirror folder into the store."""
-    stored = tuple(places.store / file.path for file in found.source.files)
-    if found.source.kind != "files" or stored == found.paths:
+    names = found.source.stored_names(found.card.name)
+    stored = tuple(places.store / name for name in names)
+    if found.source.in_memory or stored == found.paths:
         return found
     with places.scratch() as scratch:
-        for file, path in zip(found.source.files, found.paths, strict=True):
+        for name, path in zip(names, found.paths, strict=True):
             shutil.copyfile(path, scratch / "file")
-            _check_hash(scratch / "file", file, str(path))
-            places.admit(scratch / "file", file.path)
-    return SourceFiles(found.card, found.source, stored)
+            places.admit(scratch / "file", name)
+    return replace(found, paths=stored)
 
 
 def _check_hash(path: Path, file: CardFile, name: str) -> None:

@@ -37,6 +37,7 @@ from mmbench.datasets.dataset import Parsed
 from mmbench.datasets.generators import generate
 from mmbench.datasets.parsers import PARSERS
 from mmbench.datasets.parsers.images import describe, in_pairs
+from mmbench.datasets.parsers.text import is_number
 from mmbench.errors import UserError, converted
 
 #: Environment variables of two time limits in seconds: the maximum time without data from the
@@ -73,11 +74,8 @@ class NotAvailable(UserError):
 
 def seconds(variable: str) -> float:
     """Return the time limit in seconds that an environment variable sets, or its default."""
-    text = os.environ.get(variable, "")
-    try:
-        limit = float(text) if text else DEFAULT_SECONDS[variable]
-    except ValueError:
-        limit = 0.0
+    text = os.environ.get(variable) or str(DEFAULT_SECONDS[variable])
+    limit = float(text) if is_number(text) else 0.0
     if not 0 < limit < float("inf"):
         raise UserError(f"{variable}={text}: must be a number of seconds above 0")
     return limit
@@ -109,7 +107,8 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
 def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: Any) -> Parsed:
     """Parse the files of a source; the parser options of the card override `defaults`."""
     parser = card.parser_of(source)
-    return PARSERS[parser.name](paths, **{**defaults, **(parser.model_extra or {})})
+    with converted(f"card {card.name!r}: wrong parser or options", KeyError, TypeError):
+        return PARSERS[parser.name](paths, **{**defaults, **(parser.model_extra or {})})
 
 
 # Downloads from a URL

@@ -17,8 +17,7 @@ from mmbench.datasets.parsers.images import lfw_pairs, lfw_people
 from mmbench.datasets.parsers.text import delimited, libsvm, splice
 
 OF_ARRAYS = (fsvm, ida, ida_mat, ida_standardised, idx, packed, train_test_npz)
-OF_TEXT = (arff, delimited, libsvm, splice)
-FUNCTIONS = (*OF_ARRAYS, *OF_TEXT, lfw_pairs, lfw_people)
+FUNCTIONS = (*OF_ARRAYS, arff, delimited, libsvm, splice, lfw_pairs, lfw_people)
 #: Parsers by name. A parser is called with the paths of the files and with the options that the
 #: card states. A parser raises ValueError if a file is invalid.
 PARSERS: dict[str, Callable[..., Parsed]] = {parser.__name__: parser for parser in FUNCTIONS}

@@ -60,9 +60,8 @@ def packed(paths: Sequence[Path]) -> Parsed:
     arrays = read_npz(paths[0])
     if not {"X", "y", "content"} <= set(arrays):
         raise ValueError(f"{paths[0].name}: not a packed data set")
-    official = None
-    if "official_train" in arrays:
-        official = (arrays["official_train"], arrays["official_test"])
+    train = arrays.get("official_train")
+    official = None if train is None else (train, arrays["official_test"])
     numbers = sorted(name[6:] for name in arrays if name.startswith("train_"))
     splits = tuple((arrays[f"train_{k}"], arrays[f"test_{k}"]) for k in numbers)
     data = Parsed(arrays["X"], arrays["y"], official, splits)

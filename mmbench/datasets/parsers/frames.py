@@ -94,9 +94,9 @@ def check_names(names: list[str], droppable: bool = False) -> None:
     If `droppable` is true, the message about equal names advises to exclude one of the columns.
     """
     if "" in names:
-        number = names.index("") + 1
-        option = setting("index", 1) if number == 1 else setting("drop", [number])
-        raise ValueError(f"column {number} has no name; to leave it out, {option}")
+        k = names.index("") + 1
+        option = setting("index", 1) if k == 1 else setting("drop", [k])
+        raise ValueError(f"column {k} has no name; to leave it out, {option}; or set separator")
     refuse_equal_names(names, droppable)
     if len(names) > 1 and all(map(is_number, names)):
         hint = f"if it does not name the columns, {setting('header', 'false')}"
@@ -141,11 +141,19 @@ def parse_rows(
     except pd.errors.ParserError as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         raise ValueError(f"the rows cannot be split into fields ({reason})") from error
-    words = [n for n, kind in frame.dtypes.items() if pd.api.types.is_string_dtype(kind)]
-    for name in words:  # pandas keeps trailing blanks of words
-        cells = frame[name].map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
-        frame[name] = cells.mask(cells.isin(list(missing)))
+    # pandas keeps trailing blanks of words
+    for name in frame.columns[[pd.api.types.is_string_dtype(kind) for kind in frame.dtypes]]:
+        frame[name] = clean_words(frame[name], missing)
     return frame
+
+
+def clean_words(column: pd.Series, missing: Sequence[str], known: Sequence[str] = ()) -> pd.Series:
+    """Return a column without blanks around words, and with NaN for the words in `missing`.
+
+    The words in `known` are not changed.
+    """
+    cells = column.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+    return column.where(column.isin(known), cells.mask(cells.isin(list(missing))))
 
 
 def wrong_fields(wanted: int, row: int, count: int) -> str:
@@ -202,7 +210,8 @@ def read_arff(
     """
     import pandas as pd
 
-    lines = [line.strip() for line in text.splitlines()]
+    # `splitlines` would also split at characters such as U+0085 and U+2028 inside values
+    lines = [line.strip() for line in re.split(r"\r\n|\r|\n", text)]
     end = next((k for k, line in enumerate(lines) if re.match(r"@data\b", line, re.I)), 0)
     head = [re.match(r"@attribute\b\s*(.*)", line, re.I) for line in lines[:end]]
     attributes = [_attribute(match[1]) for match in head if match]

@@ -11,6 +11,7 @@ import shutil
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import IO, TYPE_CHECKING, Any
@@ -80,7 +81,8 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     faults = OSError, EOFError, ValueError, LookupError, lzma.LZMAError, zlib.error
     problem = f"{path.name}: damaged or cut short"
     with converted(problem, *faults, to=ValueError), opened(path) as file:
-        content = file.read(most + 1)
+        # a single `read` would reserve `most` bytes
+        content = b"".join(islice(iter(lambda: file.read(2**20), b""), most // 2**20 + 1))
     if len(content) > most:
         raise TooLarge(f"{path.name}: unpacks to more than {most} bytes", 4 * most)
     return content

@@ -21,11 +21,14 @@ from mmbench.datasets.user.formats import (
 )
 from mmbench.datasets.user.options import FileOptions as FileOptions
 from mmbench.datasets.user.options import UserTable as UserTable
+from mmbench.datasets.user.options import knows_target
 from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables, part of the hash of a user's data. READER must be
 #: increased if a change of the code changes the values that are read from a table.
 READER = 3
+#: Possible targets of a table whose format defines the labels (npz, svmlight, scikit-learn).
+OWN_TARGETS = (None, "target", "y", -1)
 
 
 def user_hash(ref: DatasetRef, places: Places) -> str:
@@ -80,6 +83,8 @@ def _options(ref: DatasetRef) -> FileOptions:
 
 def _table(ref: DatasetRef, places: Places) -> Table | SparseTable:
     kind, _, name = str(ref.path).partition(":")
+    if ref.target not in OWN_TARGETS and (kind == "sklearn" or knows_target(str(ref.path))):
+        raise ValueError(f"the format defines the labels; remove target: {ref.target}")
     if kind == "sklearn":
         return sklearn_table(name, places, _options(ref).max_megabytes * 2**20)
     path, default, ignored = _file(ref, places)

@@ -94,7 +94,10 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     check_width(table.frame.shape[1], options.max_columns)
     if table.frame.empty:
         raise ValueError("the file has no rows")
-    table, dropped = _labelled(table, options)
+    gaps = [float(word) for word in options.missing or () if is_number(word)]
+    # the numbers of a column of float32 are rounded
+    filled = table.frame.replace([*gaps, *np.array(gaps, np.float32)], np.nan)
+    table, dropped = _labelled(table._replace(frame=filled), options)
     frame, label = table.frame, table.target
     chosen, remarks = _chosen(table, options)
     nominal = _nominal(table, chosen, options)
@@ -128,7 +131,8 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
         n_categorical=len(words),
         columns={name: codes[name][1] if name in codes else None for name in chosen},
         groups=None if options.groups is None else _groups(_column(frame, options.groups)),
-        time=None if options.time is None else _time(_column(frame, options.time)),
+        time=None if options.time is None else _time(_column(frame, options.time), options),
+        labelled=table.labelled,
     )
 
 
@@ -139,8 +143,8 @@ def _column(frame: pd.DataFrame, column: Column) -> pd.Series:
 def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -> Dataset:
     import pandas as pd
 
-    if options.features or options.drop or options.categorical or options.groups or options.time:
-        raise ValueError("columns of a large svmlight file cannot be selected by name")
+    if {"features", "drop", "categorical", "groups", "time", "missing"} & {*dict(ref.options)}:
+        raise ValueError("a large svmlight file has neither named columns nor missing values")
     if not np.isfinite(table.X.data).all():
         raise ValueError("contains infinite or missing values")
     y, remarks = _labels(pd.Series(table.y, name="target"))
@@ -248,8 +252,8 @@ def _codes(
 def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
     from pandas.api.types import is_numeric_dtype
 
-    for name in frame.columns[[not is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
-        frame = frame.assign(**{name: _number_column(frame[name], options)})
+    texts = frame.columns[[not is_numeric_dtype(dtype) for dtype in frame.dtypes]]
+    frame = frame.assign(**{name: _number_column(frame[name], options) for name in texts})
     X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     for i, j in np.argwhere(np.isinf(X)):
         raise ValueError(f"{cell_name(i, frame.columns[j])}: infinite value {X[i, j]}")
@@ -259,28 +263,32 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
 def _number_pattern(options: FileOptions) -> re.Pattern:
     """Return the pattern of numbers with the decimal mark, thousands separator and units."""
     decimal, group = re.escape(options.decimal), re.escape(options.thousands or "")
-    plain = rf"([0-9]+({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?"
-    grouped = rf"|[0-9]{{1,3}}({group}[0-9]{{3}})+({decimal}[0-9]*)?" if group else ""
-    unit, sign = f"({'|'.join(map(re.escape, options.units))})?", f"[+{MINUS}-]?"
-    return re.compile(rf"\s*({sign}{unit}|{unit}\s*{sign})\s*({plain}{grouped})\s*{unit}\s*")
+    digits = rf"([0-9]+({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?"
+    digits += rf"|[0-9]{{1,3}}({group}[0-9]{{3}})+({decimal}[0-9]*)?" if group else ""
+    unit = f"({'|'.join(map(re.escape, options.units))})?"
+    sign = rf"(?P<sign>[+{MINUS}-]?{unit}|{unit}\s*[+{MINUS}-]?)"
+    return re.compile(rf"\s*{sign}\s*(?P<digits>{digits})\s*{unit}\s*")
 
 
-def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
-    """Return a text column as numbers; raise ValueError if a value is not a number."""
-    import pandas as pd
-
-    if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
-        raise ValueError(_about(column.name, f"contains {column.dtype}, not numbers", options))
-    number, units = _number_pattern(options), re.compile("|".join(map(re.escape, options.units)))
+def _read_numbers(column: pd.Series, options: FileOptions) -> pd.Series:
+    """Return a text column as numbers, with NaN for each cell that is not a number."""
+    number = _number_pattern(options)
 
     def parsed(cell: Any) -> float | None:
         if not isinstance(cell, str):  # the cell is a boolean of a Parquet file, or an integer
             return float(cell) if abs(cell) <= sys.float_info.max else math.inf
-        text = "".join(units.sub("", cell).replace(MINUS, "-").split())
-        text = text.replace(options.thousands or "", "").replace(options.decimal, ".")
-        return float(text) if number.fullmatch(cell) or INFINITE.fullmatch(cell) else None
+        if match := number.fullmatch(cell):
+            digits = match["digits"].replace(options.thousands or "", "")
+            value = float(digits.replace(options.decimal, "."))
+            return -value if {"-", MINUS} & set(match["sign"]) else value
+        return float(cell) if INFINITE.fullmatch(cell) else None
 
-    values = column.map(parsed, na_action="ignore").astype("float64")
+    return column.map(parsed, na_action="ignore").astype("float64")
+
+
+def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
+    """Return a text column as numbers; raise ValueError if a value is not a number."""
+    values = _read_numbers(column, options)
     bad = np.flatnonzero(values.isna() & column.notna())
     if len(bad):
         cell, drop = str(column.iloc[bad[0]]), _leave_out(column.name, options)
@@ -331,8 +339,8 @@ def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -
 
 def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
     """Return the table, without unlabelled rows if `options.unlabelled` is "drop", and warnings."""
-    names, known = [table.target], list(table.frame.columns)
-    names += [column_name(c, known) for c in (options.groups,) if c is not None]
+    known = list(table.frame.columns)
+    names = [column_name(c, known) for c in (table.target, options.groups) if c is not None]
     kept = table.frame[names].notna().all(axis=1)
     if options.unlabelled == "error" or kept.all():
         return table, []
@@ -340,7 +348,7 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
         raise ValueError(f"no row has {' and '.join(map(repr, names))}; choose another column")
     frame = table.frame[kept].reset_index(drop=True)
     without = f"{(~kept).sum()} rows without {' and '.join(map(repr, names))} are left out"
-    return table._replace(frame=frame), [without]
+    return table._replace(frame=frame, labelled=kept.to_numpy()), [without]
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
@@ -360,18 +368,16 @@ def _groups(column: pd.Series) -> NDArray:
     return np.unique(to_labels(map(as_text, column)), return_inverse=True)[1]
 
 
-def _time(column: pd.Series) -> NDArray:
+def _time(column: pd.Series, options: FileOptions) -> NDArray:
     """Return the time of each row as a number; dates are converted to numbers."""
     import pandas as pd
-    from pandas.api.types import is_numeric_dtype
 
     _refuse_cells(column, column.isna(), "value missing")
-    read = column if column.dtype.kind == "M" else pd.to_numeric(column, errors="coerce")
+    read = column if column.dtype.kind in "biufmM" else _read_numbers(column.map(str), options)
     if read.isna().all():
         read = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=True)
     _refuse_cells(column, read.isna(), "{} is neither a number nor a date such as 2024-01-31")
-    values = read.to_numpy() if is_numeric_dtype(read) else read.astype("int64").to_numpy()
-    return values.astype(np.float64)
+    return (read.astype("int64") if read.dtype.kind in "mM" else read).to_numpy(np.float64)
 
 
 def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
@@ -385,21 +391,27 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
         word = next(value for value in values.tolist() if value not in numbers)
         both = f"numbers such as {next(iter(numbers), None)} and words such as {word}"
         remarks = [f"the target has {both}; all are read as words"] if numbers else []
-        spelled: dict[str, str] = {}
-        for value in values.tolist():
-            folded = unicodedata.normalize("NFKC", value).casefold()
-            visible = "".join(filter(str.isprintable, folded))
-            if (other := spelled.setdefault(visible, value)) != value:
-                how = "differ only in capital letters, encoding or invisible characters"
-                remarks.append(f"classes {other!r} and {value!r} {how}")
-        return y, remarks
+        return y, [*remarks, *_alike(values.tolist())]
     has = f"target {column.name!r} has {len(values)} distinct numbers such as {numbers[-1]}"
     if y.dtype.kind != "i" and len(values) > MOST_FRACTIONS:
         advice = "set another target, or form classes, for example by pandas.qcut(values, 3)"
         raise ValueError(f"{has}; it is continuous, and classes are needed: {advice}")
     if len(values) > MOST_FRACTIONS and np.unique(y, return_counts=True)[1].min() == 1:
         return y, [f"{has}, some only once; is it continuous, or a row number?"]
-    return y, []
+    return y, list(_alike(values.tolist()))
+
+
+def _alike(labels: Sequence[object]) -> Iterator[str]:
+    """Yield warnings about labels that look alike, or are equal as numbers."""
+    first: dict[object, object] = {}
+    for label in labels:
+        folded = unicodedata.normalize("NFKC", str(label)).casefold()
+        visible = "".join(filter(str.isprintable, folded))
+        key = float(visible) if is_number(visible) else visible
+        if (other := first.setdefault(key, label)) != label:
+            how = "differ only in capital letters, encoding or invisible characters"
+            how = "are equal as numbers, but differ as text" if is_number(label) else how
+            yield f"classes {other!r} and {label!r} {how}"
 
 
 def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[str]:

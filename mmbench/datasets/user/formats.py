@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import re
+import sys
 import threading
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -48,20 +49,19 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
-#: Names of file formats that cannot be read, with advice, by the first bytes of a file.
+#: Names of file formats that cannot be read, with advice, by a pattern of the first bytes of a
+#: file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``.
 OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"PK\x03\x04": "an archive or an Excel workbook; unpack it, or save it as CSV",
-    b"%PDF": "a PDF document",
+    b"%PDF-": "a PDF document",
     b"\x89HDF": "an HDF5 file; save it as Parquet or npz",
-    b"MATLAB": "a Matlab file; save it as CSV or npz",
+    rb"MATLAB [0-9.]+ MAT-file": "a Matlab file; save it as CSV or npz",
     b"\x93NUMPY": "a single NumPy array; save X and y as npz",
-    b"ARROW1": "a Feather file; save it as Parquet",
-    b"SQLite": "an SQLite database; export a table as CSV",
-    b"<!DOCTYPE": "an HTML page",
-    b"<html": "an HTML page",
-    b"{": "JSON; save it as CSV",
-    b"[": "JSON; save it as CSV",
+    b"ARROW1\0\0": "a Feather file; save it as Parquet",
+    b"SQLite format 3\0": "an SQLite database; export a table as CSV",
+    b"<(!DOCTYPE|html)": "an HTML page",
+    rb'\{\s*"|\[\s*["{\[]': "JSON; save it as CSV",
 }
 #: Words that denote a missing value in a CSV file by default. In pandas, "None" and "null" also
 #: denote a missing value by default, but both may be class labels.
@@ -98,6 +98,8 @@ class Table(NamedTuple):
     ignored: tuple[str, ...] = ()
     #: Whether the file is a CSV file, to which the options ``header`` and ``decimal`` apply.
     is_csv: bool = False
+    #: Mask of the rows of the file that have a label, or None if no row is left out.
+    labelled: NDArray[np.bool_] | None = None
 
 
 class SparseTable(NamedTuple):
@@ -140,13 +142,12 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
     if suffix in SVMLIGHT:
         return _svmlight(content.removeprefix(codecs.BOM_UTF8), options.max_columns)
     text = _decoded(content, options.encoding)
-    nominal: Nominal = NO_NAMES
-    if suffix == ".arff":
-        given = options.missing or (), options.max_columns, options.row_weights
-        frame, nominal = read_arff(text, *given)
-    else:
+    if suffix != ".arff":
         frame = read_csv(text, options, target)
-    return Table(frame, _label(target, list(frame.columns)), nominal, is_csv=suffix != ".arff")
+        return Table(frame, _label(target, list(frame.columns)), is_csv=True)
+    given = options.missing or (), options.max_columns, options.row_weights
+    frame, nominal = read_arff(text, *given)
+    return Table(frame, _label(target, list(frame.columns)), nominal)
 
 
 def _label(target: Column | None, names: Sequence[str]) -> str:
@@ -161,11 +162,12 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
 
     If there is no header, the columns are named ``"1"``, ``"2"``, ... The default separator is the
     most frequent of comma, semicolon and tab in the first record, or blanks if the record contains
-    none of them. If the decimal mark is a comma, the comma is the separator only if the header
+    none of them. If two of them are equally frequent, the rows must have as many fields as the
+    first record. If the decimal mark is a comma, the comma is the separator only if the header
     contains no other separator. Columns that the options exclude by number may have an empty name.
     """
     separator, decimal = options.separator, options.decimal
-    csv.field_size_limit(options.max_megabytes * 2**20)
+    csv.field_size_limit(min(options.max_megabytes * 2**20, sys.maxsize))
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = "\n".join(text.split("\n")[options.skip_lines :]).lstrip("\n")
     if stated := re.match(r'"?sep=(.)"?\n', text):  # Excel may write a first line such as sep=,
@@ -214,14 +216,24 @@ def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list
 
 
 def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
-    """Return the fields of the first record of CSV text, the text after it, and the separator."""
+    """Return the fields of the first record of CSV text, the text after it, and the separator.
+
+    Raises ValueError if the text does not decide between two separators.
+    """
     candidates = [separator] if separator else list(",;\t".replace(decimal, ""))
     records = []
     for candidate in candidates:
         reader = csv.reader(io.StringIO(text), delimiter=candidate, skipinitialspace=True)
         records.append((next(reader, []), reader.line_num, candidate))
-    fields, n_lines, found = max(records, key=lambda record: len(record[0]))
-    if separator is None and len(fields) == 1 and " " in fields[0].strip():
+    most = max(len(fields) for fields, *_ in records)
+    widest = [record for record in records if len(record[0]) == most]
+    if most > 1 and len(widest) > 1:
+        widest = [r for r in widest if {*field_counts(text, r[2])} == {most}] or widest
+        if len(widest) > 1:
+            option = setting("separator", json.dumps(widest[-1][2]))
+            raise ValueError(f"the fields have two possible separators; for one of them, {option}")
+    fields, n_lines, found = widest[0]
+    if separator == " " or (not separator and len(fields) == 1 and " " in fields[0].strip()):
         line, _, body = text.partition("\n")
         quoted = re.findall(QUOTED_OR_NOT, line)
         return [a.replace('""', '"') or b for a, b in quoted], body, BLANKS
@@ -265,7 +277,7 @@ def _refuse_other(start: bytes, options: FileOptions) -> None:
     if start.startswith(tuple(MARKS)):
         return
     for magic, name in OTHER_FORMATS.items():
-        if start.lstrip().startswith(magic):
+        if re.match(magic, start.lstrip()):
             raise ValueError(f"is {name}")
     if b"\0" in start and codecs.lookup(options.encoding).name == "utf-8":
         hint = "for UTF-16 text, write encoding: utf-16-le or utf-16-be"
@@ -438,9 +450,10 @@ def sklearn_table(name: str, places: Places, most: int) -> Table:
     try:
         with bounded_urlopen(most, threading.Event()):
             bunch = getattr(datasets, loaders[name])(**options)
-        y, names = np.asarray(bunch.target), getattr(bunch, "target_names", None)
-        if names is not None and y.ndim == 1 and y.dtype.kind == "i":
-            y = np.asarray(names)[y]
+        y, names = np.asarray(bunch.target), np.atleast_1d(getattr(bunch, "target_names", ()))
+        # fetch_covtype names the target, not the classes
+        if y.ndim == 1 and y.dtype.kind == "i" and np.isin(y, range(len(names))).all():
+            y = names[y]
         return of_arrays(np.asarray(bunch.data), y)
     except OSError as error:
         raise ValueError(str(error)) from error

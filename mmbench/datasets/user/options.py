@@ -15,13 +15,13 @@ PACKED = (".gz", ".bz2", ".xz", ".z")
 
 
 def _parse_column(value: Any) -> Any:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
+    if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError(f"a column is a whole number or a name in quotes, got {value!r}")
     return value
 
 
 def _parse_columns(value: Any) -> tuple[Column, ...]:
-    return tuple(map(_parse_column, one_or_more(value)))
+    return tuple(map(_parse_column, [] if value is None else one_or_more(value)))
 
 
 def _parse_categorical(value: Any) -> Any:
@@ -29,7 +29,7 @@ def _parse_categorical(value: Any) -> Any:
     if value == "auto":
         return value
     pairs = []
-    for item in one_or_more(value):
+    for item in [] if value is None else one_or_more(value):
         (column, values), *more = item.items() if isinstance(item, dict) else [(item, ())]
         if more or not isinstance(values, list | tuple):
             raise ValueError(f"must be a column or {{column: [values in order]}}, got {item!r}")
@@ -66,7 +66,9 @@ def _check_encoding(value: Any) -> Any:
     return value
 
 
-OneColumn = Annotated[Column | None, BeforeValidator(_parse_column)]
+OneColumn = Annotated[
+    Column | None, BeforeValidator(lambda v: v if v is None else _parse_column(v))
+]
 Columns = Annotated[Any, BeforeValidator(_parse_columns), PlainSerializer(list)]
 Character = Annotated[str, Field(min_length=1, max_length=1)]
 
@@ -79,8 +81,9 @@ class FileOptions(BaseModel):
     #: Whether the first line of a CSV file contains the column names; otherwise the columns are
     #: named ``"1"``, ``"2"``, ...
     header: bool = True
-    #: Field separator of a CSV file. The default separator is the most frequent of comma, semicolon
-    #: and tab in the first line, or blanks if the first line contains none of them.
+    #: Field separator of a CSV file, an ASCII character. A blank stands for any number of blanks.
+    #: The default separator is the most frequent of comma, semicolon and tab in the first line, or
+    #: blanks if the first line contains none of them.
     separator: Character | None = None
     #: Number of lines to skip at the beginning of a CSV file.
     skip_lines: Annotated[int, Field(ge=0)] = 0
@@ -93,7 +96,8 @@ class FileOptions(BaseModel):
     #: Units before or after numbers, such as % and $, which are removed.
     units: Annotated[tuple[str, ...], BeforeValidator(_parse_units)] = ()
     #: Words that denote a missing value. By default, a missing value is an empty cell, ?, NA, N/A,
-    #: NaN or nan in a CSV file, an unquoted ? in an ARFF file, and null in a Parquet file.
+    #: NaN or nan in a CSV file, an unquoted ? in an ARFF file, and null in a Parquet file. A word
+    #: that is a number also denotes a missing value in numeric columns of all formats.
     missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words)] = None
     #: Column of row names, which is not a feature.
     index: OneColumn = None
@@ -107,7 +111,8 @@ class FileOptions(BaseModel):
     unlabelled: Literal["error", "drop"] = "error"
     #: Treatment of the weights of rows in an ARFF file: report an error, or count each row once.
     row_weights: Literal["error", "ignore"] = "error"
-    #: Column of numbers or ISO dates by which the rule ``time_series`` sorts the rows.
+    #: Column of numbers, which are read like features, or of ISO dates, by which the rule
+    #: ``time_series`` sorts the rows.
     time: OneColumn = None
     #: Categorical columns, or ``auto`` for all text columns. Columns that the file format declares
     #: as categorical (nominal in ARFF, text in Parquet) need not be listed.
@@ -131,9 +136,11 @@ class FileOptions(BaseModel):
         return tuple(sorted((k, v) for k, v in self if k in fields and v != fields[k].default))
 
     @model_validator(mode="after")
-    def _two_marks(self) -> Self:
+    def _check_marks(self) -> Self:
         if self.thousands == self.decimal:
             raise ValueError(f"thousands and decimal cannot both be {self.decimal!r}")
+        if not (self.separator or "").isascii():
+            raise ValueError(f"separator must be an ASCII character, got {self.separator!r}")
         return self
 
 
@@ -146,7 +153,8 @@ class UserTable(FileOptions):
     openml: Annotated[int, Field(ge=1)] | None = None
     #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
     sklearn: str | None = None
-    #: Column of the class labels; required if the file format does not define the labels.
+    #: Column of the class labels; required if the file format does not define the labels, and
+    #: refused if it does.
     target: OneColumn = None
 
     @model_validator(mode="after")

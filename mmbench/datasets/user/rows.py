@@ -4,25 +4,32 @@ This module is imported only if a model is fitted for the user, since importing 
 second.
 """
 
+from collections.abc import Sequence
 from typing import Any, Self
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from mmbench.datasets.user.formats import as_text
+from mmbench.datasets.parsers.frames import clean_words
+from mmbench.datasets.user.formats import MISSING_WORDS, as_text
+from mmbench.errors import listed
 
 
 class TableColumns(TransformerMixin, BaseEstimator):
     """Convert the rows of a table to numbers and category codes, in column order of `Dataset.X`.
 
     All unknown categories of a column have one common additional code. Missing values are NaN.
+    Blanks around words and in column names are ignored, as in a CSV file.
 
     Parameters
     ----------
     columns : dict
         Categories of each column, or None for a numeric column; see `Dataset.columns`.
+    missing : sequence of str
+        Words that denote a missing value, unless they are categories of the column.
 
     Examples
     --------
@@ -31,8 +38,9 @@ class TableColumns(TransformerMixin, BaseEstimator):
     [[3.5, 1.0], [1.0, 2.0]]
     """
 
-    def __init__(self, columns: dict[str, tuple[str, ...] | None]):
+    def __init__(self, columns: dict[str, Any], missing: Sequence[str] = MISSING_WORDS):
         self.columns = columns
+        self.missing = missing
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Do nothing: the columns and their categories are given."""
@@ -42,6 +50,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
         """Return rows as numbers and category codes.
 
         Columns of a DataFrame are found by name, and columns of an array are found by position.
+        Warns if all categories of a column are unknown.
         """
         import pandas as pd
 
@@ -50,16 +59,22 @@ class TableColumns(TransformerMixin, BaseEstimator):
             X = np.asanyarray(X.toarray() if issparse(X) else X, dtype=object)
             if X.ndim != 2 or X.shape[1] != len(names):
                 raise ValueError(f"X has shape {X.shape}, but the table has the columns {names}")
-            X = pd.DataFrame(X, columns=names)
-        X = X.rename(columns=str)  # if a file has no header, the names of its columns are numbers
+            X = pd.DataFrame(X, columns=names).infer_objects()
+        # if a file has no header, the names of its columns are numbers
+        X = X.rename(columns=lambda name: " ".join(str(name).split()))
         if lacking := [name for name in names if name not in X.columns]:
             raise ValueError(f"X has no column {lacking[0]!r}")
+        for name in X[names].select_dtypes(exclude=["number", "bool"]):
+            X[name] = clean_words(X[name], self.missing, self.columns[name] or ())
         numbers = [X[name] for name, values in self.columns.items() if values is None]
         codes = []
         for name, values in self.columns.items():
             if values is not None:
                 text = X[name].map(as_text, na_action="ignore")
                 known = text.map({value: k for k, value in enumerate(values)}).astype(np.float64)
+                if known.isna().all() and text.notna().any():
+                    first = f"column {name!r} has no known category: {text.dropna().iloc[0]!r}"
+                    warn(f"{first}, not one of {listed(values)}", stacklevel=2)
                 codes.append(known.where(known.notna() | text.isna(), len(values)))
         columns = [column.to_numpy(np.float64, na_value=np.nan) for column in numbers + codes]
         return np.column_stack(columns)

@@ -1,0 +1,67 @@
+"""A fitted model reads rows as the table of its training was read."""
+
+from __future__ import annotations
+
+import io
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mmbench.datasets import DatasetRef, UserTable, load_dataset
+from mmbench.datasets.user.rows import TableColumns
+
+STEPS = (("impute", "median"), ("one_hot", None))
+
+
+def read(folder, text: str, **keys):
+    """Return the data set of a CSV file and the columns that a model keeps."""
+    (folder / "my.csv").write_text(text)
+    table = UserTable(path=str(folder / "my.csv"), target="kind", **keys)
+    ref = DatasetRef("my", table.source, table.target, STEPS, (), table.pairs())
+    data = load_dataset(ref, store=folder / "store")
+    return data, TableColumns(data.columns, **{k: v for k, v in keys.items() if k == "missing"})
+
+
+WORDS = "age , the  colour,q,kind\n1,red ,?,x\n?,blue,u,y\n3, red,v,x\n4,NA,u ,y\n"
+
+
+@pytest.mark.filterwarnings("error")
+def test_words_gaps_and_names_are_those_of_the_training(tmp_path):
+    data, rows = read(tmp_path, WORDS, categorical=["the colour", "q"])
+    found = rows.transform(pd.read_csv(io.StringIO(WORDS)))
+    assert np.isnan(data.X).sum() == 3
+    assert np.array_equal(found, data.X, equal_nan=True)
+    array = [[" 2 ", "red ", "u"], ["?", "NA", " v"], [3, "green", "N/A"]]
+    expected = [[2, 1, 0], [np.nan, np.nan, 1], [3, 2, np.nan]]
+    assert np.array_equal(rows.transform(array), expected, equal_nan=True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_stated_words_for_a_missing_value_are_those_of_the_training(tmp_path):
+    text = "c,kind\nnone,x\nNA,y\nb,x\nNA,y\n"
+    data, rows = read(tmp_path, text, categorical=["c"], missing=["none"])
+    assert data.columns["c"] == ("NA", "b")
+    frame = pd.read_csv(io.StringIO(text), keep_default_na=False)
+    assert np.array_equal(rows.transform(frame), data.X, equal_nan=True)
+    assert TableColumns(data.columns).transform(frame)[1].tolist() == [0], "a known category"
+
+
+@pytest.mark.filterwarnings("error")
+def test_categories_with_blanks_in_a_parquet_file_stay_apart():
+    rows = TableColumns({"c": ("red", "red ")})
+    assert rows.transform([["red "], ["red"], [" red"]]).tolist() == [[1], [0], [0]]
+
+
+def test_a_column_without_any_known_category_is_reported(tmp_path):
+    text = "zip,kind\n01,x\n02,y\n01,y\n"
+    data, rows = read(tmp_path, text, categorical=["zip"])
+    with pytest.warns(UserWarning, match="column 'zip' has no known category: '1', not one of 01"):
+        assert rows.transform(pd.read_csv(io.StringIO(text))).tolist() == [[2], [2], [2]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_text = pd.read_csv(io.StringIO(text), dtype=str)
+        assert np.array_equal(rows.transform(as_text), data.X)
+        assert rows.transform([["03"], ["02"]]).tolist() == [[2], [1]]
+        assert np.isnan(rows.transform([[None]])).all()
