@@ -244,8 +244,7 @@ def table(
     """Print tables of stored records beside the published values."""
     from mmbench.commands.outputs import table as build
 
-    metrics = tuple(metric or ())
-    text = build(results, fmt, layout, output, mix, say, metrics, include_failed, not no_bold)
+    text = build(results, fmt, layout, output, mix, say, metric or (), include_failed, not no_bold)
     if output is None:
         echo(text.removesuffix("\n"))
 
@@ -389,6 +388,8 @@ def certify(
     lower bound. At the optimum of the same problem, the decision values of training rows would
     differ by at most decision_change, and labels_changed rows would have another label. The
     optimum is computed by mmbench; status is the status of its solution.
+
+    A model file of libsvm contains neither C nor class weights, and all rows get the same C.
     """
     from mmbench.commands.certify import certify_file
     from mmbench.tables.render import csv_text

@@ -23,6 +23,7 @@ agree with the optimal solution.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations
@@ -111,7 +112,8 @@ def certify(
         Penalty C, needed if the model does not store it. For a NuSVC or a model file of libsvm, the
         default is the largest dual variable, which equals C if a training row violates the margin.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the training rows.
+        Weights of the training rows. A model file of libsvm does not contain class weights. If it
+        was trained with class weights, give the weight of each row's class.
 
     Returns
     -------
@@ -160,12 +162,12 @@ def certify(
             f"the objective of {type(model).__name__} is not known; known are SVC, NuSVC, "
             "LinearSVC, SGDClassifier and the machines of mmbench"
         )
-    known, found = set(np.asarray(model.classes_).tolist()), set(labels.tolist())
+    known, found = set(np.asarray(model.classes_).tolist()), set(labels[weights > 0].tolist())
     if unknown := sorted({repr(label) for label in found - known}):
-        problem = f"y has labels that the model does not know: {listed(unknown)}"
-        raise UserError(f"{problem}; {_TRAINING_DATA}")
+        raise UserError(f"y has labels that the model does not know: {listed(unknown)}; {_REMEDY}")
     if lacking := sorted(map(repr, known - found)):
-        raise UserError(f"y has no row of the model's classes {listed(lacking)}; {_TRAINING_DATA}")
+        problem = f"y has no row of the model's classes {listed(lacking)} with a positive weight"
+        raise UserError(f"{problem}; {_REMEDY}")
     stored = getattr(model, "C", None)  # a NuSVC stores C = 0, and model files contain no C
     if C is not None and (not C > 0 or (stored and stored != C)):
         raise UserError(f"C={C:g}: the model stores C={stored:g}" if stored else "C must be > 0")
@@ -173,14 +175,12 @@ def certify(
         value = _dense(getattr(model, name, None))
         if not (value is None or isinstance(value, str) or np.isfinite(value).all()):
             raise UserError(f"{name} of the model is not finite")
-    if (C := C or stored or None) == np.inf:
-        raise UserError("C=inf: only models with a finite penalty are certified")
+    if (C := C or stored or None) == np.inf or getattr(model, "alpha", None) == 0:
+        raise UserError("C=inf or alpha=0: only models with a finite penalty are certified")
     if hasattr(model, "fits_") and type(model).__name__ != "SVM":
         return pd.DataFrame(_by_reference(model, rows, labels, sample_weight))
-    if hasattr(model, "dual_coef_") and hasattr(model, "support_vectors_"):
-        problems = _kernel_problems(model, rows, labels, weights, C)
-    else:
-        problems = _linear_problems(model, rows, labels, weights, C)
+    dual = hasattr(model, "dual_coef_") and hasattr(model, "support_vectors_")
+    problems = (_kernel_problems if dual else _linear_problems)(model, rows, labels, weights, C)
     result = pd.DataFrame([_certificate(problem) for problem in problems])
     if hasattr(model, "fits_"):
         _check_objectives(model.fits_, result.objective)
@@ -205,7 +205,6 @@ def _validated(
     from mmbench.machines.base.estimator import refuse_masks
 
     model = getattr(model, "best_estimator_", model)
-    is_file = isinstance(model, str | Path)
     with converted("", TypeError, ValueError):
         refuse_masks(X, y, sample_weight)
         if isinstance(model, Pipeline):
@@ -226,7 +225,7 @@ def _validated(
             check_is_fitted(model)
     if len(labels) != rows.shape[0]:
         raise UserError(f"X has {rows.shape[0]} rows, but y has {len(labels)} labels")
-    if is_file:
+    if isinstance(model, str | Path):
         with suppress(ValueError):  # in model files, labels are numbers
             labels = labels.astype(float)
         model = read_model(Path(model), rows, labels)
@@ -278,8 +277,12 @@ def certify_file(
     config = config_of(experiment_of(data, target), Path(f"certify {data.name}"), overrides)
     entry = config.datasets[0]
     training = load_dataset(entry.ref(config.steps_of(entry)), store=Path())
-    X = _with_categories(training) if training.n_categorical else training.X
-    return certify(model, X, training.y, C=C)
+    named = training.n_categorical or (training.columns and hasattr(model, "feature_names_in_"))
+    X = _with_categories(training) if named else training.X
+    # a model has the class True if it was trained on the column that the file stores as texts
+    classes = {str(label): label for label in np.asarray(getattr(model, "classes_", ())).tolist()}
+    y = [classes.get(str(label), label) for label in training.y.tolist()]
+    return certify(model, X, y, C=C)
 
 
 def _with_categories(data: Dataset) -> pd.DataFrame:
@@ -311,8 +314,7 @@ def _certificate(problem: Binary) -> dict[str, Any]:
     own = -np.inf
     if u is not None:
         a = u * y
-        sum_u = abs(float(u.sum())) if problem.free_intercept else 0.0
-        violation = max(0.0, float((-a).max()), float((a - C).max()), sum_u)
+        violation = max(0.0, float((-a).max()), float((a - C).max()), abs(float(u.sum())))
         model |= {"dual": float(a.sum()) - 0.5 * problem.square, "violation": violation}
         model["n_support"] = int(np.count_nonzero(u))
         own = model["dual"] if violation <= DUAL_TOLERANCE * float(C.max()) else own
@@ -324,17 +326,25 @@ def _optimum(problem: Binary) -> Optimum:
     """Solve a binary problem with hinge loss by the SVM of mmbench."""
     from mmbench.machines import SVM
 
-    X, y, C = problem.X, problem.y, problem.C
-    if not problem.free_intercept:
-        # if each row is added again with opposite sign and label, the optimal intercept b is 0
-        X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
-        y, C = np.append(y, -y), np.append(C, C) / 2
+    X, y, C = (problem.X, problem.y, problem.C) if problem.free_intercept else _mirrored(problem)
     kernel = "linear" if problem.u is None else "precomputed"
     machine = SVM(kernel=kernel, C=float(C.max()), tol=1e-6)
     fit = machine.fit(X, y, sample_weight=C / C.max()).fits_[0]
     b = 0.0 if problem.free_intercept else machine.intercept_[0]
     f = machine.decision_function(X)[: len(problem.y)] - b
     return f, fit.objective, fit.bound, fit.status
+
+
+def _mirrored(problem: Binary) -> tuple[Any, NDArray, NDArray]:
+    """Return the rows, labels and penalties of a problem without a free intercept, in which each
+    row is added again with opposite sign and label.
+
+    The optimal w is the same, and a free intercept would be 0. Both classes have rows of positive
+    weight, even if all penalties of one class are 0.
+    """
+    X, y, C = problem.X, problem.y, problem.C
+    X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
+    return X, np.append(y, -y), np.append(C, C) / 2
 
 
 def _row(
@@ -371,7 +381,7 @@ def _squared(problem: Binary) -> Optimum:
     """
     from sklearn.svm import LinearSVC
 
-    X, y, C = problem.X, problem.y, problem.C
+    X, y, C = _mirrored(problem)
     newton = LinearSVC(dual=False, fit_intercept=False, C=C.max(), tol=1e-12, max_iter=1000)
     w = newton.fit(X, y, sample_weight=C / C.max()).coef_[0]
     slack = np.maximum(0.0, 1.0 - y * (X @ w))
@@ -380,7 +390,7 @@ def _squared(problem: Binary) -> Optimum:
     objective = 0.5 * float(w @ w) + losses
     bound = float(a.sum() - 0.5 * v @ v) - losses
     solved = objective - bound <= 1e-6 * objective
-    return X @ w, objective, bound, "optimal" if solved else "inaccurate"
+    return problem.X @ w, objective, bound, "optimal" if solved else "inaccurate"
 
 
 def _signs(labels: NDArray, classes: Any, positive: Any) -> tuple[NDArray, NDArray]:
@@ -420,15 +430,21 @@ def _kernel_problems(
     if X.shape[0] > MAX_KERNEL_ROWS:
         raise UserError(f"X has {X.shape[0]} rows; at most {MAX_KERNEL_ROWS} can be certified")
     factors = () if is_nu else getattr(model, "class_weight_", ())  # not used by NuSVC
-    per_class = dict(zip(classes.tolist(), factors, strict=False))
-    class_weight = model.class_weight if ours else per_class
-    largest = 0.0 if is_nu else float((np.abs(dual_coef) / weights[support]).max(initial=0.0))
+    per_class = model.class_weight if ours else dict(zip(classes.tolist(), factors, strict=False))
+    duals = np.abs(dual_coef) / weights[support]
+    if isinstance(model, SimpleNamespace) and not is_nu:
+        _warn_of_class_weights(model.n_support_, duals)
+    largest = 0.0 if is_nu else float(duals.max(initial=0.0))
     for k, (pair, coef, intercept) in enumerate(pair_coefficients(model)):
         rows, y = _signs(labels, pair, pair[1])
         u = np.zeros(len(labels))
         u[support] = coef
+        if is_nu and (u[rows] * y).max() <= 0:
+            raise UserError(
+                f"no certificate of {pair[0]} / {pair[1]}: nu is too small for a margin"
+            )
         if not np.isin(labels[support[coef != 0]], pair).all() or (u[rows] * y < 0).any():
-            raise UserError(f"the signs of dual_coef_ differ from the signs of y; {_TRAINING_DATA}")
+            raise UserError(f"the signs of dual_coef_ differ from the signs of y; {_REMEDY}")
         u, part = u[rows], rows if kernel == "precomputed" else X[rows]
         gram = np.asarray(kernel_function(model, X, k)(part, part), dtype=float)
         if not (kernel in ("linear", "rbf") or is_semidefinite(gram)):
@@ -438,12 +454,29 @@ def _kernel_problems(
             )
         # a nu-SVM has the penalty C = 1 / rho, where rho differs between the pairs of classes
         own_C = C or largest or float((np.abs(u) / weights[rows]).max())
-        penalties = own_C * _relative_penalties(pair, y, weights[rows], class_weight)
+        penalties = own_C * _relative_penalties(pair, y, weights[rows], per_class)
         values = gram @ u
         yield Binary(pair, gram, y, penalties, values + intercept, float(u @ values), u)
 
 
-_TRAINING_DATA = "give the rows and labels of the training"
+def _warn_of_class_weights(n_support: Sequence[int], duals: NDArray) -> None:
+    """Warn if the dual variables of a libsvm model seem to have other upper bounds in one class.
+
+    If the largest dual variable of a class occurs twice, it is taken for the upper bound of the
+    class, which equals C times the weight of the class.
+    """
+    parts = np.split(duals, np.cumsum(n_support)[:-1], axis=1)
+    tops = [np.sort(part, axis=None)[-2:] for part in parts]
+    bounds = [top[0] for top in tops if len(top) == 2 and top[0] == top[1]]
+    if bounds and min(bounds) < (1 - 1e-6) * duals.max():
+        warnings.warn(
+            f"the largest dual variables of two classes are {min(bounds):g} and {duals.max():g}, "
+            "as with class weights, which the file lacks; give them in Python as sample_weight",
+            stacklevel=2,
+        )
+
+
+_REMEDY = "give the rows and labels of the training"
 
 
 def _dense(values: Any) -> Any:
@@ -565,12 +598,11 @@ def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleName
     w = np.array([line.split() for line in lines if line.strip()], dtype=float).T
     if len(head["label"]) == 2:  # liblinear predicts the first of its two labels if w'x is positive
         w = -w
-    has_intercept = bias > 0
     return SimpleNamespace(
         classes_=np.array(head["label"], dtype=float),
-        coef_=w[:, :-1] if has_intercept else w,
-        intercept_=w[:, -1] * bias if has_intercept else np.zeros(len(w)),
-        fit_intercept=has_intercept,
+        coef_=w[:, :-1] if bias >= 0 else w,  # a bias of 0 has a row of w too
+        intercept_=w[:, -1] * max(bias, 0.0),
+        fit_intercept=bias > 0,
         intercept_scaling=bias,
         loss=losses.get(kind.removesuffix("_DUAL"), kind),
     )
@@ -587,7 +619,7 @@ def _libsvm_model(
     if kernel not in ("linear", "polynomial", "rbf", "sigmoid"):
         raise UserError(f"a model file of libsvm with the kernel {kernel} is not certified")
     classes, sizes = np.array(head["label"], dtype=float), np.array(head["nr_sv"], dtype=int)
-    binary, dense = len(classes) == 2, _dense(X)
+    dense = _dense(X)
     if sizes.sum() != len(lines) or len(sizes) != len(classes):
         raise ValueError(f"{len(lines)} support vectors instead of {sizes.sum()}")
     if len(head["rho"]) != len(classes) * (len(classes) - 1) // 2:
@@ -607,11 +639,12 @@ def _libsvm_model(
         if not (found := free.get((label, _digits(vector)))):
             raise UserError(f"a support vector is not a row of X with the label {label:g}")
         support.append(found.pop())
-    sign = -1.0 if binary else 1.0  # scikit-learn uses opposite signs
-    option = {key: float(head[key][0]) for key in ("gamma", "coef0", "degree") if key in head}
-    nu = {"nu": None} if head["svm_type"][0] == "nu_svc" else {}
+    sign = -1.0 if len(classes) == 2 else 1.0  # scikit-learn uses opposite signs
+    option: dict[str, Any] = {"gamma": 1.0, "coef0": 0.0, "degree": 3.0}
+    option |= {key: float(head[key][0]) for key in option if key in head}
+    option |= {"nu": None} if head["svm_type"][0] == "nu_svc" else {}
     return SimpleNamespace(
-        **nu,
+        **option,
         classes_=classes,
         support_=np.array(support, dtype=int),
         n_support_=sizes,
@@ -619,9 +652,6 @@ def _libsvm_model(
         dual_coef_=sign * np.array([fields[:n_coef] for fields in words], dtype=float).T,
         intercept_=-sign * np.array(head["rho"], dtype=float),
         kernel="poly" if kernel == "polynomial" else kernel,
-        gamma=option.get("gamma", 1.0),
-        coef0=option.get("coef0", 0.0),
-        degree=option.get("degree", 3.0),
     )
 
 

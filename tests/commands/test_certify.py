@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from itertools import combinations
 
 import joblib
@@ -14,7 +15,13 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
-from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_wine, make_blobs
+from sklearn.datasets import (
+    dump_svmlight_file,
+    load_breast_cancer,
+    load_iris,
+    load_wine,
+    make_blobs,
+)
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.metrics.pairwise import linear_kernel
 from sklearn.model_selection import GridSearchCV
@@ -25,6 +32,7 @@ from typer.testing import CliRunner
 
 import mmbench
 from mmbench.cli.app import app
+from mmbench.commands.certify import certify_file
 from mmbench.errors import UserError
 
 
@@ -277,6 +285,7 @@ def test_weights_of_classes_and_rows_are_those_of_the_training(model, zeros, wei
     [
         (SVC(kernel="sigmoid"), "not positive semidefinite"),
         (SVC(C=np.inf, max_iter=100), "C=inf"),
+        (SGDClassifier(alpha=0, learning_rate="constant", eta0=0.1), "alpha=0"),
         (RidgeClassifier(), "objective of RidgeClassifier"),
         (OneClassSVM(), "objective of OneClassSVM"),
         (CalibratedClassifierCV(SVC(), cv=2), "objective of CalibratedClassifierCV"),
@@ -398,3 +407,80 @@ def test_the_advice_about_a_table_is_an_option_of_the_command(table, tmp_path):
     bare = CliRunner().invoke(app, ["certify", *call])
     assert (bare.exit_code, "'colour' contains categories" in bare.output) == (2, True)
     assert "--set" not in bare.output
+
+
+def test_a_pipeline_gets_the_columns_of_a_table_of_numbers(table, tmp_path):
+    table.drop(columns=["colour", "day"]).to_csv(tmp_path / "t.csv", index=False)
+    rows, y = table[["a", "b", "c"]], table["label"]
+    scaler = ColumnTransformer([("scaled", StandardScaler(), ["a", "c"])])
+    model = make_pipeline(scaler, SVC()).fit(rows, y)
+    joblib.dump(model, tmp_path / "m.joblib")
+    found = certify_file(tmp_path / "m.joblib", tmp_path / "t.csv", "label", None, True)
+    assert_allclose(found.objective, mmbench.certify(model, rows, y).objective, rtol=1e-6)
+
+
+def test_a_file_of_labels_true_and_false_has_the_labels_of_the_model(table, tmp_path):
+    table = table.drop(columns=["colour", "day"]).assign(label=table["label"] == 1)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    model = SVC().fit(table[["a", "b", "c"]], table["label"])
+    joblib.dump(model, tmp_path / "m.joblib")
+    found = certify_file(tmp_path / "m.joblib", tmp_path / "t.csv", "label", None, True)
+    assert list(found.pair) == ["False / True"]
+
+
+@pytest.mark.parametrize(
+    "model", [SVC(), LinearSVC(), mmbench.SVM(), mmbench.RMM()], ids=lambda m: type(m).__name__
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_class_whose_rows_have_weight_0_is_refused_or_left_out(model, wine):
+    X, y = wine
+    weights = np.where(y == 2, 0.0, 1.0)
+    fitted = model.fit(X, y, sample_weight=weights)
+    if hasattr(fitted, "fits_"):  # trained without the class
+        result = mmbench.certify(fitted, X, y, sample_weight=weights)
+        assert list(result.pair) == ["0 / 1"]
+        return
+    with pytest.raises(UserError, match="no row of the model's classes 2 with a positive weight"):
+        mmbench.certify(fitted, X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_the_optimum_is_found_if_a_class_has_the_weight_0(loss, wine):
+    X, y = wine
+    model = LinearSVC(class_weight={0: 0, 1: 1}, loss=loss, **EXACT)
+    result = mmbench.certify(model.fit(X, y), X, y)
+    assert (result.optimum <= result.objective * (1 + 1e-6)).all()
+    assert (result.status == "optimal").all()
+
+
+def test_a_bias_of_0_in_a_file_of_liblinear_is_no_intercept(wine, tmp_path):
+    X, y = wine
+    model = LinearSVC(fit_intercept=False).fit(X, y)
+    rows = [" ".join(map(repr, map(float, row))) for row in [*model.coef_.T, np.zeros(3)]]
+    for bias, table in (("-1", rows[:-1]), ("0", rows)):
+        head = f"solver_type L2R_L2LOSS_SVC\nnr_class 3\nlabel 0 1 2\nnr_feature 13\nbias {bias}"
+        (tmp_path / "m.model").write_text("\n".join([head, "w", *table]) + "\n")
+        back = mmbench.certify(tmp_path / "m.model", X, y, C=1.0)
+        assert_allclose(back.objective, mmbench.certify(model, X, y).objective)
+
+
+def test_class_weights_of_a_file_of_libsvm_are_noticed(tmp_path):
+    X, y = make_blobs(90, n_features=2, cluster_std=4.0, random_state=0)
+    model = SVC(C=2.0, class_weight={2: 5.0}, tol=1e-6).fit(X, y)
+    libsvm_file(model, tmp_path / "m.model", ".17g")
+    with pytest.warns(UserWarning, match="2 and 10, as with class weights"):
+        mmbench.certify(tmp_path / "m.model", X, y)
+    weights = np.where(y == 2, 5.0, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        back = mmbench.certify(tmp_path / "m.model", X, y, sample_weight=weights)
+        libsvm_file(SVC(C=2.0).fit(X, y), tmp_path / "even.model", ".17g")
+        mmbench.certify(tmp_path / "even.model", X, y)
+    assert_allclose(back.objective, mmbench.certify(model, X, y).objective, rtol=1e-6)
+
+
+def test_a_nu_that_is_too_small_is_named():
+    X, y = load_iris(return_X_y=True)
+    model = NuSVC(nu=0.3, tol=1e-8).fit(X[:, :2], y)
+    with pytest.raises(UserError, match="no certificate of 1 / 2: nu is too small"):
+        mmbench.certify(model, X[:, :2], y)
