@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
-from math import ceil
+from math import ceil, comb
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -74,7 +74,8 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
         counts = (len(jobs), sum(job.key in stored for job in jobs), points or "-")
         foreign = issubclass(machine_class(job.machine), ForeignClassifier)
         n_trainings = points * (job.select.folds or 1) * job.select.repeats + 1
-        fits = len(jobs) * n_trainings * (1 if foreign else sizes.n_pairs)
+        n_pairs = 1 if foreign else comb(len(sizes.class_counts), 2) or 1
+        fits = len(jobs) * n_trainings * n_pairs
         kernel = "-" if foreign else f"{job.kernel} {job.degree or ''}".rstrip()
         rows.append((job.dataset.name, kernel, job.column, *counts, fits, readable(memory)))
     lines = [f"{experiment.config.name}: {len(experiment.jobs)} jobs, {len(stored)} of them stored"]
@@ -102,15 +103,13 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     folders["the reference table"] = REFERENCE / experiment.config.name
     for source, folder in folders.items():
         try:
-            splits = frame(folder).fillna({"degree": 0, "size": 0})
+            rows = frame(folder).fillna({"degree": 0, "size": 0})
         except UserError:
             continue
-        splits = splits[splits.machine.isin(kernels)]
-        foreign = splits.kernel == ""
-        splits.loc[foreign, "kernel"] = splits.machine[foreign].map(kernels)
+        rows = rows.assign(kernel=rows.kernel.mask(rows.kernel == "", rows.machine.map(kernels)))
         first, lines = jobs[0].column if jobs else "", []
         for dataset, n in planned.items():
-            own = splits[splits.dataset == dataset]
+            own = rows[(rows.dataset == dataset) & rows.machine.isin(kernels)]
             values = own.pivot_table("accuracy_pct", SPLIT, "machine")
             if first not in values:
                 continue

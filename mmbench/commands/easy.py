@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,7 +63,8 @@ def easy(
     Parameters
     ----------
     data : path or DataFrame
-        A data file in a format that configurations support, or a data frame.
+        A data file in a format that configurations support, or a data frame. A data frame is
+        written to a file ``frame_HASH.csv`` in `results`, where HASH depends on its content.
     target : str or int, optional
         Column of the class labels, not needed if the file format determines this column.
     results : path
@@ -93,9 +95,10 @@ def easy(
             kind = type(data).__name__
             remedy = "use pandas.DataFrame(X).assign(label=y), with target='label'"
             raise UserError(f"a path or a data frame is needed, got {kind}; {remedy}")
-        frame, data = data, Path(results) / "frame.csv"  # workers read files
+        content = data.to_csv(index=False).encode()  # workers read files
+        data = Path(results) / f"frame_{sha256(content).hexdigest()[:8]}.csv"
         data.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(data, lambda file: frame.to_csv(file, index=False))
+        write_atomically(data, lambda file: file.write(content))
     config = config_for(Path(data), target, options.pop("set", ()), all_machines, say)
     (finished,) = run(config, results, say=say, by_machine=True, **options)
     folder = finished.folder

@@ -283,9 +283,8 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
         with store.locked():
             paths = store.unused()
             megabytes = sum(path.lstat().st_size for path in paths or ()) / 1e6
-            if remove:
-                for one in paths or ():
-                    shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
+            for one in (paths or ()) if remove else ():
+                shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
         verb = "removed" if remove else "would be removed"
         lines.append(
             f"{store.folder}: no intact plan; run the experiment again first"

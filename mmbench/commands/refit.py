@@ -41,7 +41,7 @@ def refit(
         Folder of an experiment with records.
     machine : str, optional
         Name of the machine in the experiment. The default is the machine, with its kernel, that has
-        the best mean accuracy.
+        the best mean accuracy. The mean is over the splits of `dataset` that enter the tables.
     dataset, kernel : str, optional
         Names of a data set and a kernel, needed if the experiment has several data sets or kernels.
     store, mirror : path
@@ -64,9 +64,12 @@ def refit(
 
     Notes
     -----
-    The expected accuracy is the mean test accuracy over splits. In a split, the training part has
-    fewer rows than the data set, and parameters were selected for this split only. If the machine
-    was selected by its accuracy, the expected accuracy is slightly too high.
+    The expected accuracy is the mean test accuracy over splits without failed fits. In a split, the
+    training part has fewer rows than the data set, and parameters were selected for this split
+    only. If the machine was selected by its accuracy, the expected accuracy is slightly too high.
+
+    Probabilities that the experiment calibrated (key ``calibrate``) are not part of the model. They
+    are available from scikit-learn's CalibratedClassifierCV.
 
     Examples
     --------
@@ -77,6 +80,7 @@ def refit(
     from sklearn.pipeline import Pipeline
 
     from mmbench.datasets import load_dataset, make_preprocess
+    from mmbench.datasets.user.formats import MISSING_WORDS
     from mmbench.datasets.user.rows import TableColumns
     from mmbench.machines.base.foreign import ForeignClassifier
 
@@ -92,7 +96,8 @@ def refit(
         choice: Choice = middle([r.selection.get("params", {}) for r in records])
     fitted = make_machine(job, 1, job_seeds(job)["machine"])
     own = fit_selected(fitted, job, choice, X, data.y)
-    table = [("table", TableColumns(data.columns))] if data.columns else []
+    missing = dict(job.dataset.options).get("missing", MISSING_WORDS)
+    table = [("table", TableColumns(data.columns, missing=missing))] if data.columns else []
     # `ForeignClassifier` is not a scikit-learn estimator, but its attribute `estimator` is one
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
@@ -131,11 +136,12 @@ def _records(
         raise UserError(f"{folder}: contains several experiments; give one of {names}")
     # records are in the order of the table, so that the first of several equal means counts as the
     # best
-    records = [record for cell in found[0].cells for record in cell.done]
+    records = [row["source"] for cell in found[0].cells for row in cell.counted]
     if not records:
-        raise UserError(f"{folder}: no finished record of a machine")
+        raise UserError(f"{folder}: no finished record of a machine without failed fits")
     if machine is None:
-        asked = [r for r in records if kernel in (None, r.job.kernel)] or records
+        asked = [r for r in records if dataset in (None, r.job.dataset.name)] or records
+        asked = [r for r in asked if kernel in (None, r.job.kernel)] or asked
         scores = grouped(((r.job.column, r.job.kernel), r.metrics["accuracy_pct"]) for r in asked)
         machine, best_kernel = max(scores, key=lambda column: mean(scores[column]))
         kernel = kernel or best_kernel

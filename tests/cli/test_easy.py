@@ -222,3 +222,17 @@ def test_rows_without_a_group_are_left_out(tmp_path):
     done = easy(path, *ONE, "--set=datasets[0].groups=patient")
     assert done.exit_code == 0, done.stderr
     assert "1 rows without 'kind' and 'patient' are left out" in done.stderr
+
+
+def test_each_data_frame_has_a_comparison_of_its_own(tmp_path):
+    import pandas as pd
+
+    import mmbench
+
+    frame = pd.read_csv(write(tmp_path, COMMON))
+    machines = "machines={lda: {params: {ridge: 0.1}}}"
+    options = {"results": tmp_path / "results", "set": [machines], "say": lambda line: None}
+    first = mmbench.easy(frame, "kind", **options)
+    second = mmbench.easy(frame[::-1].assign(a=0.5), "kind", **options)
+    assert first.folder != second.folder
+    assert mmbench.refit(first.folder).predict(frame.drop(columns="kind")).shape == (len(frame),)

@@ -281,3 +281,20 @@ def test_calibrated_machines_have_a_log_loss_and_the_same_accuracy(tmp_path: Pat
     shown = CliRunner().invoke(app, ["table", str(results)]).output
     assert "Probabilities, calibrated on each training part: SVM: sigmoid, 3 folds;" in shown
     assert "lack probabilities" not in shown
+
+
+def test_dry_run_compares_classifiers_of_other_packages_and_no_machine_of_the_past(tmp_path):
+    """A record of a classifier of another package names no kernel."""
+    path = write(tmp_path, good_rows(), "{kfold: 4}")
+    base = path.read_text().partition("machines:")[0]
+    foreign = "machines:\n  svm: {params: {C: 1, gamma: 100}}\n"
+    foreign += "  nb: {estimator: sklearn.naive_bayes.GaussianNB}\n"
+    path.write_text(base + foreign + "  old: {machine: svm, params: {C: 1e-3, gamma: 1}}\n")
+    assert run(path).exit_code == 0
+    path.write_text(base + foreign)
+    (line,) = [x for x in run(path, "--dry-run").stdout.splitlines() if "splits)" in x]
+    splits = mmbench.load(tmp_path / "results" / "mine")
+    values = splits.pivot_table("accuracy_pct", "fold", "machine")
+    sd = float((values.nb - values.svm).std())
+    t = student(3).ppf(0.975) + student(3).ppf(0.8)
+    assert line == f"  mine: {t * sd * np.sqrt(1 / 4 + 1 / 3):.2g} % (4 splits)"

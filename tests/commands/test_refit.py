@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import joblib
@@ -18,6 +19,7 @@ import mmbench
 from mmbench.cli.app import app
 from mmbench.commands.refit import refit
 from mmbench.errors import UserError
+from mmbench.jobs.record import sealed
 
 pytestmark = pytest.mark.usefixtures("one_process")
 
@@ -150,3 +152,40 @@ def test_easy_saves_the_best_machine(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.stderr
     assert joblib.load("my.joblib").predict(X).shape == (150,)
     assert json.loads(Path("my.json").read_text())["machine"] == "lda"
+
+
+def test_the_best_machine_is_the_best_on_the_data_set(tmp_path):
+    """On the second data set, the machine that is best on average is not the best."""
+    rng = np.random.default_rng(0)
+    paths = []
+    for name, noise in (("line", 0.05), ("ring", 0.05)):
+        X = rng.uniform(-1, 1, (80, 2))
+        y = X[:, 0] > 0 if name == "line" else np.hypot(*X.T) > 0.7
+        y = y ^ (rng.random(80) < noise)
+        paths.append(tmp_path / f"{name}.csv")
+        pd.DataFrame(X, columns=["a", "b"]).assign(kind=y.astype(int)).to_csv(
+            paths[-1], index=False
+        )
+    data = [{"path": str(path), "target": "kind"} for path in paths]
+    machines = {
+        "line": {"machine": "svm", "params": {"C": 1e4, "gamma": 1e-3}},
+        "ring": {"machine": "svm", "params": {"C": 10.0, "gamma": 9.0}},
+    }
+    config = {**EXPERIMENT, "datasets": data, "machines": machines}
+    (finished,) = mmbench.run(config, tmp_path / "results", jobs=1)
+    means = mmbench.load(finished.folder).groupby(["dataset", "machine"]).accuracy_pct.mean()
+    assert {means[name].idxmax() for name in ("line", "ring")} == {"line", "ring"}
+    for name in ("line", "ring"):
+        origin = mmbench.refit(finished.folder, dataset=name).provenance_
+        assert origin["machine"] == means[name].idxmax()
+
+
+def test_splits_with_a_failed_fit_count_neither_here_nor_in_tables(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "small")
+    paths = (tmp_path / "small" / "records").glob("*.json")
+    records = {path: json.loads(path.read_text()) for path in paths}
+    path, record = next((path, r) for path, r in records.items() if r["job"]["machine"] == "lda")
+    record["fits"]["statuses"]["failed"] = 1
+    path.write_bytes(sealed({k: v for k, v in record.items() if k != "seal"}, indent=1))
+    origin = mmbench.refit(tmp_path / "small", "lda").provenance_
+    assert origin["expected_accuracy_pct"]["n_splits"] == 1

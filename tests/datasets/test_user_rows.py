@@ -65,3 +65,9 @@ def test_a_column_without_any_known_category_is_reported(tmp_path):
         assert np.array_equal(rows.transform(as_text), data.X)
         assert rows.transform([["03"], ["02"]]).tolist() == [[2], [1]]
         assert np.isnan(rows.transform([[None]])).all()
+
+
+def test_a_number_for_a_missing_value_is_one_in_numeric_columns():
+    table = TableColumns({"size": None, "age": None}, missing=("-999", "none"))
+    rows = pd.DataFrame({"size": [1.5, -999.0], "age": ["7", "none"]})
+    np.testing.assert_array_equal(table.transform(rows), [[1.5, 7.0], [np.nan, np.nan]])

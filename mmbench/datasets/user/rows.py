@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from mmbench.datasets.parsers.frames import clean_words
+from mmbench.datasets.parsers.text import is_number
 from mmbench.datasets.user.formats import MISSING_WORDS, as_text
 from mmbench.errors import listed
 
@@ -66,7 +67,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
             raise ValueError(f"X has no column {lacking[0]!r}")
         for name in X[names].select_dtypes(exclude=["number", "bool"]):
             X[name] = clean_words(X[name], self.missing, self.columns[name] or ())
-        numbers = [X[name] for name, values in self.columns.items() if values is None]
+        gaps = [float(word) for word in self.missing if is_number(word)]
+        numbers = [X[n].mask(X[n].isin(gaps)) for n, v in self.columns.items() if v is None]
         codes = []
         for name, values in self.columns.items():
             if values is not None:
