@@ -234,9 +234,8 @@ def total_with_search(sheet: Sheet, key: Key) -> float | None:
     """Return a machine's CPU seconds per split, plus the time of each grid search that it reuses
     from another machine.
     """
-    used = [key._replace(machine=machine) for machine in _used(sheet, key.machine)]
-    values: list[Any] = [total(sheet, key)]
-    values += [sheet.value(other, "seconds_selection") for other in used]
+    used = (key._replace(machine=machine) for machine in _used(sheet, key.machine))
+    values: list[Any] = [total(sheet, key), *(sheet.value(k, "seconds_selection") for k in used)]
     return None if None in values else sum(values)
 
 
@@ -356,6 +355,11 @@ def with_results(sheet: Sheet, metric: str = METRIC) -> list[str]:
     return [machine for machine in sheet.machines if known[machine]]
 
 
+def rank_decimals(metric: str) -> int:
+    """Return the number of decimals to which a metric is rounded before machines are ranked."""
+    return 2 if metric == METRIC else 4
+
+
 def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     """Return the mean ranks of the machines over the data sets, for one kernel.
 
@@ -365,7 +369,7 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     sets.
     """
     values = sheet.wide(sheet.places_of(kernel), metric).dropna(axis=1, how="all")
-    return rank_machines(sign_of(metric) * values.dropna(), 2 if metric == METRIC else 4)
+    return rank_machines(sign_of(metric) * values.dropna(), rank_decimals(metric))
 
 
 def split_gaps(
@@ -396,10 +400,9 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     the table, with the names of the tests.
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
-    known = [(cell.row.key, cell.row.metric) for cell in cells if cell.row.measured is not None]
     # `dict.fromkeys` keeps each table cell once, in the order of the columns. If several machines
     # have the same value, the machine in the first of their columns counts as the best.
-    values = dict.fromkeys(known)
+    values = dict.fromkeys((c.row.key, c.row.metric) for c in cells if c.row.measured is not None)
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests = set(), set()
     for (_, metric), keys in places.items():
@@ -407,7 +410,7 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
         # for example to an error rate.
         scores = {key: sign_of(metric) * (sheet.value(key, metric) or 0.0) for key in keys}
         best = max(scores, key=scores.__getitem__)
-        found = {key: _paired_test(sheet, key, best, metric) for key in keys if key != best}
+        found = {key: paired_test(sheet, key, best, metric) for key in keys if key != best}
         corrected = holm([p for p, _ in found.values()])
         used = {name for p, name in found.values() if not math.isnan(p)}
         same = [key for key, p in zip(found, corrected, strict=True) if p >= LEVEL]
@@ -424,9 +427,12 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     ]
 
 
-def _paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:
-    """Compare two machines by a paired test. Returns the p-value, or NaN if the test is not
-    possible, and the name of the test.
+def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:
+    """Compare two machines on a data set by a paired test. Returns the p-value, or NaN if the test
+    is not possible, and the name of the test.
+
+    Seeds on an official test part have the test rows in common, so that a test over seeds would
+    ignore the sampling error of the test part.
     """
     if not sheet.has_official_test(key):
         gaps = split_gaps(sheet, key, key.machine, best.machine, metric)

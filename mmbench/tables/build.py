@@ -73,7 +73,7 @@ def sheet_of(
         layout = GENERIC if metrics and not find_layout(plan.layout).any_metric else plan.layout
     if any(cell.key.size is not None for cell in plan.cells):
         check_able(layout, "sized", "several training sizes")
-    table = published_table(experiment.name, layout)
+    table = find_layout(layout).published or table_of_experiment(experiment.name)
     published = comparable(table, plan.published_as) if table else []
     if frame is not None:
         if metrics:
@@ -84,13 +84,6 @@ def sheet_of(
     frame = long_table(experiment.cells, published, not plan.smoke, metrics)
     cells = {cell.key: cell for cell in experiment.cells}
     return Sheet(experiment, layout, frame, published, cells, metrics)
-
-
-def published_table(experiment: str, layout: str) -> str | None:
-    """Return the name of the published table that the layout names or, by default, of the
-    experiment's published table.
-    """
-    return find_layout(layout).published or table_of_experiment(experiment)
 
 
 def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:

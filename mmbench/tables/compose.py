@@ -73,8 +73,7 @@ def compose(
     explained = legend(sheet, metric, sd, runs) if metric else []
     texts = [*explained, *notes, *protocol(sheet.jobs, sheet.label), *sheet.remarks]
     below = [search_space(sheet), *([parameters(sheet)] if choices else []), fits_grid(sheet)]
-    grids = [*grids, *below]
-    return Table(title, [grid for grid in grids if grid.rows], texts, sheet.footnotes)
+    return Table(title, [g for g in (*grids, *below) if g.rows], texts, sheet.footnotes)
 
 
 def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:

@@ -170,16 +170,18 @@ def join(*parts: str) -> str:
 
 
 def small_text(value: float | None) -> str:
-    """Return a relative duality gap or a constraint violation as text.
+    """Return a relative duality gap or a constraint violation as text; None and NaN are unknown.
 
     Values below 1e-15, including negative values, are rounding errors and are shown as ``<1e-15``.
 
     Examples
     --------
-    >>> small_text(2e-6), small_text(-3e-17), small_text(None)
-    ('2.0e-06', '<1e-15', '–')
+    >>> small_text(2e-6), small_text(-3e-17), small_text(None), small_text(math.nan)
+    ('2.0e-06', '<1e-15', '–', '–')
     """
-    return NOTHING if value is None else f"{value:.1e}" if value >= 1e-15 else "<1e-15"
+    if value is None or math.isnan(value):
+        return NOTHING
+    return f"{value:.1e}" if value >= 1e-15 else "<1e-15"
 
 
 def seconds_text(value: float | None) -> str:

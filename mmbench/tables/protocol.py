@@ -134,10 +134,7 @@ def grid_rows(jobs: Sequence[Job], label: Callable[[str], str]) -> list[list[str
 
 
 def _axis(values: Iterable[object]) -> str:
-    numbers = sorted(v for v in values if isinstance(v, int | float))
+    found: list[Any] = sorted(v for v in values if isinstance(v, int | float))
     words = sorted(str(v) for v in values if not isinstance(v, int | float))
-    if len(numbers) > 1:
-        words.insert(0, f"{numbers[0]:.3g} to {numbers[-1]:.3g} ({len(numbers)} values)")
-    else:
-        words[:0] = map(str, numbers)
-    return ", ".join(words)
+    texts = [f"{found[0]:.3g} to {found[-1]:.3g} ({len(found)} values)"] if found[1:] else found
+    return ", ".join(map(str, [*texts, *words]))

@@ -183,11 +183,9 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
     if plan is None:
         remarks.append(f"{CONFIG} is not valid: table cells without records are not shown.")
         plan = Plan(folder.name)
-    cells, current = {cell.key for cell in plan.cells}, records
-    if plan.jobs:
-        current = [record for record in records if record.key in plan.jobs]
-    else:
-        current = _latest([r for r in records if not cells or key_of(r.job) in cells])
+    cells = {cell.key for cell in plan.cells}
+    known = [r for r in records if not cells or key_of(r.job) in cells]
+    current = [r for r in records if r.key in plan.jobs] if plan.jobs else _latest(known)
     left_out = len(records) - len(current)
     if mix and left_out:
         remarks.append("Records of different settings are mixed.")

@@ -122,7 +122,7 @@ class Sheet:
     def has_official_test(self, key: Key) -> bool:
         """Return whether all runs of a table cell are tested on the same rows."""
         if key in self.cells:
-            return self.cells[key].records[0].job.split.rule == "official"
+            return any(r.job.split.rule == "official" for r in self.cells[key].records)
         return len({row.split_hash for row in self.experiment.stored_splits.get(key, [])}) == 1
 
     def per_pair(self, key: Key) -> dict[Split, list[Mapping[str, Any]]]:
@@ -256,8 +256,7 @@ class Sheet:
         """Return the rows of the long table for one metric, data set and kernel, with one row per
         machine.
         """
-        names = machines or self.machines
-        return [self.row(place._replace(machine=machine), metric) for machine in names]
+        return [self.row(place._replace(machine=m), metric) for m in machines or self.machines]
 
     def value(self, key: Key, metric: str) -> float | None:
         """Return the measured value of a metric in a table cell, or None if there is none."""
@@ -273,8 +272,7 @@ class Sheet:
         """
         import pandas as pd
 
-        lines = (self.line(place, metric) for place in places)
-        values = [[getattr(row, column) for row in line] for line in lines]
+        values = [[getattr(row, column) for row in self.line(p, metric)] for p in places]
         return pd.DataFrame(values, columns=self.machines, dtype=float)
 
     def places_of(self, kernel: KernelKey) -> list[Key]:

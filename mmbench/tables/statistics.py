@@ -456,7 +456,7 @@ def correlated_posterior(
 DRAWS = 20_000
 
 
-def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | None:
+def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior:
     """Return the posterior probabilities of the Bayesian signed-rank test, which compares two
     machines over data sets.
 
@@ -469,8 +469,7 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     equivalent or better) whose pairs of data sets have the largest sum of weights.
 
     `differences` contains, for each data set, the difference between the means of two machines. A
-    difference between -`rope` and `rope` counts as practically equivalent. Returns None if there
-    are fewer than two data sets.
+    difference between -`rope` and `rope` counts as practically equivalent.
 
     Examples
     --------
@@ -478,8 +477,6 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior | No
     0.00 / 0.01 / 0.99
     """
     values = np.append(0.0, np.asarray(differences, dtype=float))
-    if len(values) < 3:
-        return None
     weights = _weights(len(values))
     sums = values[:, None] + values
     better, worse = (

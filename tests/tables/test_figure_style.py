@@ -53,3 +53,13 @@ def test_without_matplotlib_a_figure_names_the_extra(tmp_path, monkeypatch) -> N
     figure = drawing(tmp_path / "one.svg", COLUMN, 2.0)
     with pytest.raises(UserError, match=r"pip install 'mmbench\[report\]'"):
         figure.__enter__()
+
+
+@pytest.mark.parametrize("name", ["machines", "time_and_accuracy"])
+def test_dollars_in_a_label_are_no_formula(results, tmp_path, name) -> None:
+    label = r"a $\bad{$ b"
+    experiment = results.experiment("own", labels={"svm": label, "rmm": label + " c"})
+    for dataset in ("iris", "wine"):
+        for machine in ("svm", "rmm"):
+            experiment.add(experiment.job(dataset, machine))
+    assert label in figure(name, experiment.folder, tmp_path / "one.svg")

@@ -71,3 +71,14 @@ def test_the_averaged_curve_has_the_area_that_is_told():
     assert area == pytest.approx(roc_auc_score(positive, decisions))
     assert auc(GRID, curve) == pytest.approx(area, abs=2e-3)
     assert (np.diff(curve) >= 0).all()
+
+
+def test_a_foreign_classifier_of_many_classes_has_no_curve(lfw, tmp_path):
+    """Its record has one pair of classes, whatever its classes are."""
+    for repeat in (0, 1):
+        y = np.repeat([0, 1, 2], 40)
+        arrays = {"y_test": y, "decisions": np.eye(3)[y], "predicted": y}
+        job = lfw.job("iris", "lda", rule="predefined", repeat=repeat, kernel="linear")
+        lfw.add(job, arrays=arrays)
+    text = figure("lfw_roc", lfw.folder, tmp_path / "roc.svg")
+    assert "iris" not in text

@@ -10,6 +10,7 @@ import pytest
 from helpers.drawn import cells_of, table
 from scipy.stats import friedmanchisquare, t, wilcoxon
 
+from mmbench.resources import REFERENCE
 from mmbench.tables.frame import COLUMNS
 
 #: Demsar 2006, table 6: AUC of C4.5 and three variants on 14 data sets. The third value of the line
@@ -156,3 +157,54 @@ def test_constant_differences_are_certain(on_splits):
     assert cells_of(text, "iris")[1:3] == ["+0.00 (1)", "+2.00 (0) +"]
     known = ["0.00 / 1.00 / 0.00", "0.00 / 0.00 / 1.00"]
     assert cells_of(text, "iris", nth=1)[1:] == [*known, "–"]  # one common split
+
+
+@pytest.fixture
+def on_test_part(results):
+    """Return a function: hits of three seeds of two machines on one test part -> table."""
+
+    def make(hits: dict[str, list[int]], predictions: bool = True, **options) -> str:
+        experiment = results.experiment("own", datasets=["iris"], machines=["svm", "rmm", "m4"])
+        truth = np.ones(100, dtype=int)
+        for machine, counts in hits.items():
+            for seed, count in enumerate(counts):
+                arrays = {"y_test": truth, "predicted": (np.arange(100) < count).astype(int)}
+                job = experiment.job("iris", machine, repeat=seed, rule="official")
+                arrays = arrays if predictions else None
+                experiment.add(job, 100 - count, 100, arrays=arrays)
+        return table(experiment.folder, layout="comparison", **options)
+
+    return make
+
+
+def test_seeds_on_one_test_part_are_not_splits(on_test_part):
+    """Constant gaps over seeds are no proof: the test rows are the sample."""
+    text = on_test_part({"svm": [90] * 3, "rmm": [92] * 3})
+    assert cells_of(text, "iris")[1] == "+2.00 (0.5)"  # two of two rows
+    assert "(Holm-corrected p of McNemar's test on the test part)" in text
+    assert "Bayesian correlated" not in text
+    assert "Corrected resampled" not in text
+    assert "M4" in text  # without records
+
+
+def test_many_rows_of_one_test_part_are_a_difference(on_test_part):
+    text = on_test_part({"svm": [80], "rmm": [95]})
+    assert cells_of(text, "iris")[1] == f"+15.00 ({2 * 0.5**15:.2g}) +"
+
+
+def test_without_predictions_a_test_part_has_no_test(on_test_part):
+    text = on_test_part({"svm": [80] * 3, "rmm": [95] * 3}, predictions=False)
+    assert cells_of(text, "iris")[1] == "+15.00"
+    assert "minus SVM (no test, for lack of splits or predictions)" in text
+
+
+def test_seeds_of_a_reference_table_are_no_splits():
+    text = table(REFERENCE / "rmm_table1_usps", layout="comparison")
+    assert cells_of(text, "USPS (rbf)")[1:] == ["+0.43", "+0.58", "+0.69"]
+
+
+def test_the_decimals_of_the_ranked_values_are_stated(compared):
+    """Values that differ by less than the decimals have equal ranks."""
+    text = compared([[90.001, 90.002, 80.0], [70.0, 70.004, 60.0]])
+    assert [cells_of(text, name)[1] for name in machines(3)] == ["1.50", "1.50", "3.00"]
+    assert "values are rounded to 2 decimals" in text

@@ -80,3 +80,17 @@ def test_a_solver_that_is_not_installed_says_so(results):
     assert times["MPM"] == ["–"]
     assert certificates["LDA"] == [*["–"] * 6, "not run"]
     assert f"MPM on usps: failed ({reason})" in text
+
+
+def test_a_solver_without_an_objective_has_an_infinite_excess(results):
+    experiment = results.experiment("solvers", layout="solvers")
+    pair = {"pair": [0, 1], "extra": {}, "gap": 1e-9, "max_violation": 0.0, "n_support": 3}
+    for variant, objective in (("good", 2.0), ("bad", None)):
+        fit = pair | {"status": "optimal" if objective else "failed", "objective": objective}
+        params = (("solver", variant),)
+        job = experiment.job("usps", "svm", variant=variant, params=params)
+        experiment.add(job, per_pair=[fit])
+    certificates = blocks(table(experiment.folder))[0]
+    found = {name.lower(): cells for name, cells in certificates.items()}
+    assert found["good"][:2] == ["<1e-15", "<1e-15"]
+    assert found["bad"][:2] == ["inf", "inf"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from pkgutil import resolve_name
@@ -114,10 +114,13 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
 
     with converted(f"{output}: cannot write the figure", OSError), TemporaryDirectory() as folder:
         figure, drawn = find_figure(name), Path(folder) / output.name
+        plan = experiment.plan  # matplotlib would take a text between two dollars for a formula
+        labels = {name: label.replace("$", r"\$") for name, label in plan.labels.items()}
+        experiment = replace(experiment, plan=replace(plan, labels=labels))
         numbers = resolve_name(figure.draw)(experiment, drawn, **figure.options)
         content = drawn.read_bytes()
         if output.suffix.lower() == ".svg":  # screen readers read the title
             title = f"\n <title>{escape(figure.about)}</title>".encode()
             content = re.sub(b"<svg[^>]*>", lambda tag: tag[0] + title, content, count=1)
         write_atomically(output, lambda file: file.write(content))
-    return numbers
+    return numbers.replace(r"\$", "$")

@@ -69,9 +69,11 @@ def _folds(experiment: Experiment) -> Iterator[tuple]:
         head = cell.key.dataset, title, experiment.plan.label(cell.key.machine)
         for record in cell.done if all(len(r.per_pair) == 1 for r in cell.done) else ():
             arrays = experiment.store.arrays(record.key)
-            positive = arrays["y_test"].astype(str) == str(record.per_pair[0]["pair"][1])
-            if positive.any() and not positive.all():
-                curve, area = roc(arrays["decisions"][:, 0], positive)
+            decisions, labels = arrays["decisions"], arrays["y_test"].astype(str)
+            positive = labels == str(record.per_pair[0]["pair"][1])
+            # a classifier of another package has one pair in its record, whatever its classes
+            if decisions.shape[1] == 1 and len(np.unique(labels)) == 2 and positive.any():
+                curve, area = roc(decisions[:, 0], positive)
                 yield (*head, curve, area)
 
 

@@ -4,7 +4,8 @@ The layout `comparison` shows mean ranks over data sets, with Nemenyi's critical
 all data sets, the first machine is compared with every other machine by Wilcoxon's signed-rank test
 and by the Bayesian signed-rank test. On each data set, the first machine is compared with every
 other machine by two tests over splits: the corrected resampled t-test and the Bayesian correlated
-t-test. Holm's method adjusts the p-values of each block for multiple tests.
+t-test. On an official test part, McNemar's test of the predictions replaces both. Holm's method
+adjusts the p-values of each block for multiple tests.
 """
 
 import math
@@ -18,6 +19,8 @@ import numpy as np
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import (
     BETTER,
+    MCNEMAR,
+    RESAMPLED,
     WORSE,
     by_machine,
     data_heads,
@@ -25,6 +28,8 @@ from mmbench.tables.blocks import (
     definitions,
     direction,
     label,
+    paired_test,
+    rank_decimals,
     ranks_of,
     signed,
     size_ratio,
@@ -37,16 +42,16 @@ from mmbench.tables.model import NOTHING, Grid, Table, join, kernel_caption, num
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import (
     LEVEL,
-    Counts,
     Ranks,
     correlated_posterior,
     holm,
-    paired_p,
     rank_biserial,
     signed_rank_posterior,
     wilcoxon_p,
 )
 
+#: Text of each paired test in the caption of the differences, where d is an effect size.
+TESTS = {RESAMPLED: "the corrected resampled t-test; d", MCNEMAR: MCNEMAR}
 #: Half width of the region of practical equivalence: for accuracies in per cent, and for other
 #: metrics.
 ROPE_PCT, ROPE = 1.0, 0.01
@@ -84,8 +89,8 @@ def comparison(sheet: Sheet) -> Table:
             notes.append(
                 f"{caption}: Friedman over {ranks.n} data sets: chi-square {ranks.statistic:.2f}, "
                 f"p = {ranks.p:.2g}, Kendall's W {ranks.concordance:.2f}. Rank 1 is best; values "
-                f"are ranked as printed. Nemenyi's critical difference at {LEVEL:g}: "
-                f"{ranks.critical_difference:.2f}."
+                f"are rounded to {rank_decimals(metric)} decimals. Nemenyi's critical difference "
+                f"at {LEVEL:g}: {ranks.critical_difference:.2f}."
             )
             grids.append(_ranks(sheet, ranks, caption))
         grids.append(_over_data_sets(sheet, metric, kernel))
@@ -106,6 +111,7 @@ def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
     if not sheet.machines:
         return []
     reference, rope = _first(sheet), f"{rope_of(metric):g}"
+    official = {sheet.has_official_test(r.key) for r in sheet.rows if r.metric == metric and r.n}
     of_data_sets = [
         "Tests of Friedman and Nemenyi: null hypothesis of equal mean ranks over data sets.",
         f"Wilcoxon's signed-rank test: null hypothesis of no difference from {reference} over data "
@@ -113,15 +119,20 @@ def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
         "Bayesian signed-rank test: probabilities that a machine is worse, practically equivalent "
         f"(within {rope}) and better on a further data set.",
     ]
-    return [
-        f"{BETTER} better, {WORSE} worse than {reference} at the level {LEVEL:g} (p-values "
-        "Holm-corrected over the block).",
-        *(of_data_sets if over_data_sets else []),
+    on_test_part = ["McNemar's test: null hypothesis of equal error rates on the test part."]
+    over_splits = [
         "Corrected resampled t-test: null hypothesis of equal expected results on a data set; the "
         "variance allows for training rows that splits share. d: mean difference divided by the "
         "standard deviation of the differences.",
         "Bayesian correlated t-test: probabilities that the mean difference on a data set is below "
         f"-{rope}, within {rope}, and above {rope}.",
+    ]
+    return [
+        f"{BETTER} better, {WORSE} worse than {reference} at the level {LEVEL:g} (p-values "
+        "Holm-corrected over the block).",
+        *(of_data_sets if over_data_sets else []),
+        *(on_test_part if True in official else []),
+        *(over_splits if official != {True} else []),
     ]
 
 
@@ -160,14 +171,15 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
     """Return two table blocks of tests over the splits of each data set.
 
     The first machine is compared with every other machine. The first of the two blocks contains the
-    corrected resampled t-test. The second of the two blocks contains the Bayesian correlated
-    t-test.
+    corrected resampled t-test or, for an official test part, McNemar's test. The second of the two
+    blocks contains the Bayesian correlated t-test, and no values for official test parts.
     """
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]
     gaps = {key: split_gaps(sheet, key, key.machine, sheet.machines[0], metric) for key in keys}
-    raw = [paired_p(gaps[key], size_ratio(sheet, key)) for key in keys]
-    corrected = dict(zip(keys, holm(raw).tolist(), strict=True))
+    tests = {k: paired_test(sheet, k, k._replace(machine=sheet.machines[0]), metric) for k in keys}
+    corrected = dict(zip(keys, holm([p for p, _ in tests.values()]).tolist(), strict=True))
+    marks = {k: direction(sum(g)) if corrected[k] < LEVEL else "" for k, g in gaps.items() if g}
 
     def difference(key: Key) -> str:
         if not gaps[key]:
@@ -175,23 +187,22 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
         mean, p, effect = fmean(gaps[key]), corrected[key], ""
         if math.isnan(p):
             return signed(mean, decimals)
-        if sd := float(np.std(gaps[key], ddof=1)):
+        if tests[key][1] == RESAMPLED and (sd := float(np.std(gaps[key], ddof=1))):
             effect = f"; d {signed(mean / sd)}"
-        mark = direction(mean) if p < LEVEL else ""
-        return join(f"{signed(mean, decimals)} ({p:.2g}{effect})", mark)
+        return join(f"{signed(mean, decimals)} ({p:.2g}{effect})", marks[key])
 
     def better_same_worse(machine: str) -> str:
-        p_values = [(key, p) for key, p in corrected.items() if key.machine == machine and p == p]
-        signs = [np.sign(fmean(gaps[key])) if p < LEVEL else 0 for key, p in p_values]
-        return str(Counts(*map(signs.count, (1, 0, -1))))
+        own = [m for k, m in marks.items() if k.machine == machine and corrected[k] == corrected[k]]
+        return "/".join(str(own.count(mark)) for mark in (BETTER, "", WORSE))
 
     def posterior(key: Key) -> str:
-        ratio = size_ratio(sheet, key)
-        return str(correlated_posterior(gaps[key], rope_of(metric), ratio) or NOTHING)
+        own, ratio = [] if sheet.has_official_test(key) else gaps[key], size_ratio(sheet, key)
+        return str(correlated_posterior(own, rope_of(metric), ratio) or NOTHING)
 
+    names = " or ".join(sorted({TESTS[name] for p, name in tests.values() if not math.isnan(p)}))
+    test = f"Holm-corrected p of {names}" if names else "no test, for lack of splits or predictions"
     captions = {
-        difference: f"{label(metric)} minus {_first(sheet)} (Holm-corrected p of the corrected "
-        "resampled t-test; d)",
+        difference: f"{label(metric)} minus {_first(sheet)} ({test})",
         posterior: f"Probabilities: worse than {_first(sheet)} / practically equivalent / better "
         "(Bayesian correlated t-test over splits)",
     }

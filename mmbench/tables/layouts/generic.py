@@ -66,8 +66,7 @@ def machines(sheet: Sheet) -> Table:
     """
     shown = [name for name in sheet.metrics if name != CONFUSION] or [METRIC]
     grids = [_ranked(sheet, place, shown) for place in sheet.places]
-    if CONFUSION in sheet.metrics:
-        grids += confusions(sheet)
+    grids += confusions(sheet) if CONFUSION in sheet.metrics else []
     about = definitions(sheet)
     if sheet.cells:
         about.append(f"Selected: {CHOICES}.")

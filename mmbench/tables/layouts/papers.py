@@ -226,15 +226,12 @@ def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
         both_ran = several.get("mamc_bs", False) & several[machine]
         if machine == "mamc_bs" or not np.any(both_ran):
             return NOTHING
-        samples = (
-            [side[name].loc[both_ran, m] for name in ("mean", "sd", "n")]
-            for m in ("mamc_bs", machine)
-        )
-        return str(win_tie_loss(*samples))
+        kept = [side[name].loc[both_ran] for name in ("mean", "sd", "n")]
+        return str(win_tie_loss(*([part[m] for part in kept] for m in ("mamc_bs", machine))))
 
-    averages = [f"{fmean(means[m]):.2f}" if len(means) else NOTHING for m in means]
+    averages = (fmean(means[m]) if len(means) else np.nan for m in means)
     return {
-        "Average": [NOTHING if text == "nan" else text for text in averages],
+        "Average": [NOTHING if np.isnan(mean) else f"{mean:.2f}" for mean in averages],
         "best/worst": ["/".join(map(str, counts[m])) if m in counts else NOTHING for m in means],
         "W/T/L": list(map(against, means)),
     }

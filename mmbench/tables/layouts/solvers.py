@@ -53,7 +53,8 @@ def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
     found[NUMBERS] = found[NUMBERS].astype(float).fillna(np.inf)
     same = found.groupby(["machine", "params", "training"])
     value, lowest = found.objective, same.objective.transform("min")
-    return found.assign(excess=(value - lowest) / np.maximum(value.abs(), 1e-12))
+    excess: pd.Series = (value - lowest) / np.maximum(value.abs(), 1e-12)
+    return found.assign(excess=excess.where(np.isfinite(value), np.inf))
 
 
 def solvers(sheet: Sheet) -> list[Grid]:

@@ -14,7 +14,15 @@ import pandas as pd
 
 from mmbench.errors import FINISHED, Status
 from mmbench.jobs.record import Record
-from mmbench.tables.frame import SPLIT_COLUMNS, choices_of, grouped, routes_text
+from mmbench.tables.blocks import label
+from mmbench.tables.frame import (
+    ACCURACY,
+    METRIC,
+    SPLIT_COLUMNS,
+    choices_of,
+    grouped,
+    routes_text,
+)
 from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View
@@ -53,13 +61,16 @@ def write_cells(site: Site, view: View) -> None:
 
 
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:
-    """Return a table of the mean selection scores (%) over the one or two parameters with the
-    largest grids.
+    """Return a table of the mean selection scores over the one or two parameters with the largest
+    grids.
+
+    The key ``metric`` of the returned dict contains the heading of the scores. Accuracies are
+    multiplied by 100.
 
     If the grid has further parameters, the table contains the best score over the values of these
-    parameters, on each split. The returned dict contains the mean score over splits of each grid
-    point, and how often the grid point was selected. Returns None if there are no selection scores,
-    or if a parameter has more than `LONGEST` values.
+    parameters, on each split. The returned dict also contains the mean score over splits of each
+    grid point, and how often the grid point was selected. Returns None if there are no selection
+    scores, or if a parameter has more than `LONGEST` values.
     """
     records = [record for record in records if record.selection.get("scores")]
     grids = {}
@@ -84,8 +95,9 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     )
     chosen = (point(choice) for record in records for choice in choices_of(record))
     choices = pd.DataFrame(chosen, columns=["down", "across"]).value_counts()
-    best = 100 * scores.dropna().groupby(["down", "across", "split"]).score.max()
-    mean = best.groupby(["down", "across"]).mean()
+    metric = records[0].job.select.metric
+    best = scores.dropna().groupby(["down", "across", "split"]).score.max()
+    mean = (100 if metric == ACCURACY else 1) * best.groupby(["down", "across"]).mean()
     heat = (mean - mean.min()) / (mean.max() - mean.min())  # NaN, as 0/0, if all scores are equal
     rows = grids[down] if down else [""]
     index = pd.MultiIndex.from_product([rows, grids[across]])
@@ -93,6 +105,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     points = pd.DataFrame({name: values.reindex(index) for name, values in columns.items()})
     points = points.fillna({"heat": 0.0, "chosen": 0}).astype({"chosen": int})
     return {
+        "metric": label(METRIC if metric == ACCURACY else metric),
         "across": across,
         "down": down,
         "columns": [_text(value) for value in grids[across]],
@@ -119,15 +132,16 @@ def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
 
     The summary of a pair of classes contains the largest duality gap and the largest constraint
     violation. The summary of a pair of classes also contains the mean numbers of support vectors,
-    iterations and seconds. The duality gap of a fit is infinite if its dual bound is unknown.
+    iterations and seconds. The duality gap of a fit is infinite if its dual bound is unknown. Fits
+    without a certificate have neither gap nor violation.
     """
     every = (fit for record in records for fit in record.per_pair)
     lines = []
     for pair, fits in grouped((" / ".join(map(str, fit["pair"])), fit) for fit in every).items():
         ended = Counter(str(fit["status"]) for fit in fits)
-        names = ["max_violation", "n_support", "iterations", "seconds"]
-        numbers = pd.DataFrame(fits).reindex(columns=names).astype(float)
-        gaps = [math.inf if fit["gap"] is None else fit["gap"] for fit in fits if "gap" in fit]
+        numbers = pd.DataFrame(fits).reindex(columns=["n_support", "iterations", "seconds"])
+        known = [fit for fit in fits if str(fit["status"]) != Status.UNCERTIFIED]
+        gaps = [math.inf if fit["gap"] is None else fit["gap"] for fit in known if "gap" in fit]
         lines.append({
             "pair": pair,
             "n": len(fits),
@@ -135,7 +149,7 @@ def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
             "sound": set(ended) <= {*FINISHED, Status.UNCERTIFIED},
             "route": routes_text(fits),
             "gap": max(gaps, default=None),
-            "violation": numbers.max_violation.max(),
-            **numbers.mean(),
+            "violation": pd.Series([fit.get("max_violation") for fit in known], dtype=float).max(),
+            **numbers.astype(float).mean(),
         })  # fmt: skip
     return lines

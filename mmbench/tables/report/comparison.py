@@ -1,16 +1,16 @@
 """The page of the report that compares two runs of one experiment, with a significance test for
 each table cell.
 
-If both runs have several splits in common, the test is a paired t-test of the accuracies on these
-splits. If the runs have one split in common, the test is McNemar's test of the predictions on its
-test rows. If the splits differ, or if there are no records, the test compares the means by their
+If both runs have the same splits, the test is a paired t-test of the accuracies on these splits. If
+both runs have the same single split, the test is McNemar's test of the predictions on its test
+rows. If the splits differ, or if there are no records, the test compares the means by their
 standard errors. Holm's method adjusts the p-values of all table cells for multiple tests.
 """
 
 import difflib
 import math
 from collections.abc import Sequence
-from statistics import fmean, stdev
+from statistics import stdev
 from typing import Any
 
 import numpy as np
@@ -63,11 +63,10 @@ def changes(before: View, after: View) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=names)
     frame["p"] = holm(frame.p)
     frame["same"], frame["beyond_noise"] = frame.gain.abs() < 1e-6, frame.p < LEVEL
-    untested = np.where(frame.how == "", "not tested", "not significant")
     frame["verdict"] = np.select(
         [frame.beyond_noise & (frame.gain > 0), frame.beyond_noise, frame.same],
         ["better", "worse", "equal"],
-        untested,
+        np.where(frame.how == "", "not tested", "not significant"),
     )
     return frame
 
@@ -77,11 +76,10 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 
     Returns the difference in accuracy, its standard error, the name of the test, and the p-value.
     """
-    gaps = _gaps(before, after, key)
-    if len(gaps) > 1:
-        return fmean(gaps), stdev(gaps) / math.sqrt(len(gaps)), PAIRED, paired_p(gaps)
     old, new = (view.sheet.row(key, METRIC) for view in (before, after))
-    gain = new.measured - old.measured
+    gain, gaps = new.measured - old.measured, _gaps(before, after, key)
+    if len(gaps) > 1:
+        return gain, stdev(gaps) / math.sqrt(len(gaps)), PAIRED, paired_p(gaps)
     if gaps:
         at = before.cells[key].counted[0]["source"].at[:2]
         first, second = (view.sheet.hits(key, at) for view in (before, after))
@@ -96,17 +94,17 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
 
 
 def _gaps(before: View, after: View, key: Key) -> list[float]:
-    """Return the differences in accuracy between two runs, one per split that both runs have.
+    """Return the differences in accuracy between two runs, one per split.
 
-    Returns an empty list if a split contains different rows in the two runs.
+    Returns an empty list unless both runs have the same splits, with the same rows.
     """
     if key not in before.cells or key not in after.cells:
         return []
-    old, new = ({row["source"].at: row for row in v.cells[key].counted} for v in (before, after))
-    common = sorted(old.keys() & new.keys())
-    if any(old[at]["split_hash"] != new[at]["split_hash"] for at in common):
-        return []
-    return [new[at][METRIC] - old[at][METRIC] for at in common]
+    old, new = (
+        {(row["source"].at, row["split_hash"]): row[METRIC] for row in view.cells[key].counted}
+        for view in (before, after)
+    )
+    return [new[split] - old[split] for split in old] if old.keys() == new.keys() else []
 
 
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:

@@ -85,8 +85,7 @@ def ranks_table(view: View) -> Table | None:
     """Return a table of mean ranks and paired tests, or None if fewer than three machines have
     results.
     """
-    machines = {key.machine for key, cell in view.cells.items() if cell.done}
-    if len(machines) < 3 or view.sheet.plan.layout == RANKS_LAYOUT:
+    if not view.has_records or len(view.ran) < 3 or view.sheet.plan.layout == RANKS_LAYOUT:
         return None
     try:
         return arrange(sheet_of(view.experiment, RANKS_LAYOUT))

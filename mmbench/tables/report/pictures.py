@@ -93,7 +93,7 @@ def scatter(
     for machine in machines or view.sheet.machines:
         if not (own := [point for point in points if point.key.machine == machine]):
             continue
-        k, text = view.sheet.machines.index(machine), view.sheet.label(machine)
+        k, text = view.sheet.machines.index(machine), label(view.sheet.label(machine))
         k = 0 if shared and y is None else k
         mark, pages = MARKS[k % len(MARKS)], [view.pages.get(point.key) for point in own]
         symbols = [f"{mark}-open" if point.hollow else mark for point in own]
@@ -101,7 +101,7 @@ def scatter(
         trace: dict[str, Any] = {
             "type": "scatter",
             "mode": "markers+text" if named else "markers",
-            "name": label(text),
+            "name": text,
             "x": [point.x for point in own],
             "y": [point.y for point in own],
             "hovertext": [_hover(view, point) for point in own],
@@ -114,12 +114,11 @@ def scatter(
             trace["text"] = [f" {text} " if point.hollow or (shared and y) else "" for point in own]
             trace["textposition"] = "middle right"
         if y is None and shared:
-            trace |= {"y": [label(text)] * len(own), "showlegend": False}
-            trace["error_x"] = {"array": []}
+            trace |= {"y": [text] * len(own), "showlegend": False, "error_x": {"array": []}}
         elif y is None:
             errors = [point.error for point in own]
             trace["error_x"] = {"type": "data", "array": errors, "thickness": 1, "width": 3}
-            trace |= {"orientation": "h", "offsetgroup": label(text), "alignmentgroup": "all"}
+            trace |= {"orientation": "h", "offsetgroup": text, "alignmentgroup": "all"}
             trace["y"] = [
                 label(data_text(point.key, several or point.key.size is not None)) for point in own
             ]
@@ -153,8 +152,7 @@ def pictures_of(view: View) -> dict[str, Spec]:
     """
     made = {"against-published": against_published(view)}
     if len(view.ran) > 1:
-        values = {key: view.sheet.value(key, METRIC) for key in view.sheet.keys}
-        accuracies = {key: value for key, value in values.items() if value is not None}
+        accuracies = {r.key: r.measured for r in view.sheet.rows if r.metric == METRIC and r.n}
         made["machine-differences"] = machine_differences(view, accuracies)
         made["time-and-accuracy"] = time_and_accuracy(view, accuracies)
     return {name: spec for name, spec in made.items() if spec["data"]}

@@ -107,7 +107,8 @@ class View:
         self.sheet = sheet = sheet_of(experiment)
         self.cells, self.table = sheet.cells, arrange(sheet)
         self.title = self.table.title.removeprefix(f"{self.name}: ")
-        path, text = experiment.folder / CONFIG, experiment.text or ""
+        path = experiment.folder / CONFIG
+        text = re.sub(r"\\(\W|_)", r"\1", experiment.text or "")  # Markdown without escapes
         #: Configuration of the run as text, or an empty text if the experiment has no records.
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
         #: Sentences on the whole run, such as versions and lost records; for a reference table,
@@ -129,9 +130,7 @@ class View:
         self.incomplete = (missing | partial) & {*self.keys}
         #: Rows of the table cells in which splits are missing or fits are doubtful.
         self.failures = [
-            row
-            for row in self.rows
-            if row.key in self.incomplete or (row.note and row.status != Status.UNCERTIFIED)
+            row for row in self.rows if row.key in self.incomplete or row.status not in SOUND
         ]
         #: Records by data set.
         self.datasets = grouped((record.job.dataset.name, record) for record in self.records)
@@ -202,9 +201,8 @@ class View:
             f"{above} gaps above tolerance" if above else "",
             f"gap {max(by_rule):.1e} if stopped by the rule of the paper" if by_rule else "",
         ]
-        ran = [record for record in self.records if record.started]
-        started = min((record.started for record in ran), default="")[:10]
-        finished = max((record.finished for record in ran), default="")[:10]
+        started = min((r.started for r in self.records if r.started), default="")[:10]
+        finished = max((r.finished for r in self.records if r.started), default="")[:10]
         statuses = {row.status for row in rows}
         whole = (row for row in rows if row.key not in self.incomplete)
         computers = re.findall("^Run with ([^;]*)", "\n".join(self.remarks), re.M)
@@ -354,11 +352,10 @@ def limits_text(record: Record) -> str:
     """For a job that was stopped by a limit, return the stage, time and memory as text; otherwise
     return an empty text.
     """
-    if not (reached := record.reached):
-        return ""
+    reached = record.reached or {}
     memory = f" with {reached['bytes'] / 1e6:.0f} MB" if reached.get("bytes") else ""
     seconds = f" after {reached['seconds']:.0f} s" if reached.get("seconds") else ""
-    return f"stopped in {reached.get('stage') or 'the job'}{seconds}{memory}"
+    return f"stopped in {reached.get('stage') or 'the job'}{seconds}{memory}" if reached else ""
 
 
 def run_facts(records: Iterable[Record]) -> Facts:

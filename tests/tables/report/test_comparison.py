@@ -109,3 +109,12 @@ def test_a_run_is_held_against_its_reference_table(usps, pages) -> None:
 
 def test_other_experiments_are_not_compared(run, usps, pages) -> None:
     assert not [path for path in pages(usps.folder, run("a", [1, 2, 3])) if "comparisons" in path]
+
+
+def test_means_difference_and_test_are_of_the_same_splits(run, pages) -> None:
+    """Common splits agree, and the mean of further splits differs: the test is of both means."""
+    found = pages(run("a", [10, 22]), run("b", [10, 22, 70, 72]))
+    (change,) = changes(found["comparisons/a-and-b.html"])
+    assert change["compared"] == "standard errors of both means"
+    assert change["B − A"] == "−27.50"
+    assert change["change"] != "equal"

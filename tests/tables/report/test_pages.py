@@ -11,6 +11,7 @@ import pytest
 
 from mmbench.commands.outputs import report
 from mmbench.errors import UserError
+from mmbench.jobs.job import SelectRef
 from mmbench.resources import REFERENCE
 
 
@@ -225,3 +226,45 @@ def test_features_of_data_without_a_card_are_counted(results, pages) -> None:
     experiment.add(job, split=split)
     text = source(pages, experiment)
     assert '<td class="right">80</td><td class="right">20</td>\n<td class="right">7</td>' in text
+
+
+def test_a_fit_without_a_certificate_has_neither_gap_nor_violation(results, pages) -> None:
+    experiment = results.experiment("foreign", datasets=["iris"], machines=["rf"])
+    pair = {"pair": [0, 1], "status": "uncertified", "gap": None, "max_violation": None}
+    experiment.add(experiment.job("iris", "rf"), per_pair=[pair | {"extra": {}}])
+    (path,) = [p for p in pages(experiment.folder) if "cells/" in p]
+    text = pages(experiment.folder)[path].path.read_text()
+    row = re.search(r'<tr><th scope="row">0 / 1</th>.*?</tr>', text, re.S)[0]
+    assert re.findall(r'<td class="right">(.*?)</td>', row)[1:3] == ["–", "–"]
+
+
+@pytest.mark.parametrize(
+    "metric, heading, score", [("mcc", "MCC", "0.890"), ("accuracy", "Accuracy (%)", "89.00")]
+)
+def test_scores_of_the_selection_have_the_name_of_their_metric(
+    results, pages, metric, heading, score
+) -> None:
+    experiment = results.experiment("mine", datasets=["iris"], machines=["svm"])
+    grid = (("C", (1, 10)), ("gamma", (0.1, 1.0)))
+    job = experiment.job("iris", "svm", grid=grid, select=SelectRef(metric=metric))
+    scores = [{"C": C, "gamma": 0.1, "score": 0.79 + C / 100} for C in (1, 10)]
+    chosen = {"C": 10, "gamma": 0.1}
+    experiment.add(job, selection={"params": chosen, "scores": scores, "n_points": 4})
+    text = pages(experiment.folder)["mine/cells/iris-rbf-svm.html"].text
+    assert f"{heading} in the selection, one split" in text
+    assert score in text
+
+
+def test_the_notes_of_a_reference_table_are_text_and_occur_once(pages) -> None:
+    text = pages(REFERENCE / "m4_table2")["m4_table2/index.html"].text
+    assert text.count("+ M4 better, − M4 worse at 0.05.") == 1
+    assert "\\+ M4" not in text
+
+
+def test_a_good_cell_that_is_not_compared_is_no_failure(results, pages) -> None:
+    experiment = results.experiment("usps_rbf", layout="mmrm_table2")
+    experiment.add(experiment.job("usps", "svm"), 98, 2007)  # trained on 200 rows
+    page = pages(experiment.folder)["usps_rbf/index.html"]
+    assert "200 rows, the paper on 7291: not comparable" in page.text
+    assert "None: every split has a result" in page.text
+    assert sum("doubt" in names.split() for names in page.all("class")) == 1  # of the legend

@@ -97,3 +97,13 @@ def _as_run(name):
     from mmbench.tables.results import Experiment
 
     return Experiment(None, Plan(name))
+
+
+def test_labels_beside_points_are_escaped(results, pages) -> None:
+    labels = {f"m{k}": f"L<sub>{k}</sub>" for k in range(9)}  # more machines than markers
+    experiment = results.experiment("labels", datasets=["iris"], labels=labels)
+    for k, name in enumerate(labels):
+        experiment.add(experiment.job("iris", "svm", variant=name), 10 + k)
+    spec = pages(experiment.folder)["labels/index.html"].pictures()["time-and-accuracy"]
+    texts = [text for trace in spec["data"] for text in trace["text"]]
+    assert texts[0] == " L&lt;sub&gt;0&lt;/sub&gt; "
