@@ -10,9 +10,13 @@ INTERRUPTED = "interrupted; finished jobs are stored"
 
 
 def main() -> None:
-    """Run the command line. The first Ctrl-C ends the command, and further ones are ignored."""
+    """Run the command line. The first Ctrl-C or SIGTERM ends the command, and further ones are
+    ignored.
+    """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
+    # a batch system sends SIGTERM; without a handler, child processes of workers would go on
+    signal.signal(signal.SIGTERM, _interrupt_once)
     # if stdout or stderr is closed, the next file to be opened would receive its messages
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -37,5 +41,6 @@ def main() -> None:
 
 
 def _interrupt_once(*_: object) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -267,8 +267,16 @@ machines: {svm: {grid: {C: [1, 10]}}}
 """
 
 
-@pytest.mark.parametrize("when", ["at once", "before a job", "after a job"])
-def test_twenty_ctrl_c_are_as_good_as_one(when, tmp_path):
+@pytest.mark.parametrize(
+    "when, number",
+    [
+        ("at once", signal.SIGINT),
+        ("before a job", signal.SIGINT),
+        ("after a job", signal.SIGINT),
+        ("after a job", signal.SIGTERM),
+    ],
+)
+def test_twenty_interrupts_are_as_good_as_one(when, number, tmp_path):
     (tmp_path / "small.yaml").write_text(CONFIG)
     process = subprocess.Popen(
         [sys.executable, "-c", READY, "run", str(tmp_path / "small.yaml"), "--jobs", "1"],
@@ -286,7 +294,7 @@ def test_twenty_ctrl_c_are_as_good_as_one(when, tmp_path):
     time.sleep(0.1)
     for _ in range(20):
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGINT)
+            os.killpg(process.pid, number)
         time.sleep(0.005)
     errors = process.communicate()[1]
     assert process.returncode == 130, errors
