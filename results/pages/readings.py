@@ -30,7 +30,9 @@ import yaml
 from mmbench.config.plan import plan_of, replan
 from mmbench.config.read import load_config, set_value
 from mmbench.datasets.card_files import LOADER
-from mmbench.tables.build import comparable, published_table, sheet_of
+from mmbench.tables.build import comparable, sheet_of
+from mmbench.tables.layouts import find_layout
+from mmbench.tables.published import table_of_experiment
 from mmbench.tables.render import to_csv
 from mmbench.tables.results import read_results
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
@@ -303,10 +305,11 @@ def standard_error(cell: Line, measured: Line, spread: str | None = None) -> flo
 
 def published(cell: Line) -> Line:
     """Return the line of a published table that a cell is compared with."""
-    content = _content(cell["experiment"])
+    experiment = cell["experiment"]
+    content = _content(experiment)
     entries = [entry for entry in content["datasets"] if not isinstance(entry, str)]
     names = {entry["name"]: entry["published_as"] for entry in entries if "published_as" in entry}
-    table = str(published_table(cell["experiment"], content["layout"]))
+    table = find_layout(content["layout"]).published or str(table_of_experiment(experiment))
     return {place(row): row for row in comparable(table, names)}[place(cell)]
 
 
