@@ -43,10 +43,7 @@ __version__ = "1.0.0rc1"
 FUNCTIONS = {
     "run": "mmbench.commands.run",
     "easy": "mmbench.commands.easy",
-    "table": "mmbench.commands.outputs",
-    "figure": "mmbench.commands.outputs",
-    "report": "mmbench.commands.outputs",
-    "export": "mmbench.commands.outputs",
+    **dict.fromkeys(("table", "figure", "report", "export"), "mmbench.commands.outputs"),
     "load": "mmbench.results",
     "certify": "mmbench.commands.certify",
     "refit": "mmbench.commands.refit",

@@ -33,9 +33,7 @@ from mmbench.tables.results import REFERENCE
 #: For each parameter that cannot be in ``params`` or ``grid``, the key or option that sets it.
 EXPERIMENT_KEYS = {
     "kernel": "machines.{column}.kernel",
-    "gamma_scaling": "the experiment's key 'gamma_scaling'",
-    "kernel_scaling": "the experiment's key 'kernel_scaling'",
-    "ties": "the experiment's key 'ties'",
+    **{key: f"the experiment's key {key!r}" for key in ("gamma_scaling", "kernel_scaling", "ties")},
     "break_ties": "the experiment's key 'ties'",
     "decision_function_shape": "the caller of decision_function; records hold all pairs' values",
     "random_state": "protocol.seed",
@@ -125,8 +123,7 @@ class MachineColumn:
             message = f"{self.machine} has no automatic grid for {parameter}; list the values"
             raise ValueError(f"{message} (automatic: {', '.join(automatic) or 'none'})")
         for value in () if axis == AUTO else axis:
-            text = value is None or isinstance(value, str)
-            if text and self.cls.parameters[parameter].numeric:
+            if isinstance(value, str | None) and self.cls.parameters[parameter].numeric:
                 raise ValueError(f"the values of {parameter} must be numbers, got {value!r}")
             self.check_value(parameter, value)
 
@@ -323,10 +320,9 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
     for k, entry in enumerate(config.datasets):
         name, steps = entry.label, config.steps_of(entry)
         dividing = {config.protocol.test.rule, config.select.validation} & {"time_series", "rest"}
-        if entry.groups is not None and dividing:
-            message = f"{min(dividing)} would divide groups; remove one of them"
-            raise Fault(message, "datasets", k, "groups")
         with at("datasets", k):
+            if entry.groups is not None and dividing:
+                raise Fault(f"{min(dividing)} would divide groups; remove one of them", "groups")
             if entry.source is not None and name in known:
                 raise ValueError(f"{name!r} is the name of a card; give the file another 'name'")
             if entry.source is None and name not in known:

@@ -122,14 +122,13 @@ def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
     valid key.
     """
     key = keys[-1]
-    parameters: Iterable[str] = ()
     if keys[0] == "machines":
         machine = content["machines"][keys[1]].get("machine") or keys[1]
         with suppress(UserError):
-            parameters = machine_class(machine).parameters if isinstance(machine, str) else ()
-    if key in parameters:
-        both = f"params: {{{key}: {shown(value)}}} or grid: {{{key}: [{shown(value)}, ...]}}"
-        return f"{key!r} is a parameter; write {both}"
+            if isinstance(machine, str) and key in machine_class(machine).parameters:
+                given = shown(value)
+                both = f"params: {{{key}: {given}}} or grid: {{{key}: [{given}, ...]}}"
+                return f"{key!r} is a parameter; write {both}"
     if keys == ("protocol", key) and key in RULES:
         return f"{key!r} is a split rule; write test: {{{key}: {shown(value)}}}"
     known = (SECTIONS[keys[0]] if keys[1:] else Config).model_fields

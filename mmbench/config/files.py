@@ -52,14 +52,13 @@ def find_config(name: str | Path) -> Path:
     UserError
         If no file is found.
     """
-    path = Path(name)
-    named = config_files().get(path.stem if path.suffix == ".yaml" else path.name)
-    if path.parent not in (Path(), LOCAL) or path.is_file():
-        named = None
-    if named is not None or path.exists():
-        return named or path
+    path, known = Path(name), config_files()
+    if path.parent in (Path(), LOCAL) and not path.is_file():
+        path = known.get(path.name.removesuffix(".yaml"), path)
+    if path.exists():
+        return path
     others = path.parent.glob("[!.]*.yaml") if path.suffix else ()
-    hint = did_you_mean(path.stem, {other.stem for other in others} or set(config_files()))
+    hint = did_you_mean(path.stem, {other.stem for other in others} or set(known))
     raise UserError(f"{path}: no such file{hint}")
 
 
@@ -107,29 +106,27 @@ def check_counts(content: Mapping[str, Any], where: str | Path) -> None:
     These numbers are checked before libraries are imported, since the other checks would take a
     minute for many thousand entries. Error messages begin with `where`.
     """
-    counted = [(key, "entries", _size(content.get(key))) for key in ("datasets", "machines")]
-    for key, _, _ in tuple(counted):
-        entries = content.get(key)
-        named = dict(enumerate(entries)) if isinstance(entries, list) else _mapping(entries)
-        for name, entry in named.items():
-            axes = _mapping(_mapping(entry).get("grid")).values()
-            counted += [(f"{key}.{name}.grid", "grid_points", _size(axis)) for axis in axes]
-    protocol = _mapping(content.get("protocol"))
-    times: list[Any] = [_mapping(protocol.get("test")).get("kfold"), protocol.get("repeats")]
+    sections = {key: _items(content.get(key)) for key in ("datasets", "machines")}
+    counted = [(key, "entries", len(entries)) for key, entries in sections.items()]
+    for key, entries in sections.items():
+        for name, entry in entries.items():
+            axes = map(_items, _items(_items(entry).get("grid")).values())
+            counted += [(f"{key}.{name}.grid", "grid_points", len(axis)) for axis in axes]
+    protocol = _items(content.get("protocol"))
+    times: list[Any] = [_items(protocol.get("test")).get("kfold"), protocol.get("repeats")]
     times = [n for n in times if type(n) is int and n <= MAX_SPLITS]
-    splits = math.prod([_size(protocol.get("seed")) or 1, *times])
+    splits = math.prod([len(_items(protocol.get("seed"))) or 1, *times])
     for place, limit, n in (*counted, ("protocol", "jobs", splits)):
-        given = _mapping(content.get("limits")).get(limit)
+        given = _items(content.get("limits")).get(limit)
         if n > (most := given if type(given) is int else MAX_COUNTS[limit]):
             option = f"more than {most} need --set limits.{limit}={n}"
             raise UserError(f"{where}: {place}: has {n} {limit.replace('_', ' ')}; {option}")
 
 
-def _size(value: Any) -> int:
-    return len(value) if isinstance(value, list | Mapping) else 0
-
-
-def _mapping(value: Any) -> Mapping:
+def _items(value: Any) -> Mapping:
+    """Return a mapping unchanged, a list as a dict by index, and an empty dict for other values."""
+    if isinstance(value, list):
+        return dict(enumerate(value))
     return value if isinstance(value, Mapping) else {}
 
 

@@ -5,7 +5,7 @@ the text ``auto`` for the machine's default values, or powers such as ``{log2: [
 stands for 2^-5, 2^-3, ..., 2^15.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -53,11 +53,10 @@ def parse_axis(axis: Any) -> Axis:
 
 def distinct(values: Sequence[Any]) -> Any:
     """Return the values unchanged, or raise ValueError if a value occurs twice."""
-    seen: set[Any] = set()
-    for value in values:
-        if value in seen:
+    first: dict[Any, int] = {}
+    for k, value in enumerate(values):
+        if first.setdefault(value, k) != k:
             raise ValueError(f"{value!r} occurs twice")
-        seen.add(value)
     return values
 
 
@@ -101,13 +100,12 @@ def in_other_words(cls: Any) -> dict[str, str]:
     return {name: other for name, (other, _) in grids.items() if other != name}
 
 
-def replaced_by(cls: Any, stated: Iterable[str]) -> dict[str, str]:
+def replaced_by(cls: Any, stated: Collection[str]) -> dict[str, str]:
     """Return those replaced parameters, such as B, whose replacement (B_fraction) is in `stated`,
     with their replacements.
 
     A replaced parameter must be None, since any other value would contradict its replacement.
     """
-    stated = set(stated)
     return {name: other for name, other in in_other_words(cls).items() if other in stated}
 
 

@@ -200,8 +200,7 @@ class Select(Strict):
         """The settings of parameter selection in a job, by default cross-validation with five
         folds.
         """
-        nothing = self.folds is None and self.split is None and self.validation is None
-        folds = 5 if nothing else self.folds
+        folds = self.folds or (5 if self.split is None and self.validation is None else None)
         scope = "test" if self.validation == "test" else self.scope
         prefer = tuple(self.prefer.items())
         return SelectRef(folds, self.split, self.repeats, scope, prefer, self.metric)
@@ -277,10 +276,10 @@ class QueueJobs(Strict):
     def arguments(self, queue: str) -> dict[str, Any]:
         """Return the arguments of the class of dask-jobqueue that represents a batch system."""
         limits = parse_limits(self.walltime, self.memory)
-        minutes, seconds = int(limits.time or 0) // 60, int(limits.time or 0) % 60
-        walltime = f"{minutes // 60:02}:{minutes % 60:02}"
-        if queue != "lsf":  # LSF takes no seconds
-            walltime += f":{seconds:02}"
+        minutes, seconds = divmod(int(limits.time or 0), 60)
+        # LSF takes no seconds
+        end = "" if queue == "lsf" else f":{seconds:02}"
+        walltime = f"{minutes // 60:02}:{minutes % 60:02}{end}"
         memory = f"{limits.memory:.0f} B"
         return {"cores": self.cores, "memory": memory, "walltime": walltime, **self.options}
 
@@ -339,9 +338,8 @@ class Config(Strict):
         another package.
         """
         entry = self.machines[column]
-        if entry.estimator is None:
+        if (path := entry.estimator) is None:
             return entry.machine or column
-        path = entry.estimator
         return path if ":" in path else ":".join(path.rsplit(".", 1))
 
     def kernels_of(self, column: str) -> list[str]:

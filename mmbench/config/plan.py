@@ -7,7 +7,9 @@ averaged over splits.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +45,7 @@ def plan(
     for entry in config.datasets:
         dataset = entry.ref(config.steps_of(entry))
         data = {"dataset": dataset, "dataset_hash": dataset_hash(dataset, **places)}
-        splits = split_refs(config, dataset)
-        splits = splits or split_refs(config, load_dataset(dataset, **places))
+        splits = split_refs(config, dataset) or split_refs(config, load_dataset(dataset, **places))
         for kernel, degrees in degrees_by_kernel(config).items():
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
             # a classifier of another package runs for the first degree only
@@ -67,28 +68,26 @@ def plan(
     if config.source is None or config.parameters_from is None:
         return jobs
     theirs = plan(config.source, **places)
-    return _with_parents(jobs, theirs, config.source.name, config.parameters_from.splits)
+    return list(_with_parents(jobs, theirs, config.parameters_from.splits))
 
 
-def _with_parents(jobs: list[Job], theirs: list[Job], source: str, splits: int | None) -> list[Job]:
-    """Return the jobs with their parents, which are the jobs `theirs` of the experiment `source`.
+def _with_parents(jobs: list[Job], theirs: list[Job], splits: int | None) -> Iterator[Job]:
+    """Yield the jobs with their parents, which are the jobs `theirs` of another experiment.
 
-    If `splits` is None, the parent of a job is the job of `source` on the same split. If `splits`
-    is given, a job has several parents: the jobs of `source` on the first `splits` splits.
+    If `splits` is None, the parent of a job is the other experiment's job on the same split. If
+    `splits` is given, a job has several parents: the other experiment's jobs on the first `splits`
+    splits.
     """
-
     keys: dict[tuple, dict[tuple[int, ...], str]] = {}
     for job in theirs:
         keys.setdefault(key_of(job)[:4], {})[job.split.at[:2]] = job.key
-    used: list[Job] = []
     for job in jobs:
         known, at = keys[key_of(job)[:4]], job.split.at[:2]
         if (splits is None and at not in known) or len(known) < (splits or 0):
-            found = f"{source} has too few splits of {job.dataset.name!r}: {len(known)}"
-            raise UserError(f"parameters_from: {found}")
+            found = f"{theirs[0].experiment} has too few splits of {job.dataset.name!r}"
+            raise UserError(f"parameters_from: {found}: {len(known)}")
         parent = known[at] if splits is None else tuple(known.values())[:splits]
-        used.append(replace(job, use=job.column, parent=parent))
-    return used
+        yield replace(job, use=job.column, parent=parent)
 
 
 def version_of(machine: str, kernel: str) -> int:
@@ -147,12 +146,9 @@ def split_refs(config: Config, dataset: DatasetRef | Dataset) -> list[SplitRef]:
     """
     protocol = config.protocol
     rule, *args = (part for part in protocol.test if part is not None)
-    return [
-        SplitRef(rule, tuple(args), repeat, fold, seed, subset)
-        for subset in protocol.subsets
-        for seed in protocol.seed
-        for repeat, fold in split_slots(protocol.test.spec, dataset, protocol.repeats)
-    ]
+    slots = split_slots(protocol.test.spec, dataset, protocol.repeats)
+    places = product(protocol.subsets, protocol.seed, slots)
+    return [SplitRef(rule, tuple(args), *slot, seed, subset) for subset, seed, slot in places]
 
 
 def settings(
@@ -232,10 +228,9 @@ def replan(folder: Path) -> Plan | None:
     configuration with the name of the folder. Returns None if the configuration is not valid.
     """
     path = folder / CONFIG
-    try:
+    with suppress(UserError):
         return plan_of(load_config(path if path.is_file() else find_config(folder.name)))
-    except UserError:
-        return None
+    return None
 
 
 def _cells(config: Config) -> Iterator[tuple[Key, int]]:

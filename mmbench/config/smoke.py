@@ -6,6 +6,7 @@ grid points and training rows. The name of the smoke version has a suffix, so th
 stored in a separate results folder.
 """
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -34,24 +35,18 @@ def smoke(config: Config) -> Config:
     several training sizes, the smoke version has subsets of 250 and of 500 rows. The smoke version
     uses all test rows.
     """
-    select, given = config.select, config.parameters_from
+    select, given, columns = config.select, config.parameters_from, config.machines.items()
     folds = None if select.ref.folds is None else min(select.ref.folds, MAX_SPLITS)
     if given is not None and given.splits is not None:
         given = _changed(given, splits=min(given.splits, MAX_SPLITS))
     small = _changed(
         config,
         name=config.name + SUFFIX,
-        datasets=[
-            _changed(entry, grid={name: _thin(axis) for name, axis in entry.grid.items()})
-            for entry in config.datasets
-        ],
+        datasets=[_changed(entry, grid=_thin(entry.grid)) for entry in config.datasets],
         degree=config.degree and config.degree[:1],
         protocol=_protocol(config.protocol, any(entry.folds for entry in config.datasets)),
         select=_changed(select, folds=folds, repeats=min(select.repeats, MAX_SPLITS)),
-        machines={
-            name: _changed(entry, grid=_grid(name, config))
-            for name, entry in config.machines.items()
-        },
+        machines={name: _changed(entry, grid=_grid(name, config)) for name, entry in columns},
         parameters_from=given,
     )
     return small.with_source(version_for(small, config.source)) if config.source else small
@@ -83,17 +78,15 @@ def _grid(column: str, config: Config) -> dict[str, Axis]:
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}
     rest = {axis: values for axis, values in grid.items() if axis not in replaced}
     kept = {axis: values for axis, values in grid.items() if axis in replaced}
-    axes = {**kept, **expand_auto(machine_class(config.machine_of(column)), rest)}
-    return {axis: _thin(values) for axis, values in axes.items()}
+    return _thin({**kept, **expand_auto(machine_class(config.machine_of(column)), rest)})
 
 
 def _protocol(protocol: Protocol, own_folds: bool) -> Protocol:
     """Return a protocol with few splits; with `own_folds`, a file of folds may have one split."""
     test = protocol.test
-    if test.rule in ("kfold", "time_series"):
-        test = SplitRule(test.rule, MAX_SPLITS)
-    elif test.rule == "leave_one_out":  # replaced by 2-fold cross-validation
-        test = SplitRule("kfold", MAX_SPLITS)
+    if test.rule in ("kfold", "time_series", "leave_one_out"):
+        # leave-one-out is replaced by 2-fold cross-validation
+        test = SplitRule(test.rule.replace("leave_one_out", "kfold"), MAX_SPLITS)
     several = test.rule == "holdout" or (test.rule == "predefined" and not own_folds)
     repeats = MAX_SPLITS if several else 1
     repeats, size = min(repeats, protocol.repeats or repeats), _max_train(protocol.max_train)
@@ -110,10 +103,13 @@ def _max_train(given: MaxTrain) -> MaxTrain:
     return min(MAX_TRAIN, given or MAX_TRAIN)
 
 
-def _thin(axis: Axis) -> Axis:
-    """Return two values from the middle of a parameter's grid, since the smallest and the largest
-    value are seldom selected.
+def _thin(grid: Mapping[str, Axis]) -> dict[str, Axis]:
+    """Return a grid with two values per parameter, from the middle of the parameter's values, since
+    the smallest and the largest value are seldom selected.
     """
-    if isinstance(axis, str) or len(axis) <= MAX_VALUES:
-        return axis
-    return tuple(axis[(2 * k + 1) * len(axis) // (2 * MAX_VALUES)] for k in range(MAX_VALUES))
+    thin = dict(grid)
+    for name, axis in grid.items():
+        if not isinstance(axis, str) and len(axis) > MAX_VALUES:
+            middle = [(2 * k + 1) * len(axis) // (2 * MAX_VALUES) for k in range(MAX_VALUES)]
+            thin[name] = tuple(axis[k] for k in middle)
+    return thin

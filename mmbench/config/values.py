@@ -51,12 +51,10 @@ def _file_of_experiment(name: str, info: ValidationInfo) -> str:
     The name of an experiment is searched in the folder of the configuration first, then in
     `config_files`.
     """
-    if name.endswith(".yaml"):
-        return _resolved(name, info)
-    path = Path((info.context or {}).get("folder", "."), f"{name}.yaml")
-    if not path.is_file() and name in config_files():
-        return str(config_files()[name].resolve())
-    return _resolved(f"{name}.yaml", info)
+    path, known = name.removesuffix(".yaml") + ".yaml", config_files()
+    if name in known and not Path((info.context or {}).get("folder", "."), path).is_file():
+        return str(known[name].resolve())
+    return _resolved(path, info)
 
 
 def _parse_max_train(value: Any) -> MaxTrain:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmbench.datasets import (
-    Dataset,
     DatasetRef,
     Split,
     load_dataset,
@@ -36,24 +35,14 @@ class Prepared:
     test_index: NDArray = field(repr=False)
     #: Sizes and hash of the split, as stored in the record.
     split: dict[str, Any]
-    #: Number of columns before preprocessing.
-    n_raw: int
+    #: Number of training rows per class.
+    class_counts: tuple[int, ...]
     #: Differences of the job's data from the full data set, such as a subset of the classes.
     deviations: tuple[str, ...]
     #: Warnings about possible faults in a user's data file.
     warnings: tuple[str, ...]
     #: Group labels of the rows of `X_pool`; rows of one group belong to one fold. Shape (n_pool,).
     groups_pool: NDArray | None = field(default=None, repr=False)
-
-    @property
-    def class_counts(self) -> tuple[int, ...]:
-        """Number of training rows per class."""
-        return tuple(counts_of(self.y_train).tolist())
-
-
-def counts_of(y: NDArray) -> NDArray:
-    """Return the number of rows per class."""
-    return np.unique(y, return_counts=True)[1]
 
 
 def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
@@ -62,7 +51,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     Raises UserError if the data cannot be loaded or have too few rows for the job's folds.
     """
     ref = job.dataset
-    dataset = _cached(ref, store, mirror)
+    dataset = _cached(ref, store=store, mirror=mirror)
     if dataset.content_hash != job.dataset_hash:
         raise UserError(f"{ref.path or ref.name}: the data changed since the run was planned")
     split, steps = _fitted(ref, dataset.content_hash, job.split, store, mirror)
@@ -70,6 +59,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     rest = split.rest if job.validates_on_rest else split.rest[:0]
     seen = np.append(split.train, split.test if job.validates_on_test else rest)
     X_pool, y_pool, n_train = steps.transform(dataset.X[seen]), dataset.y[seen], len(split.train)
+    class_counts = tuple(np.unique(y_pool[:n_train], return_counts=True)[1].tolist())
     given = job.split.rule == "predefined"
     return Prepared(
         X_train=X_pool[:n_train],
@@ -83,11 +73,11 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
             "digest": split.digest,
             "origin": split.origin,
             "n_train": n_train,
-            "n_train_pair": int(np.sort(counts_of(y_pool[:n_train]))[-2:].sum()),
+            "n_train_pair": sum(sorted(class_counts)[-2:]),
             "n_test": len(split.test),
             "n_features": dataset.X.shape[1],
         },
-        n_raw=dataset.X.shape[1],
+        class_counts=class_counts,
         deviations=dataset.deviations + (dataset.split_deviations if given else ()),
         warnings=dataset.warnings,
         groups_pool=None if dataset.groups is None else dataset.groups[seen],
@@ -96,9 +86,7 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
 
 # Only one data set is cached, since two large data sets may exceed the memory. Jobs are ordered by
 # data set.
-@lru_cache(maxsize=1)
-def _cached(ref: DatasetRef, store: Path, mirror: str | None) -> Dataset:
-    return load_dataset(ref, store=store, mirror=mirror)
+_cached = lru_cache(maxsize=1)(load_dataset)
 
 
 @lru_cache(maxsize=16)  # the jobs of all machines use the same splits
@@ -110,7 +98,7 @@ def _fitted(
     The argument `content_hash` only distinguishes cache entries, in case a data file changes during
     a run.
     """
-    dataset, values = _cached(ref, store, mirror), asdict(split)
+    dataset, values = _cached(ref, store=store, mirror=mirror), asdict(split)
     found = split_at(spec=values.pop("rule"), **values, dataset=dataset)
     steps = make_preprocess(ref.preprocess, dataset.n_categorical)
     return found, steps.fit(dataset.X[found.train])
@@ -122,9 +110,8 @@ def check_rows(job: Job, y_train: NDArray, n_rest: int) -> None:
     labels = np.unique(y_train)
     if len(labels) < 2:
         raise UserError(f"{where}: the training part has only the class {labels[0]!s}")
-    folds = job.select.folds
-    stratified = job.split.rule != "time_series"
-    if job.grid and folds and stratified and (problem := too_few_rows(y_train, folds)):
+    folds = job.select.folds if job.grid and job.split.rule != "time_series" else None
+    if folds and (problem := too_few_rows(y_train, folds)):
         raise UserError(f"{where}: in the training part, {problem} of 'select'")
     if job.calibration_folds and (problem := too_few_rows(y_train, job.calibration_folds)):
         raise UserError(f"{where}: in the training part, {problem} of 'calibrate'")

@@ -74,11 +74,9 @@ def rounded(decisions: NDArray) -> NDArray:
     """
     largest = np.finfo(np.float32).max
     single = decisions.clip(-largest, largest).astype(np.float32)
-    same = np.array_equal(np.sign(single), np.sign(decisions)) and all(
-        len(np.unique(short)) == len(np.unique(long))
-        for short, long in zip(single.T, decisions.T, strict=True)
-    )
-    return single if same else decisions
+    columns = zip(single.T, decisions.T, strict=True)
+    same = all(len(np.unique(short)) == len(np.unique(long)) for short, long in columns)
+    return single if same and np.array_equal(np.sign(single), np.sign(decisions)) else decisions
 
 
 def count_errors(
@@ -170,13 +168,10 @@ def calibrated_probabilities(
         labels = np.searchsorted(machine.classes_, data.y_train)
         groups = None if data.groups_pool is None else data.groups_pool[: len(labels)]
         folds = inner_splits(labels, job.calibration_folds, None, 1, seed, groups)
-        for train, _ in folds:
-            lacking = np.setdiff1d(labels, labels[train])
-            # if one group contains all rows of a class, the training part of one fold lacks the
-            # class
-            if len(lacking):
-                label = machine.classes_[lacking[0]]
-                raise ValueError(f"the training part of a fold has no row of class {label}")
+        # if one group contains all rows of a class, the training part of one fold lacks the class
+        if lacking := [k for train, _ in folds for k in np.setdiff1d(labels, labels[train])]:
+            label = machine.classes_[lacking[0]]
+            raise ValueError(f"the training part of a fold has no row of class {label}")
         own = machine.estimator if isinstance(machine, ForeignClassifier) else machine
         model = CalibratedClassifierCV(clone(own), method=job.calibrate, cv=folds, ensemble=False)
         with warnings.catch_warnings(record=True) as caught:

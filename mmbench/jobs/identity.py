@@ -15,6 +15,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
@@ -45,11 +46,10 @@ def identity(job: Job) -> dict[str, Any]:
     If the job has preprocessing steps that are given by import paths, the entry "steps" contains
     the fingerprints of their modules.
     """
-    code = {"version": job.machine_version, "commit": commit()}
-    code["fingerprint"] = fingerprint(job.machine)
     modules = {name.rpartition(".")[0] for name, _ in job.dataset.preprocess if is_path(name)}
     steps = " ".join(filter(None, map(module_fingerprint, sorted(modules))))
-    return code | ({"steps": steps} if steps else {})
+    code = {"version": job.machine_version, "commit": commit()}
+    return {**code, "fingerprint": fingerprint(job.machine)} | ({"steps": steps} if steps else {})
 
 
 def fingerprint(machine: str) -> str:
@@ -78,14 +78,11 @@ def module_fingerprint(module: str) -> str:
 def modules_behind(module: str) -> set[str]:
     """Return a module and its direct and indirect imports from mmbench and the module's package."""
     packages = {mmbench.__name__, module.partition(".")[0]}
-    seen: set[str] = set()
-    todo = [module]
-    while todo:
-        name = todo.pop()
-        if name not in seen and name.partition(".")[0] in packages:
-            seen.add(name)
-            todo += source_of(name)[1]
-    return seen
+    found = [module]
+    for name in found:  # the list grows during the loop
+        own = [other for other in source_of(name)[1] if other.partition(".")[0] in packages]
+        found += [other for other in own if other not in found]
+    return set(found)
 
 
 @cache
@@ -136,23 +133,20 @@ def _statements(node: Any) -> Iterator[Any]:
 
 
 def _is_module(name: str) -> bool:
-    try:
+    with suppress(ModuleNotFoundError):  # the parent of `name` is not a package
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # the parent of `name` is not a package
-        return False
+    return False
 
 
 @cache
 def commit() -> str | None:
     """Return the commit of the Git checkout that contains mmbench, or None outside a checkout."""
     root = Path(mmbench.__file__).resolve().parents[1]
-    if not (root / ".git").exists():  # mmbench may be installed inside another repository
-        return None
-    try:
-        call = ["git", "-c", "safe.directory=*", "-C", str(root), "rev-parse", "HEAD"]
-        return subprocess.run(call, capture_output=True, text=True).stdout.strip() or None
-    except OSError:  # git is not installed
-        return None
+    if (root / ".git").exists():  # mmbench may be installed inside another repository
+        with suppress(OSError):  # git is not installed
+            call = ["git", "-c", "safe.directory=*", "-C", str(root), "rev-parse", "HEAD"]
+            return subprocess.run(call, capture_output=True, text=True).stdout.strip() or None
+    return None
 
 
 def parameters_of(machine: Any) -> dict[str, Any]:

@@ -227,8 +227,7 @@ def _from_dict(cls: type, values: Mapping[str, Any]) -> Any:
 
     Only fields that are marked `ADDED` may be missing.
     """
-    missing = {f.name for f in fields(cls) if not f.metadata.get("added")} - set(values)
-    if missing:
+    if missing := {f.name for f in fields(cls) if not f.metadata.get("added")} - set(values):
         raise KeyError(f"{cls.__name__} without {', '.join(sorted(missing))}")
     return cls(**{name: _frozen(value) for name, value in values.items()})
 

@@ -32,12 +32,11 @@ class Limits:
         Returns False for a job that ended because too little memory was free, since more memory may
         be free in the next run.
         """
-        limits = record.get("limits") or {}
         if not record.get("reached"):
             return False
-        time = record["status"] == Status.TIME_LIMIT
-        was, now = (limits["time"], self.time) if time else (limits["memory"], self.memory)
-        return now is not None and now <= was
+        limit = "time" if record["status"] == Status.TIME_LIMIT else "memory"
+        now = getattr(self, limit)
+        return now is not None and now <= record["limits"][limit]
 
 
 NO_LIMITS = Limits()

@@ -33,8 +33,7 @@ class BadRecord(UserError):
 
 def sealed(content: Mapping[str, Any], indent: int | None = None) -> bytes:
     """Return a mapping as JSON text, with a hash of its content as the additional entry "seal"."""
-    sealed = {**content, "seal": _seal(content)}
-    return json.dumps(sealed, indent=indent, allow_nan=False).encode()
+    return json.dumps({**content, "seal": _seal(content)}, indent=indent, allow_nan=False).encode()
 
 
 def unseal(text: bytes, schema: int) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class Clock:
     True
     """
 
-    def __init__(self, *stages: str, tell: Callable[[str], object] | None = None):
+    def __init__(self, *stages: str, tell: Callable[[str], object] = lambda name: None):
         self._tell = tell
         self.now: str | None = None
         self.cpu = dict.fromkeys(stages, 0.0)
@@ -108,8 +107,7 @@ class Clock:
     def stage(self, name: str) -> Iterator[None]:
         """Add the time of a ``with`` block to a stage, even if the block raises an exception."""
         self.now = name
-        if self._tell:
-            self._tell(name)
+        self._tell(name)
         cpu, wall = time.process_time(), time.perf_counter()
         try:
             yield
@@ -151,10 +149,9 @@ def middle(choices: Sequence[Choice]) -> Choice:
         return _middle(whole)
     of_pairs = [choice for choice in choices if isinstance(choice, list)]
     if len(counts := {len(pairs) for pairs in of_pairs}) > 1:
-        raise ValueError(
-            f"the splits have parameters for {min(counts)} to {max(counts)} pairs of classes; if "
-            "a split lacks a class, there is no median per pair"
-        )
+        numbers = f"{min(counts)} to {max(counts)} pairs of classes"
+        why = "if a split lacks a class, there is no median per pair"
+        raise ValueError(f"the splits have parameters for {numbers}; {why}")
     return [_middle(pair) for pair in zip(*of_pairs, strict=True)]
 
 
@@ -253,14 +250,13 @@ class Record:
         BadRecord
             If the mapping contains no valid job, or a result without a required entry.
         """
-        names = {f.name for f in fields(cls)}
         if None in content.get("metrics", {}).values():  # NaN is stored as null
             why = {"status": Status.FAILED, "reason": "a metric is not a number", "metrics": {}}
             content = {**content, **why}
         for part, entries in NEEDED.items():
             if content.get("metrics") and (lacks := entries - set(content.get(part, {}))):
                 raise BadRecord(f"{part} without {min(lacks)!r}")
-        known = {name: value for name, value in content.items() if name in names}
+        known = {f.name: content[f.name] for f in fields(cls) if f.name in content}
         try:
             return cls(**{**known, "job": Job.from_dict(content["job"])})
         except (KeyError, TypeError, ValueError) as error:

@@ -339,9 +339,8 @@ class RecordStore:
                 (folder / PLAN).unlink(missing_ok=True)
                 write_atomically(folder / CONFIG, lambda file: file.write(config.encode()))
                 if plan is not None:
-                    digest = _sha256(config.encode())
-                    text = replace(plan, config_sha256=digest, config=config).dump()
-                    write_atomically(folder / PLAN, lambda file: file.write(text))
+                    plan = replace(plan, config_sha256=_sha256(config.encode()), config=config)
+                    write_atomically(folder / PLAN, lambda file: file.write(plan.dump()))
         return cls(folder)
 
     @contextmanager
@@ -409,10 +408,9 @@ class RecordStore:
         BadRecord
             If the plan file is damaged.
         """
-        try:
+        with suppress(FileNotFoundError):
             return Plan.parse(read_regular(self.folder / PLAN))
-        except FileNotFoundError:
-            return None
+        return None
 
     def damage(self) -> list[str]:
         """Return a message if the configuration or plan was changed since the last run."""
@@ -428,10 +426,9 @@ class RecordStore:
 
     def find(self, key: str) -> Content | None:
         """Return the record of a job, or None if the record is missing or damaged."""
-        try:
+        with suppress(FileNotFoundError, BadRecord):
             return self.read(key)
-        except (FileNotFoundError, BadRecord):
-            return None
+        return None
 
     def has(self, key: str) -> bool:
         """Return whether a job has a result."""
@@ -540,12 +537,9 @@ def _refuse_foreign(folder: Path) -> None:
         return
     # files of mmbench that remain if a run was killed at its start or its configuration was deleted
     ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
-    foreign = sorted({path.name for path in folder.iterdir()} - ours)
-    if foreign:
-        raise UserError(
-            f"{folder}: not a results folder, it holds {foreign[0]!r} but no {CONFIG}; "
-            "choose another with --results"
-        )
+    if foreign := sorted({path.name for path in folder.iterdir()} - ours):
+        held = f"it holds {foreign[0]!r} but no {CONFIG}; choose another with --results"
+        raise UserError(f"{folder}: not a results folder, {held}")
 
 
 def _free(path: Path) -> Path:

@@ -26,9 +26,8 @@ def job_seeds(job: Job) -> dict[str, int]:
     folds on a split.
     """
     sequence = np.random.SeedSequence([job.split.seed, job.split.repeat, job.split.fold])
-    names = ("selection", "ties", "machine")
-    drawn = sequence.generate_state(len(names)).tolist()
-    return {"master": job.split.seed, **dict(zip(names, drawn, strict=True))}
+    selection, ties, machine = sequence.generate_state(3).tolist()
+    return {"master": job.split.seed, "selection": selection, "ties": ties, "machine": machine}
 
 
 def train(

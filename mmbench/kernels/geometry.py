@@ -154,8 +154,8 @@ def geometry(
     data, y = _validated(X, y)
     if not 0 <= D < np.inf:
         raise UserError(f"D must be a number >= 0, got {D}")
-    given = (kernel, getattr(machine, "kernel", None))
-    rows = np.arange(len(data)) if PRECOMPUTED in given else data
+    precomputed = PRECOMPUTED in (kernel, getattr(machine, "kernel", None))
+    rows = np.arange(len(data)) if precomputed else data
     lines = []
     for plane in _hyperplanes(machine, data, rows, y, kernel):
         low, high = ((y == label) for label in plane.pair)
@@ -241,9 +241,8 @@ def _hyperplanes(
         normals, b = np.atleast_2d(machine[0]).astype(float), np.atleast_1d(machine[1])
         pairs = list(combinations(np.unique(y), 2))
         if not len(pairs) == len(normals) == len(b):
-            raise UserError(
-                f"{len(normals)} normals and {len(b)} biases for {len(pairs)} pairs of classes"
-            )
+            given = f"{len(normals)} normals and {len(b)} biases"
+            raise UserError(f"{given} for {len(pairs)} pairs of classes")
         for pair, normal, own in zip(pairs, normals, b, strict=True):
             if kernel is None:
                 yield _linear(pair, normal, own)
@@ -254,9 +253,8 @@ def _hyperplanes(
         for fit, w, own in zip(machine.fits_, machine.coef_, machine.intercept_, strict=True):
             yield _linear(fit.pair, w, own)
     elif hasattr(machine, "dual_coef_") and hasattr(machine, "classes_"):
-        if machine.kernel == PRECOMPUTED or (
-            callable(machine.kernel) and not hasattr(machine, "fits_")
-        ):
+        foreign = not hasattr(machine, "fits_")
+        if machine.kernel == PRECOMPUTED or (callable(machine.kernel) and foreign):
             _check_support(machine, X, y)
             support = rows[machine.support_]
         else:
@@ -266,16 +264,14 @@ def _hyperplanes(
     elif hasattr(machine, "coef_") and hasattr(machine, "classes_"):
         w = np.atleast_2d(machine.coef_)
         b = np.broadcast_to(machine.intercept_, len(w))
-        if len(w) == 1:
-            yield _linear(tuple(machine.classes_), w[0], b[0])
-            return
+        if len(w) == 1:  # the hyperplane of the second of two classes
+            w, b = np.vstack([np.zeros_like(w), w]), np.append(0.0, b)
         for i, j in combinations(range(len(w)), 2):
             yield _linear(tuple(machine.classes_[[i, j]]), w[j] - w[i], b[j] - b[i])
     else:
-        raise UserError(
-            f"{type(machine).__name__} has no hyperplanes: it is not fitted, or has neither dual "
-            "coefficients nor coef_; for a Pipeline, pass the last step and the transformed rows"
-        )
+        why = "it is not fitted, or has neither dual coefficients nor coef_"
+        pipeline = "for a Pipeline, pass the last step and the transformed rows"
+        raise UserError(f"{type(machine).__name__} has no hyperplanes: {why}; {pipeline}")
 
 
 def _linear(pair: tuple, w: NDArray, b: float) -> Hyperplane:
@@ -337,13 +333,10 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
     support vectors with label t and decision value f.
     """
     n, support = len(X), np.asarray(model.support_)
-    wrong = (
-        n != model.shape_fit_[0] if hasattr(model, "shape_fit_") else n <= support.max(initial=0)
-    )
+    wrong = n != getattr(model, "shape_fit_", (n,))[0] or n <= support.max(initial=0)
     if not (wrong or hasattr(model, "fits_") or getattr(model, "fit_status_", 0)):
-        values = kernel_function(model, X)
         rows = support if model.kernel == PRECOMPUTED else X[support]
-        K, labels = np.asarray(values(rows, rows)), y[support]
+        K, labels = np.asarray(kernel_function(model, X)(rows, rows)), y[support]
         for pair, coef, b in pair_coefficients(model):
             t, size = np.where(labels == pair[1], 1.0, -1.0), np.abs(K) @ np.abs(coef)
             scale = 1.0 if getattr(model, "C", 0) else np.abs(coef).max()  # 1/rho for a NuSVC.
@@ -351,11 +344,10 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
             above = t * (K @ coef + b) - 1 > allowed
             wrong |= bool((coef * t < 0).any() or (above & (coef != 0)).any())
     if wrong:
-        raise UserError(
-            f"the rows of X at support_ of {type(model).__name__} are not its support vectors; "
-            "give the training rows, and train without rows of weight 0: with a given kernel, "
-            "scikit-learn numbers the other rows only"
-        )
+        given = f"the rows of X at support_ of {type(model).__name__}"
+        advice = "give the training rows, and train without rows of weight 0"
+        why = "with a given kernel, scikit-learn numbers the other rows only"
+        raise UserError(f"{given} are not its support vectors; {advice}: {why}")
 
 
 # -- quantities --------------------------------------------------------------------------------
@@ -505,8 +497,7 @@ def enclosing_ball(gram: NDArray) -> Ball:
         bound, distances = float(p @ own) - square, d - 2.0 * inner + square
         outside = np.setdiff1d(np.flatnonzero(distances > bound * (1.0 + GAP)), rows)
         if not len(outside):
-            radii = distances.max(), max(bound, 0.0), largest
-            return Ball(*(float(np.sqrt(radius)) for radius in radii))
+            return Ball(*np.sqrt([distances.max(), max(bound, 0.0), largest]).tolist())
         farthest = outside[np.argsort(-distances[outside], kind="stable")[:WORKING_ROWS]]
         rows = np.concatenate([rows, farthest])
 

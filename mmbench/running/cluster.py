@@ -231,10 +231,8 @@ class DaskExecutor:
         except (OSError, RuntimeError):
             lost = True
         if lost:
-            raise UserError(
-                f"no connection to the scheduler {self._address}; finished jobs are stored, "
-                "and the same command runs the remaining jobs"
-            )
+            left = "finished jobs are stored, and the same command runs the remaining jobs"
+            raise UserError(f"no connection to the scheduler {self._address}; {left}")
 
     def cancel(self) -> None:
         """Cancel all running tasks of this run, and end their processes on the workers."""

@@ -134,10 +134,9 @@ def check_platform() -> None:
     """Raise UserError if this operating system lacks a function in `POSIX`."""
     missing = [f"{module.__name__}.{name}" for module, name in POSIX if not hasattr(module, name)]
     if missing:
-        raise UserError(
-            f"worker processes need {missing[0]}, which Python does not have on "
-            f"{platform.system()}; run mmbench on Linux or macOS, or on Windows inside WSL"
-        )
+        lack = f"need {missing[0]}, which Python does not have on {platform.system()}"
+        systems = "run mmbench on Linux or macOS, or on Windows inside WSL"
+        raise UserError(f"worker processes {lack}; {systems}")
 
 
 class LocalExecutor:
@@ -276,10 +275,9 @@ class _Worker:
                     process_group=0,
                 )
         except OSError as error:
-            raise UserError(
-                f"no worker process can be started ({error.strerror}); give a smaller --jobs, or "
-                "raise the limits of open files and processes (ulimit -n, ulimit -u)"
-            ) from error
+            problem = f"no worker process can be started ({error.strerror})"
+            limits = "raise the limits of open files and processes (ulimit -n, ulimit -u)"
+            raise UserError(f"{problem}; give a smaller --jobs, or {limits}") from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         self.connection, self.output = Connection(ours.detach()), output

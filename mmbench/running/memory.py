@@ -9,13 +9,13 @@ training needs. The memory of a grid search is computed from the sizes of the ke
 """
 
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 import numpy as np
 
 from mmbench.jobs.job import Job
 from mmbench.machines import machine_class
-from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.problem import BLOCK_BYTES
 from mmbench.machines.base.search_space import available_bytes, cache_bytes, private_bytes
 from mmbench.selection.grid import KERNEL_AXES
@@ -59,7 +59,7 @@ class Sizes:
     @property
     def n_pairs(self) -> int:
         """Number of binary trainings."""
-        return max(1, len(self.class_counts) * (len(self.class_counts) - 1) // 2)
+        return max(1, comb(len(self.class_counts), 2))
 
 
 def stored_numbers(X: Any) -> int | None:
@@ -76,43 +76,36 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
     n_rows = sizes.n_train + sizes.n_test + sizes.n_rest
     data = DATA_COPIES * 8 * n_rows * (sizes.n_stored or sizes.n_features)
     raw = 8 * n_rows * (sizes.n_stored or sizes.n_raw)
-    blocks = 2 * BLOCK_BYTES * threads
     expansions = 2 * 8 * sizes.n_pairs * sizes.n_train
-    machine = machine_class(job.machine)
-    rows, columns = sizes.largest_pair, sizes.n_features
-    fit = threads * _training_bytes(job, machine, rows, columns) + expansions
-    search = _search_bytes(job, machine, sizes, threads) if job.grid else 0
-    return PROCESS_BYTES + data + raw + blocks + max(fit, search)
+    fit = threads * _training_bytes(job, sizes.largest_pair, sizes.n_features) + expansions
+    search = _search_bytes(job, sizes, threads) if job.grid else 0
+    return PROCESS_BYTES + data + raw + 2 * BLOCK_BYTES * threads + max(fit, search)
 
 
-def _training_bytes(
-    job: Job, machine: type[PairwiseClassifier], n_rows: int, n_columns: int, itemsize: int = 8
-) -> int:
+def _training_bytes(job: Job, n_rows: int, n_columns: int, itemsize: int = 8) -> int:
     """Return the memory of the arrays in a binary training, mainly parts of a Gram matrix."""
     params = dict(job.params)
     largest = {name: values[-1] for name, values in job.grid if len(values)}
-    needs, shape = machine.needs_at({**params, **largest}), (n_rows, n_columns)
+    needs = machine_class(job.machine).needs_at({**params, **largest})
     reference = needs.by_reference(params.get("solver"))
     cache = cache_bytes(params.get("cache_size"))
-    return needs.training_bytes(job.kernel, shape, reference, cache, itemsize)
+    return needs.training_bytes(job.kernel, (n_rows, n_columns), reference, cache, itemsize)
 
 
-def _search_bytes(job: Job, machine: type[PairwiseClassifier], sizes: Sizes, threads: int) -> int:
+def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     """Return the memory of a grid search: stored kernel matrices, and one training per thread.
 
     A grid search stores either one kernel matrix of all training rows, or one kernel matrix of a
     pair of classes per thread. In a grid search, each thread also needs the memory of a training on
     the training part of a fold.
     """
-    single = machine.search_space.single_precision
+    single = machine_class(job.machine).search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
-    n_rows = int(share * sizes.largest_pair)
-    fold = _training_bytes(job, machine, n_rows, sizes.n_features, itemsize)
+    fold = _training_bytes(job, int(share * sizes.largest_pair), sizes.n_features, itemsize)
     # no kernel matrix is stored for a linear kernel, for validation on rows that `max_train` leaves
     # out, or if the matrix would be too large
-    stored = stores_pairs(sizes.largest_pair, job.kernel, single)
-    if job.kernel == "linear" or job.validates_on_rest or not stored:
+    if job.validates_on_rest or not stores_pairs(sizes.largest_pair, job.kernel, single):
         return threads * fold
     # if the grid has several values of a kernel parameter, the base matrix (inner products or
     # squared distances) is also stored

@@ -264,28 +264,23 @@ class Run:
         if source is not None:
             found |= {k: r for k in keys if k not in found and (r := source.find(k)) is not None}
         unique = {job.key: job for job in jobs}
-        done = [key for key in unique if key in found and is_done(found[key])]
-        changed = made_by_other_sources(unique.values(), {k: found[k] for k in done})
+        self.results = {key: record for key, record in found.items() if is_done(record)}
+        changed = made_by_other_sources(unique.values(), self.results)
         if rerun == "changed":
             for key in changed:
                 store.set_aside(key)
-                del found[key]
+                del found[key], self.results[key]
         elif changed:
             machines = ", ".join(sorted({unique[key].machine for key in changed}))
-            said.append(
-                f"{len(changed)} finished jobs ({machines}) were made by a different source code "
-                "of the same version, or use parameters of such jobs; --rerun changed runs them "
-                "again"
-            )
-        self.results = {key: record for key, record in found.items() if is_done(record)}
+            code = "were made by a different source code of the same version"
+            again = "or use parameters of such jobs; --rerun changed runs them again"
+            said.append(f"{len(changed)} finished jobs ({machines}) {code}, {again}")
         self.stored = {path for key in self.results for path in self._files(key)}
+        ended = {key for key, record in found.items() if limits.reached_before(record)}
+        ended |= self.results.keys()
+        self.open = {key: job for key, job in unique.items() if key not in ended}
         # a parent that is not run here may have failed in an earlier run
-        settled = {
-            k: r
-            for k, r in found.items()
-            if is_done(r) or limits.reached_before(r) or k not in unique
-        }
-        self.open = {key: job for key, job in unique.items() if key not in settled}
+        settled = {key: record for key, record in found.items() if key not in self.open}
         said += outdated([j for k, j in self.open.items() if k not in changed], store, planned)
         self.time_left = time_left or TimeLeft(unique.values())
         for key in [key for key in unique if key in settled]:
@@ -296,7 +291,8 @@ class Run:
         known = self.time_left.expected, executor.task_threads, absent
         self.schedule = Schedule(self.open.values(), settled, executor.slots, *known)
         self.tasks: dict[Future, Start] = {}
-        self.waits = False
+        if self.schedule.unfinished and not self.schedule.slots:
+            said.append("the cluster has no worker yet; waiting for a worker")
         self.progress = progress(len(self.open))
         for line in said:
             self.progress.say(line)
@@ -321,16 +317,13 @@ class Run:
             self.progress.close()
         if lost := len({path.stem for path in self.stored if not path.exists()}):
             self.summary.lost += lost
-            self.progress.say(
-                f"{lost} records were deleted from {self.store.folder} during the "
-                "run; the same command runs their jobs again"
-            )
+            again = "during the run; the same command runs their jobs again"
+            self.progress.say(f"{lost} records were deleted from {self.store.folder} {again}")
         if self.summary.interrupted:
             kept = self.summary.done + self.summary.reused
-            self.progress.say(
-                f"interrupted: {kept} finished jobs are kept in {self.store.folder}, "
-                f"{self.summary.left} are left; the same command runs the remaining jobs"
-            )
+            left = f"{self.summary.left} are left; the same command runs the remaining jobs"
+            done = f"{kept} finished jobs are kept in {self.store.folder}"
+            self.progress.say(f"interrupted: {done}, {left}")
         return self.summary
 
     def _advance(self) -> None:
@@ -338,10 +331,8 @@ class Run:
         for job, reason in self.schedule.impossible():
             self._keep(job, new_record(job, Status.FAILED, reason), {})
         slots = self.executor.slots
-        if not slots and (self.schedule.slots or not self.waits):
-            self.waits = True
-            left = "no worker is left" if self.schedule.slots else "the cluster has no worker yet"
-            self.progress.say(f"{left}; waiting for a worker")
+        if self.schedule.slots and not slots:
+            self.progress.say("no worker is left; waiting for a worker")
         self.schedule.slots = slots
         computer_slots = max(1, self.executor.computer_slots)
         for start in self.schedule.starts():
@@ -362,8 +353,7 @@ class Run:
         """Store the record of an ended task; a job that lacked memory starts again alone."""
         start = self.tasks[future]
         record, arrays = self._outcome(start.job, future)
-        full = record["status"] == Status.MEMORY_LIMIT and not record["reached"]
-        if full and not start.alone:
+        if record["status"] == Status.MEMORY_LIMIT and not (record["reached"] or start.alone):
             self.schedule.again_alone(start.job)
         else:
             self._keep(start.job, record, arrays)
@@ -411,9 +401,8 @@ def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -
     for job in (job for job in jobs if job.key in records):
         then, today = records[job.key].get("code", {}), identity(job)
         parts = ("fingerprint", "steps")
-        if found.intersection(job.parents) or any(
-            then.get(part) not in (None, "", today.get(part)) for part in parts
-        ):
+        differs = any(then.get(part) not in (None, "", today.get(part)) for part in parts)
+        if differs or found.intersection(job.parents):
             found.add(job.key)
     return found
 

@@ -37,13 +37,11 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
     The dict `reached` contains the last stage of the job (or None) under the key "stage", and the
     elapsed time under the key "seconds". The text `more` is appended to the reason for the stop.
     """
-    if status == Status.TIME_LIMIT:
-        limit = f"time limit of {duration(limits.time or 0)}"
-    else:
-        limit = f"memory limit of {readable(limits.memory or 0)}"
+    time_limit, memory_limit = duration(limits.time or 0), readable(limits.memory or 0)
+    limit = time_limit if status == Status.TIME_LIMIT else memory_limit
     stage = "compiling" if reached["stage"] == "warm_up" else reached["stage"] or "preparation"
-    after = f"{duration(reached['seconds'])} in {stage}"
-    reason = f"{limit} reached after {after}" + (f": {more}" if more else "")
+    after = f"{duration(reached['seconds'])} in {stage}" + (f": {more}" if more else "")
+    reason = f"{status.replace('_', ' ')} of {limit} reached after {after}"
     return {"reason": reason, "limits": asdict(limits), "reached": reached}
 
 
@@ -65,13 +63,11 @@ def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, A
         "violation": worst.max_violation,
     }
     tolerance = f" (tolerance {gap_tolerance:.1e})" if gap_tolerance < float("inf") else ""
-    counts = f"{n_solved} of {len(fits)} pairs solved, {n_begun} begun"
-    if not begun:
-        return facts, counts
-    return facts, (
-        f"{counts}; {'/'.join(map(str, worst.pair))} has a gap of {worst.gap:.1e}{tolerance} after "
-        f"{worst.iterations} iterations"
-    )
+    words = f"{n_solved} of {len(fits)} pairs solved, {n_begun} begun"
+    if begun:
+        gap = f"a gap of {worst.gap:.1e}{tolerance} after {worst.iterations} iterations"
+        words += f"; {'/'.join(map(str, worst.pair))} has {gap}"
+    return facts, words
 
 
 Arrays = dict[str, Any]
@@ -199,8 +195,9 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     from mmbench.running import memory  # as in `_run`
 
     n_test, n_rest = len(data.y_test), len(data.y_pool) - len(data.y_train)
-    n_columns, n_stored = data.X_train.shape[1], memory.stored_numbers(data.X_train)
-    sizes = memory.Sizes(data.class_counts, n_test, n_columns, data.n_raw, n_rest, n_stored)
+    n_columns, n_raw = data.X_train.shape[1], data.split["n_features"]
+    n_stored = memory.stored_numbers(data.X_train)
+    sizes = memory.Sizes(data.class_counts, n_test, n_columns, n_raw, n_rest, n_stored)
     free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
     if (need := memory.estimate_bytes(job, sizes)) > free:
         amounts = f"{readable(need)} of memory, {readable(free)} may be used"

@@ -33,6 +33,23 @@ class Fold(NamedTuple):
         return bool((self.signs != self.signs[0]).any())
 
 
+class Cut(NamedTuple):
+    """The settings of the inner splits."""
+
+    #: Number of folds of the cross-validation, or None for random splits.
+    folds: int | None
+    #: Fraction of rows held out in each random split. If `folds` and `split` are both None, the
+    #: rows after the training rows are held out.
+    split: float | None
+    #: Number of repetitions of the cross-validation, or number of random splits.
+    repeats: int
+    seed: int
+    #: Group of each row, shape (n_rows,), or None; rows of one group are never separated.
+    groups: NDArray | None
+    #: Whether the rows are in temporal order; held-out rows then follow the training rows.
+    ordered: bool
+
+
 class SearchRows:
     """The rows of a grid search: first the training rows, then rows used for validation only.
 
@@ -46,35 +63,12 @@ class SearchRows:
         rows.
     n_points : int
         Number of grid points.
-    folds : int or None
-        Number of folds of the cross-validation, or None for random splits.
-    split : float or None
-        Fraction of rows held out in each random split. If `folds` and `split` are both None, the
-        rows after the training rows are held out.
-    repeats : int
-        Number of repetitions of the cross-validation, or number of random splits.
-    seed : int
-    groups : ndarray of shape (n_rows,) or None
-        Group of each row; rows of one group are never separated by a split.
-    ordered : bool
-        Whether the rows are in temporal order; held-out rows then follow the training rows.
+    cut : Cut
     """
 
-    def __init__(
-        self,
-        X: NDArray,
-        y: NDArray,
-        n_train: int | None,
-        n_points: int,
-        folds: int | None,
-        split: float | None,
-        repeats: int,
-        seed: int,
-        groups: NDArray | None,
-        ordered: bool,
-    ):
+    def __init__(self, X: NDArray, y: NDArray, n_train: int | None, n_points: int, cut: Cut):
         self.n_train = len(y) if n_train is None else n_train
-        self._on_rest = folds is None and split is None
+        self._on_rest = cut.folds is None and cut.split is None
         kept = slice(None) if self._on_rest else slice(self.n_train)
         classes = np.unique(y[: self.n_train])
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
@@ -82,8 +76,8 @@ class SearchRows:
         self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
         self.X_train = self.X[: self.n_train]  # rows that determine gamma="scale" in the final fit
         self.pairs = class_pairs(len(classes))
-        self._cut, self._groups, self._ordered = (folds, split, repeats, seed), groups, ordered
-        n_splits = (folds or 1) * (1 if ordered or self._on_rest else repeats)
+        self._cut = cut
+        n_splits = (cut.folds or 1) * (1 if cut.ordered or self._on_rest else cut.repeats)
         self._planned = n_points * n_splits * len(self.pairs)  # Planned number of binary trainings.
         self._done: list[int] = []  # Numbers of completed trainings from all threads.
 
@@ -97,10 +91,10 @@ class SearchRows:
         """Return the inner splits of a subset of the rows, as indices into `rows`."""
         if self._on_rest:
             return [(np.flatnonzero(rows < self.n_train), np.flatnonzero(rows >= self.n_train))]
-        if self._ordered:
-            return time_splits(len(rows), *self._cut[:2])
-        groups = None if self._groups is None else self._groups[rows]
-        return inner_splits(self.labels[rows], *self._cut, groups)
+        if self._cut.ordered:
+            return time_splits(len(rows), self._cut.folds, self._cut.split)
+        groups = None if self._cut.groups is None else self._cut.groups[rows]
+        return inner_splits(self.labels[rows], *self._cut[:4], groups)
 
 
 def inner_splits(
@@ -113,14 +107,13 @@ def inner_splits(
 ) -> Splits:
     """Return the training rows and the validation rows of each stratified split.
 
-    The parameters are described in `SearchRows`. Raises ValueError unless exactly one of `folds`
+    The parameters are described in `Cut`. Raises ValueError unless exactly one of `folds`
     and `split` is given. Raises ValueError if there are fewer rows of a class, or fewer groups,
     than folds.
     """
     if (folds is None) == (split is None):
         raise ValueError("selection needs either folds or split")
-    counts = np.bincount(labels)
-    smallest = int(counts[counts > 0].min())
+    smallest = int(np.unique(labels, return_counts=True)[1].min())
     if folds is not None and smallest < folds:
         raise ValueError(f"the smallest class has {smallest} rows, fewer than {folds} folds")
     if folds is None:
@@ -129,13 +122,11 @@ def inner_splits(
     elif groups is None:
         cutters = [RepeatedStratifiedKFold(n_splits=folds, n_repeats=repeats, random_state=seed)]
     else:
-        n_groups = len(np.unique(groups))
-        if n_groups < folds:
+        if (n_groups := len(np.unique(groups))) < folds:
             raise ValueError(f"there are {n_groups} groups to train on, fewer than {folds} folds")
         seeds = range(seed, seed + repeats)
         cutters = [StratifiedGroupKFold(folds, shuffle=True, random_state=k) for k in seeds]
-    rows = np.zeros(len(labels))
-    return [found for cutter in cutters for found in cutter.split(rows, labels, groups)]
+    return [found for cutter in cutters for found in cutter.split(labels, labels, groups)]
 
 
 def time_splits(n_rows: int, folds: int | None, split: float | None) -> Splits:

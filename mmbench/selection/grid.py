@@ -73,12 +73,8 @@ def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str
     2
     """
     tied: list[int] = np.flatnonzero(scores >= scores.max() - 1e-12).tolist()
-    ranks = {name: RANKS[rule] for name, rule in prefer.items()}
-
-    def rank(k: int) -> list[float]:
-        return [rank(points[k][name]) for name, rank in ranks.items() if name in points[k]]
-
-    return min(tied, key=rank)
+    ranks = {name: RANKS[rule] for name, rule in prefer.items() if name in points[0]}
+    return min(tied, key=lambda k: [rank(points[k][name]) for name, rank in ranks.items()])
 
 
 def staged(

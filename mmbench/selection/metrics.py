@@ -174,8 +174,7 @@ SELECTABLE = tuple(name for name, metric in METRICS.items() if metric.source != 
 
 def check_selectable(name: str) -> None:
     """Raise UserError if parameters cannot be selected by a metric."""
-    if name in SELECTABLE:
-        return
-    if name in METRICS:
+    if name not in METRICS:
+        raise UserError(f"unknown metric {name!r}{did_you_mean(name, SELECTABLE)}")
+    if name not in SELECTABLE:
         raise UserError(f"parameters cannot be selected by {name}, which needs probabilities")
-    raise UserError(f"unknown metric {name!r}{did_you_mean(name, SELECTABLE)}")

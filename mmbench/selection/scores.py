@@ -7,6 +7,7 @@ over pairs of classes, and the kernel matrix of each pair is stored.
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import product
 
 import numpy as np
 from joblib import Parallel
@@ -18,11 +19,13 @@ from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier, JointProblem
 from mmbench.machines.base.voting import pair_rows, summed_decisions, votes
-from mmbench.selection.folds import Fold, SearchRows
+from mmbench.selection.folds import Fold, SearchRows, Splits
 from mmbench.selection.grid import GridPoint, kernel_part, without_kernel
 from mmbench.selection.metrics import Metric
 from mmbench.selection.views import Block, View, can_share, kernel_blocks
 
+#: Class indices of a pair of classes.
+Pair = tuple[int, int]
 #: One tuple per kernel: the indices of the kernel's grid points and, for each inner split, the
 #: decision values on the held-out rows, shape (n_held, n_points). If only signs are needed,
 #: booleans replace the decision values (True for values >= 0).
@@ -45,7 +48,7 @@ class GridScores:
         pairs = zip(machines, self.data.pairs, strict=True)
         return self._threads()(delayed(self._of_pair)(machine, pair) for machine, pair in pairs)
 
-    def _of_pair(self, machine: PairwiseClassifier, pair: tuple[int, int]) -> NDArray:
+    def _of_pair(self, machine: PairwiseClassifier, pair: Pair) -> NDArray:
         data = self.data
         rows, signs = pair_rows(data.labels, *pair)
         folds = [Fold(train, signs[train], held) for train, held in data.splits(rows)]
@@ -68,17 +71,16 @@ class GridScores:
         if isinstance(machine, ForeignClassifier):
             found = self._threads()(
                 delayed(self._of_foreign)(machine, point, *rows)
-                for point in points
-                for rows in splits
+                for point, rows in product(points, splits)
             )
             return [np.reshape(found, (len(points), len(splits)))]
         if isinstance(machine, JointClassifier) and n_classes > 2:
             table = np.empty((len(points), len(splits)))
-            for members, view in kernel_blocks(machine, data.X, points, data.X):
+            for block in kernel_blocks(machine, data.X, points, data.X):
                 columns = self._threads()(
-                    delayed(self._of_joint)(machine, view, members, *rows) for rows in splits
+                    delayed(self._of_joint)(machine, block, *rows) for rows in splits
                 )
-                table[members] = np.column_stack(columns)
+                table[block[0]] = np.column_stack(columns)
             return [table]
         ranked = metric.source == "scores"
         counts = [np.zeros((len(points), len(held), n_classes), np.int16) for _, held in splits]
@@ -92,14 +94,11 @@ class GridScores:
                     if ranked:
                         total[members, :, j] += values.T
                         total[members, :, i] -= values.T
-        columns = [
-            [
-                metric.of_votes(data.labels[held], *point, np.arange(n_classes))
-                for point in zip(count, total, strict=True)
-            ]
-            for count, total, (_, held) in zip(counts, confidence, splits, strict=True)
-        ]
-        return [np.array(columns).T]
+        table = np.empty((len(splits), len(points)))
+        for s, (_, held) in enumerate(splits):
+            for k, point in enumerate(zip(counts[s], confidence[s], strict=True)):
+                table[s, k] = metric.of_votes(data.labels[held], *point, np.arange(n_classes))
+        return [table.T]
 
     def _of_foreign(
         self, machine: ForeignClassifier, point: GridPoint, train: NDArray, held: NDArray
@@ -115,14 +114,10 @@ class GridScores:
         return metric.compute(data.labels[held], given, model.classes_)
 
     def _of_joint(
-        self,
-        machine: JointClassifier,
-        view: View,
-        members: list[int],
-        train: NDArray,
-        held: NDArray,
+        self, machine: JointClassifier, block: Block, train: NDArray, held: NDArray
     ) -> NDArray:
         """Return the scores of a jointly trained machine on held-out rows, one per grid point."""
+        members, view = block
         data, path = self.data, [without_kernel(self.points[k]) for k in members]
         machine = machine.with_params(kernel_part(self.points[members[0]]))
         truth = data.labels[held]
@@ -142,17 +137,15 @@ class GridScores:
         return self.metric.of_votes(truth, counts, confidence, classes)
 
     def _decided_by_pairs(
-        self, machines: list[PairwiseClassifier], splits: list[tuple[NDArray, NDArray]]
-    ) -> Iterator[tuple[tuple[int, int], Decided]]:
+        self, machines: list[PairwiseClassifier], splits: Splits
+    ) -> Iterator[tuple[Pair, Decided]]:
         """Yield each pair of classes with the decision values of its models on held-out rows."""
         data, points = self.data, self.points
         pool = self._threads(return_as="generator")
 
-        def decided(blocks: Iterable[Iterable[Block]]) -> Iterator[tuple[tuple[int, int], Decided]]:
-            tasks = (
-                delayed(self._decided_by_pair)(machine, pair, own, splits)
-                for machine, pair, own in zip(machines, data.pairs, blocks, strict=True)
-            )
+        def decided(blocks: Iterable[Iterable[Block]]) -> Iterator[tuple[Pair, Decided]]:
+            each = zip(machines, data.pairs, blocks, strict=True)
+            tasks = (delayed(self._decided_by_pair)(*given, splits) for given in each)
             return zip(data.pairs, pool(tasks), strict=True)
 
         kernels = {machine.kernel_for(data.X) for machine in machines}
@@ -163,28 +156,20 @@ class GridScores:
                 yield from decided([[block]] * len(machines))
         else:
             labels = data.labels[: data.n_train]
+            rows = (np.flatnonzero(np.isin(labels, pair)) for pair in data.pairs)
             yield from decided(
-                kernel_blocks(
-                    *(machine, data.X, points, data.X_train),
-                    rows=np.flatnonzero(np.isin(labels, pair)),
-                )
-                for machine, pair in zip(machines, data.pairs, strict=True)
+                kernel_blocks(machine, data.X, points, data.X_train, own)
+                for machine, own in zip(machines, rows, strict=True)
             )
 
     def _decided_by_pair(
-        self,
-        machine: PairwiseClassifier,
-        pair: tuple[int, int],
-        blocks: Iterable[Block],
-        splits: list[tuple[NDArray, NDArray]],
+        self, machine: PairwiseClassifier, pair: Pair, blocks: Iterable[Block], splits: Splits
     ) -> Decided:
         """Return the decision values of one pair on the held-out rows of all classes."""
         labels, signs_only = self.data.labels, self.metric.source != "scores"
         sign_of = np.where(labels == pair[1], 1.0, np.where(labels == pair[0], -1.0, 0.0))
-        folds = []
-        for train, held in splits:
-            own = train[sign_of[train] != 0]
-            folds.append(Fold(own, sign_of[own], held))
+        owns = [train[sign_of[train] != 0] for train, _ in splits]
+        folds = [Fold(own, sign_of[own], held) for own, (_, held) in zip(owns, splits, strict=True)]
         out = []
         for members, view in blocks:
             decisions = self._decisions(machine, view, folds, members)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from mmbench.kernels.matrix import is_given
 from mmbench.machines.base.estimator import PairwiseClassifier
-from mmbench.selection.folds import SearchRows
+from mmbench.selection.folds import Cut, SearchRows
 from mmbench.selection.grid import GridPoint, best_point, grid_points, staged
 from mmbench.selection.metrics import METRICS, check_selectable
 from mmbench.selection.scores import GridScores
@@ -132,20 +132,18 @@ def select(
     """
     check_selectable(metric)
     if is_given(getattr(machine, "kernel", None)):  # other packages' classifiers may have no kernel
-        raise ValueError(
-            "select needs a kernel given by name; for a kernel matrix or function use "
-            "scikit-learn's GridSearchCV"
-        )
+        other = "for a kernel matrix or function use scikit-learn's GridSearchCV"
+        raise ValueError(f"select needs a kernel given by name; {other}")
     parts = [grid_points(part) for part in staged(grid, stages)]
     unset = tol is None and machine.search_space.tol is not None and "tol" not in grid
     if unset and machine.tol == machine.parameters["tol"].default:
         tol = machine.search_space.tol
     if tol is not None:
         machine = machine.with_params({"tol": tol})
-    cut = folds, split, repeats, seed, groups, ordered
-    data = SearchRows(X, y, n_train, sum(map(len, parts)), *cut)
-    own = machine.search_space.prefer.items()
-    rule = {**(prefer or {}), **{k: v for k, v in own if k not in (prefer or {})}}
+    cut = Cut(folds, split, repeats, seed, groups, ordered)
+    data = SearchRows(X, y, n_train, sum(map(len, parts)), cut)
+    # the parameters in `prefer` come first
+    rule = {**(prefer or {}), **machine.search_space.prefer, **(prefer or {})}
     given = [dict(params) for params in pair_params or [{}] * len(data.pairs)]
     chosen: GridPoint = {}  # parameters selected in earlier stages
     scores: list[dict[str, Any]] = []
@@ -157,10 +155,9 @@ def select(
             raise ValueError(f"{metric} is undefined if the held-out rows belong to one class")
         winners = [best_point(points, table.mean(axis=1), rule) for table in tables]
         best = float(np.mean([t[k].mean() for t, k in zip(tables, winners, strict=True)]))
-        means = np.mean(tables, axis=0)
         scores += [
             {**chosen, **point, "score": float(row.mean()), "sd": float(row.std())}
-            for point, row in zip(points, means, strict=True)
+            for point, row in zip(points, np.mean(tables, axis=0), strict=True)
         ]
         if scope == "pair":
             given = [{**own, **points[k]} for own, k in zip(given, winners, strict=True)]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from time import perf_counter
-from types import FunctionType, MappingProxyType
+from types import FunctionType, MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +23,10 @@ from mmbench.errors import Status, UserError, listed
 from mmbench.machines.base.problem import Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.voting import class_pairs
+
+#: Declaration of a parameter for which every value is valid, since a foreign classifier checks its
+#: parameters itself; the method `problem` returns no error message.
+ANY_VALUE = SimpleNamespace(numeric=False, problem=lambda value: None)
 
 
 @cache
@@ -40,7 +44,7 @@ def foreign_class(path: str) -> type["ForeignClassifier"]:
     if library or not (estimators or isinstance(make, FunctionType)):
         raise UserError(f"{path!r} is neither an estimator class nor a factory of estimators")
     try:
-        parameters = dict.fromkeys(make().get_params(), AnyValue())
+        parameters = dict.fromkeys(make().get_params(), ANY_VALUE)
         good = is_classifier(make())
     except (Exception, SystemExit) as error:
         raise UserError(f"{path!r} returns no estimator without arguments: {error}") from None
@@ -56,16 +60,6 @@ def imported(path: str) -> Any:
         return getattr(import_module(module), name)
     except (Exception, SystemExit) as error:  # importing a module may raise any exception
         raise UserError(f"{path!r} cannot be imported: {error}") from None
-
-
-class AnyValue:
-    """Accepts every parameter value, since a foreign classifier checks its parameters itself."""
-
-    numeric = False
-
-    def problem(self, value: object) -> str | None:
-        """Return None (no error message), since every value may be valid."""
-        return None
 
 
 class ForeignClassifier:
@@ -195,12 +189,10 @@ class ForeignClassifier:
         computes the column of the first class from the column of the second class. Returns None if
         `values` are not finite or a class has no column.
         """
-        values = np.asarray(values)
-        values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-        if values.ndim == 1:
-            values = np.column_stack([first(values), values])
-        hits = self.classes_[:, None] == np.asarray(
-            getattr(self.estimator, "classes_", self.classes_)
-        )
+        values = np.atleast_2d(np.asarray(values).T).T
+        if values.shape[1] == 1:
+            values = np.hstack([first(values), values])
+        theirs = np.asarray(getattr(self.estimator, "classes_", self.classes_))
+        hits = self.classes_[:, None] == theirs
         known = hits.shape == (len(self.classes_), values.shape[1]) and hits.any(axis=1).all()
         return values[:, hits.argmax(axis=1)] if known and np.isfinite(values).all() else None
