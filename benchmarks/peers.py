@@ -19,7 +19,8 @@ first     the first fit of each machine, with an empty cache of compiled code
 Each measurement is a process with one thread, which first fits up to 500 of the rows (except
 `first`), so that all code that the fit needs is compiled and loaded.
 Contenders alternate, and the least CPU time of the repeats counts; the spread is the largest time
-divided by the least. A fit that fails or exceeds the limit of seconds is a row without a time. The
+divided by the least. The ratio of two least times has a range, from the least to the largest ratio
+of the same repeat. A fit that fails or exceeds the limit of seconds is a row without a time. The
 contender is left out of larger problems, and of problems whose time, extrapolated by the square of
 the rows, exceeds the limit. A package that is not installed is left out. The objective of an SVM is
 recomputed from the coefficients with the best intercept for them; other objectives are those of the
@@ -50,8 +51,8 @@ import numpy as np
 import mmbench
 
 FIELDS = ["task", "data", "machine", "n", "d", "C", "gamma", "contender", "seconds", "spread"]
-FIELDS += ["ratio", "memory_mb", "predict_1", "predict_10000", "objective", "excess", "status"]
-FIELDS += ["repeats", "version", "processor"]
+FIELDS += ["ratio", "ratio_low", "ratio_high", "memory_mb", "predict_1", "predict_10000"]
+FIELDS += ["objective", "excess", "status", "repeats", "version", "processor"]
 #: Contender -> module and distribution of its package; mmbench's machines are contenders too.
 PACKAGES = {
     "SVC": ("sklearn", "scikit-learn"),
@@ -346,13 +347,18 @@ def compared(cell, names, options, before):
     figures = {name: best(run) for name, run in runs.items()}
     before |= {(name, *settings): (cell["n"], row["seconds"]) for name, row in figures.items()}
     known = [row["objective"] for row in figures.values() if row.get("objective")]
-    first = figures.get("svm" if cell["task"] == "growth" else "mmbench", {}).get("seconds")
+    first = runs.get("svm" if cell["task"] == "growth" else "mmbench", [])
+    least = min((run["seconds"] for run in first), default=np.inf)
     rows = []
     for name, row in figures.items():
         if np.isinf(row["seconds"]):
             row |= {"seconds": "", "spread": ""}
-        elif first:
-            row["ratio"] = row["seconds"] / first
+        elif np.isfinite(least):
+            pairs = zip(runs[name], first, strict=False)  # a contender that fails has fewer runs
+            ratios = np.array([own["seconds"] / other["seconds"] for own, other in pairs])
+            ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
+            row["ratio"] = row["seconds"] / least
+            row |= {"ratio_low": float(ratios.min()), "ratio_high": float(ratios.max())}
         if row.get("objective"):
             row["excess"] = (row["objective"] - min(known)) / max(abs(min(known)), 1e-12)
         row |= {"version": version_of(name), "processor": processor()}

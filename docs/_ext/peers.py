@@ -80,6 +80,12 @@ def spanned(values: pd.Series) -> str:
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
+def ratios(part: pd.DataFrame) -> pd.Series:
+    """Return the ratios of several settings, or the ratio of one setting with its range."""
+    ranged = part[["ratio_low", "ratio", "ratio_high"]]
+    return part.ratio if len(part) > 1 else ranged.stack()
+
+
 def compared(task: str, excess: bool = False) -> Rows:
     """Yield the rows of a table of CPU times relative to mmbench's, or of the largest excesses."""
     table = table_of(task)
@@ -97,7 +103,7 @@ def compared(task: str, excess: bool = False) -> Rows:
             row += [tiny(own.excess.max()) for own in parts.values()]
         else:
             row.append(spanned(1e3 * parts["mmbench"].seconds))
-            row += [spanned(parts[name].ratio) for name in others]
+            row += [spanned(ratios(parts[name])) for name in others]
         yield row
 
 
@@ -136,7 +142,7 @@ def growth() -> Rows:
                 name_of(name),
                 f"{last.n:,}",
                 short(last.seconds),
-                short(last.ratio),
+                spanned(ratios(own[own.n == last.n])),
                 "–" if np.isnan(power) else f"{power:.1f}",
                 f"{last.memory_mb:.0f}",
             ]
