@@ -218,9 +218,12 @@ def run(jobs: Collection[Job], store: RecordStore, executor: Executor, **options
     """Run the jobs that have no result yet, and store their records.
 
     The `options` are arguments of the class `Run`. Raises UserError if another run uses the results
-    folder.
+    folder, or has stored another plan in it meanwhile.
     """
     with store.locked():
+        if (planned := options.get("planned")) and (plan := store.plan()) and plan.jobs != planned:
+            other = "another run has stored another experiment in it meanwhile"
+            raise UserError(f"{store.folder}: {other}; run this one again, or with other --results")
         return Run(jobs, store, executor, **options).go()
 
 

@@ -17,10 +17,11 @@ import pytest
 from helpers.serial_executor import SerialExecutor
 from helpers.small_run import NO_DATA, make_jobs
 
-from mmbench.errors import Status
+from mmbench.errors import Status, UserError
 from mmbench.jobs import train
 from mmbench.jobs.job import SelectRef
 from mmbench.jobs.record import is_done, new_record
+from mmbench.jobs.store import Plan, PlannedCell, RecordStore, key_of
 from mmbench.machines import SVM
 from mmbench.running import memory
 from mmbench.running.local import LocalExecutor
@@ -390,3 +391,13 @@ def test_output_that_cannot_be_written_does_not_end_a_run(store, two_workers, mo
     while not two_workers.wait(1):
         pass
     assert future.result() is None
+
+
+def test_a_plan_that_another_run_has_replaced_is_not_run(jobs, tmp_path):
+    cells = (PlannedCell(key_of(jobs[0]), 2, (jobs[0].key,)),)
+    store = RecordStore.create(tmp_path / "small", "name: small\n", Plan("small", cells=cells))
+    others = frozenset({jobs[1].key})
+    with pytest.raises(UserError, match="another run has stored another experiment"):
+        run(jobs[1:2], store, SerialExecutor(), data=NO_DATA, planned=others)
+    done = run(jobs[:1], store, SerialExecutor(), data=NO_DATA, planned=store.plan().jobs)
+    assert done.done == 1
