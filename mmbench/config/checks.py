@@ -155,7 +155,7 @@ def _check_machines(config: Config) -> list[MachineColumn]:
             _check_settings(column)
             with at("use"):
                 _check_parent(config, column, list(config.machines)[:k])
-            if column.entry.calibrate and (config.source or config).select.scope == "pair":
+            if column.entry.calibrate and config.select.scope == "pair":
                 raise Fault("needs one parameter set for all pairs; use scope: global", "calibrate")
             if column.entry.calibrate and config.protocol.test.rule == "time_series":
                 raise Fault("needs folds of all training rows; time_series has none", "calibrate")
@@ -263,6 +263,9 @@ def check_source(config: Config, source: Config) -> None:
         if machine.grid or machine.use:
             message = f"must be removed, since {name} takes its parameters from parameters_from"
             raise Fault(message, "machines", name, "grid" if machine.grid else "use")
+        if machine.calibrate and source.select.scope == "pair":
+            message = f"needs one parameter set for all pairs, and {source.name} has scope: pair"
+            raise Fault(message, "machines", name, "calibrate")
     for problem in _source_problems(config, source):
         raise Fault(f"{source.name} {problem}", "parameters_from")
 

@@ -125,6 +125,11 @@ def test_all_splits_have_the_median_of_what_the_first_ones_chose(files: Path):
         ("[wine]", "[iris]", ["parameters_from", "'iris'"]),
         ("  svm:", "  rmm:", ["parameters_from", "rmm"]),
         ("  svm:", "  svm: {grid: {C: [1]}}", ["machines.svm.grid", "parameters_from"]),
+        (
+            "  svm:",
+            "  svm: {calibrate: sigmoid}",
+            ["machines.svm.calibrate", "part has scope: pair"],
+        ),
         ("holdout: 0.3}", "holdout: 0.3}, repeats: 2", ["parameters_from", "repeats"]),
         ("parameters_from: part", "parameters_from: whole", ["parameters_from"]),
         ("{holdout: 0.3}", "{kfold: 2}", ["parameters_from", "part has other splits"]),
