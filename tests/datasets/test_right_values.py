@@ -919,3 +919,11 @@ def test_a_raw_pickle_among_arrays_is_one_line(tmp_path: Path):
         archive.writestr("y", b"\x80\x04K\x01.")
     with pytest.raises(UserError, match="'X' is not a NumPy array"):
         load_dataset(DatasetRef("my", str(path)), store=tmp_path)
+
+
+def test_large_whole_numbers_as_labels_are_not_called_equal(tmp_path):
+    rows = "".join(f"{k},{2**53 + k % 2}\n" for k in range(8))
+    (tmp_path / "large.csv").write_text("x,label\n" + rows)
+    ref = DatasetRef("large", str(tmp_path / "large.csv"), "label")
+    data = load_dataset(ref, store=tmp_path / "store")
+    assert len(data.classes) == 2 and not any("equal" in text for text in data.warnings)

@@ -12,6 +12,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -407,7 +408,8 @@ def _alike(labels: Sequence[object]) -> Iterator[str]:
     for label in labels:
         folded = unicodedata.normalize("NFKC", str(label)).casefold()
         visible = "".join(filter(str.isprintable, folded))
-        key = float(visible) if is_number(visible) else visible
+        # floats of large whole numbers may be equal
+        key = Decimal(visible) if is_number(visible) else visible
         if (other := first.setdefault(key, label)) != label:
             how = "differ only in capital letters, encoding or invisible characters"
             how = "are equal as numbers, but differ as text" if is_number(label) else how
