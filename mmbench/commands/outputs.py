@@ -226,8 +226,8 @@ def export(
     results : path or iterable of path
         Results folders, or folders of single experiments.
     fmt : {"csv", "parquet"}, optional
-        Format of the file. The default format is determined by the suffix of `output`, or is CSV
-        without `output`.
+        Format of the file. The default format is determined by the suffix of `output`; without
+        `output`, it is CSV.
     output : path, optional
         File to write. A CSV file is compressed if its name ends in ``.csv.gz``.
     predictions : bool

@@ -110,7 +110,7 @@ def replaced_by(cls: Any, stated: Collection[str]) -> dict[str, str]:
 
 
 def for_kernel(values: Mapping[str, Any], kernel: str) -> dict[str, Any]:
-    """Return the given parameters that have an effect with a kernel.
+    """Return those parameters in `values` that have an effect with the kernel named `kernel`.
 
     Examples
     --------

@@ -40,8 +40,8 @@ def waveform(n_per_class: int = 500, seed: int = 0) -> Parsed:
     """Return samples of three classes: convex combinations of two triangular waves, plus noise.
 
     The peaks of the two waves are at the coordinates 7 and 15 for class 0, at 7 and 11 for class 1,
-    and at 11 and 15 for class 2. The classes of waveform
-    are numbered as in the UCI file. The Bayes error of waveform is 14 %.
+    and at 11 and 15 for class 2. The classes are numbered as in
+    the UCI file. The Bayes error is 14 %.
     """
     random = random_stream(seed)
     points = np.arange(1, WAVES + 1)

@@ -176,7 +176,7 @@ class Job:
         """Hash of all fields except the parent and the split's repeat and fold.
 
         Results of jobs with equal hashes may be averaged. The key of the parent job is not hashed,
-        since each split has another parent job.
+        since it differs between the splits.
         """
         one = replace(self, parent=None, split=replace(self.split, repeat=0, fold=0))
         return _digest(one._content())

@@ -361,8 +361,8 @@ def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
 
     - ``margin``: the smallest margin, negative if a row is misclassified.
     - ``average_margin``: the mean margin, which the MAMC maximises in (5).
-    - ``margin_variance``: the mean squared difference between the margins of two rows, as in the
-      LDM paper, which is twice the variance of the margins.
+    - ``margin_variance``: twice the variance of the margins, which is the mean squared difference
+      between the margins of two rows, as in the LDM paper.
     - ``spread``: the standard deviation of ``f / ||w||`` over the rows of both classes, which is
       ``||S^(1/2) w|| / ||w||`` in (3) of the RMM paper.
     - ``B``: the largest ``|f_i|``, which is the smallest B for which (w, b) is feasible in (5) of

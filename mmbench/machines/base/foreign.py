@@ -185,9 +185,9 @@ class ForeignClassifier:
     def _by_class(self, values: NDArray, first: Callable[[NDArray], NDArray]) -> NDArray | None:
         """Return decision values or probabilities with one column per class, as in `classes_`.
 
-        A single column of `values` belongs to the second of two classes. The function `first`
-        computes the column of the first class from the column of the second class. Returns None if
-        `values` are not finite or a class has no column.
+        If `values` has only one column, it belongs to the second of two classes, and the function
+        `first` computes the column of the first class from it. Returns None if `values` are not
+        finite or a class has no column.
         """
         values = np.atleast_2d(np.asarray(values).T).T
         if values.shape[1] == 1:

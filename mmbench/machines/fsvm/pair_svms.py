@@ -117,10 +117,11 @@ class JointSolution(Result):
     u: list[NDArray]
     #: Matrix `root` with ``M = root root'``. Shape (k, r).
     root: NDArray
-    #: Objective values of an alternation after 0, 1, 2, ... rounds; a single value for other
-    #: algorithms.
+    #: Objective values of the alternating algorithm after 0, 1, 2, ... rounds; a single value for
+    #: the other algorithms.
     values: list[float]
-    #: Number of M-steps of an alternation, or number of SVMs per pair for other algorithms.
+    #: Number of M-steps of the alternating algorithm, number of SVMs per pair of an algorithm that
+    #: trains SVMs, or 1 for the cone program.
     rounds: int
     #: Number of iterations of the SVM solver for each pair.
     pair_iterations: list[int]

@@ -132,7 +132,7 @@ def diagonalise(
         mean_x, mean_y = (_mean(rows, side) for side in sides)
         return DiagonalData(rows, y, mean_x, mean_y, var_x, var_y, free, weights)
 
-    if not rows.shape[1]:  # the rows have no columns if the kernel matrix is zero
+    if not rows.shape[1]:  # the factor of a kernel matrix of zeros has rank 0
         return data(np.zeros(0), np.zeros(0)), carry
     total = np.zeros((rows.shape[1], rows.shape[1]), order="F")
     for side in sides:

@@ -75,7 +75,8 @@ class MeanSolution(Result):
     b: float
     #: Multipliers of the points, shape (n,).
     multipliers: NDArray
-    #: Vector ``sum a_i y_i z_i + c delta`` of the dual equation, shape (k,).
+    #: Left-hand side of the dual equation without the term in gamma,
+    #: ``sum a_i y_i z_i + c delta``. Shape (k,).
     target: NDArray
     #: Factor ``sum_x a + c`` on the right-hand side of the dual equation.
     weight: float

@@ -4,17 +4,20 @@
 
 The algorithms are listed in the module `m4`. The interior-point method is based on the identity
 ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. With one additional variable e_j per class
-spread, the problem is a linear SVM. In the linear SVM, w'Q w with the matrix ``Q = Sx/ex + Sy/ey``
-replaces the squared norm w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the
-multipliers a of the rows.
+spread ``||D w||``, where D is the square root of the class covariance, the problem is a linear SVM.
+In the linear SVM, w'Q w with the matrix ``Q = Sx/ex + Sy/ey`` replaces the squared norm w'w. At the
+optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the multipliers a of the rows.
 
-During the iterations, ``e - ||D w||^2 / e`` decreases to zero together with the complementarity
-products of the rows. If ``e = ||D w||`` held from the start, the variable e could become zero
-before w converges, and would then remain zero.
+The equation ``e = ||D w||`` holds at the optimum only. During the iterations, the difference
+``e - ||D w||^2 / e`` decreases to zero together with the complementarity products of the rows. If
+the equation held from the start, the variable e could become zero before w converges, and would
+then remain zero.
 
-If ``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``, then the sum of the multipliers a_i is a lower
-bound on the optimal value. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy ``v = sum_j D_j p_j``. If
-the multipliers a and all p_j are divided by the largest ``||p_j||``, they are dual feasible.
+By weak duality, the sum of the multipliers a_i is a lower bound on the optimal value if
+``0 <= a_i <= C`` and there are vectors p_j, one per class spread ``||D_j w||``, with
+``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy the
+equation. If the multipliers a and all p_j are divided by the largest ``||p_j||``, they satisfy the
+inequalities too.
 """
 
 from dataclasses import replace

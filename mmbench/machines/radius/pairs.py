@@ -135,9 +135,9 @@ class PairProblem:
         """Certify a solution of a restricted problem for the whole problem.
 
         `found` is the `RestrictedSolution` of the restricted problem `listed`. The second returned
-        value contains up to `most` violated pairs outside `listed`, in decreasing order of
-        distance. A pair is violated if half its weighted squared distance exceeds the maximum over
-        the listed pairs.
+        value contains at most `most` pairs that are violated and not in `listed`, in decreasing
+        order of distance. A pair is violated if half its weighted squared distance exceeds the
+        maximum over the listed pairs.
         """
         (n, k), (w, mu, u, theta, iterations) = self.rows.shape, found
         (pairs, rows, features), squares = listed, self.squares(listed.pairs)

@@ -118,9 +118,9 @@ BLOCK_COLUMNS = 64
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: A working set has, besides the support vectors, the fraction NEW_ROWS_SHARE of all rows, but at
-#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, a working set has at least half
-#: as many other rows as support vectors. For example, SMO for an RMM may start at the SVM's
-#: solution with a fifth as many support vectors.
+#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, the number of these other rows
+#: is at least half the number of support vectors, even above MOST_NEW_ROWS. For example, SMO for an
+#: RMM may start at the SVM's solution with a fifth as many support vectors.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: The restricted problem of a working set is solved to the tolerance SET_VIOLATION_SHARE times the

@@ -39,8 +39,8 @@ class Figure:
     options: Mapping[str, Any] = field(default_factory=dict)
     #: Machine whose results the figure shows, or None for any machine.
     machine: str | None = None
-    #: Names of the experiments whose reports contain the figure. The report of another experiment
-    #: contains the figure if the layout of the experiment has the same name as the figure.
+    #: Names of the experiments whose reports contain the figure. The report of any other
+    #: experiment contains the figure if that experiment's layout has the same name as the figure.
     experiments: Sequence[str] = ()
     #: Whether the CSV file of a reference table is sufficient to draw the figure, so that no
     #: records are needed.
