@@ -60,6 +60,7 @@ axes.set(xlabel="training rows", ylabel="CPU seconds")
 axes.legend(frameon=False)
 
 # %%
-# The M4 has a constraint and a slack for every row, and takes about as long for 100000 rows as the
-# SVM for a million. With other kernels SVM and RMM train on growing parts of the kernel matrix; the
-# other machines need the whole of it.
+# The M4 has a constraint and a slack for every row, and takes 1 to 3 times as long as the SVM for
+# 10000 to 40000 rows (see the benchmarks). With other kernels SVM and RMM train on growing parts of
+# the kernel matrix, and the MAMC computes its class sums in blocks; most other machines store the
+# whole matrix.

@@ -36,7 +36,7 @@ With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j 
 | `Fit.route` | used by "auto" | cost |
 | --- | --- | --- |
 | route of the SVM | (7) with B >= theta | none in addition to the SVM |
-| route of the SVM | (7) with B < theta | 1 to 3 SVMs (benchmarks/peers.py, growth) |
+| route of the SVM | (7) with B < theta | 1 to 3 SVMs (benchmarks/peers.py), 13 in rmm_table1_opt |
 | root search | (13) and (14) | 10 RMMs with warm starts |
 | Clarabel | never: solver="reference" | n^3 per iteration |
 

@@ -19,8 +19,8 @@ of this SVM.
 matrix         condition                                       cost
 =============  ==============================================  ===================================
 inverse        a kernel other than linear, D below 1, equal    n^3 per D and an additional n x n
-               weights                                         array: 5 to 8 times faster than a
-                                                               decomposition
+               weights                                         array: 3.5 to 8 times faster than a
+                                                               decomposition of 500 to 2000 rows
                                                                (benchmarks/routes.py)
 decomposition  otherwise                                       kernel PCA once for all D; with a
                                                                linear kernel in the feature space,

@@ -28,7 +28,7 @@ from mmbench.config.files import find_config
 from mmbench.config.plan import replan, version_of
 from mmbench.config.read import load_config
 from mmbench.machines import alias_of
-from mmbench.tables.blocks import both, ranks_of
+from mmbench.tables.blocks import both, paired_test, ranks_of
 from mmbench.tables.build import sheet_of
 from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
 from mmbench.tables.results import Experiment, read_reference
@@ -210,6 +210,16 @@ class Table:
     def ranks(self, kernel: str) -> Ranks:
         """Return the mean ranks of the machines over the data sets, with Friedman's p."""
         return _ranks(self.experiment, kernel)
+
+    def corrected_p(self, machine: str, other: str) -> dict[str, float]:
+        """Return by data set the p-value of the corrected paired t-test; for one kernel only."""
+        sheet = sheet_of(_read(self.experiment))
+        return {
+            place.dataset: paired_test(
+                sheet, place._replace(machine=machine), place._replace(machine=other), self.compared
+            )[0]
+            for place in sheet.places
+        }
 
     # Counts of single paragraphs.
 
