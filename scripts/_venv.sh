@@ -18,7 +18,7 @@ setup_venv() {
     if ! .venv/bin/python -m pip --version > /dev/null 2>&1; then  # missing, or made in part
         local python
         python=$(find_python) || return 2
-        "$python" -m venv --clear .venv || return 2
+        "$python" -m venv .venv || return 2
     fi
     local pip=".venv/bin/python -m pip install --quiet --disable-pip-version-check --editable"
     $pip ".$1" || return 2

@@ -163,7 +163,9 @@ def certify(
             "LinearSVC, SGDClassifier and the machines of mmbench"
         )
     known, found = set(np.asarray(model.classes_).tolist()), set(labels[weights > 0].tolist())
-    if unknown := sorted({repr(label) for label in found - known}):
+    # only the machines of mmbench leave out rows of weight 0 before the labels are read
+    given = found if hasattr(model, "fits_") else set(labels.tolist())
+    if unknown := sorted({repr(label) for label in given - known}):
         raise UserError(f"y has labels that the model does not know: {listed(unknown)}; {_REMEDY}")
     if lacking := sorted(map(repr, known - found)):
         problem = f"y has no row of the model's classes {listed(lacking)} with a positive weight"
@@ -277,8 +279,11 @@ def certify_file(
     config = config_of(experiment_of(data, target), Path(f"certify {data.name}"), overrides)
     entry = config.datasets[0]
     training = load_dataset(entry.ref(config.steps_of(entry)), store=Path())
-    named = training.n_categorical or (training.columns and hasattr(model, "feature_names_in_"))
-    X = _with_categories(training) if named else training.X
+    X: Any = training.X
+    names = [*map(str, getattr(model, "feature_names_in_", ()))]
+    known = bool(names) and set(names) <= set(training.columns or ())
+    if known or training.n_categorical:
+        X = _with_categories(training)[names if known else list(training.columns)]
     # a model has the class True if it was trained on the column that the file stores as texts
     classes = {str(label): label for label in np.asarray(getattr(model, "classes_", ())).tolist()}
     y = [classes.get(str(label), label) for label in training.y.tolist()]
@@ -440,9 +445,8 @@ def _kernel_problems(
         u = np.zeros(len(labels))
         u[support] = coef
         if is_nu and (u[rows] * y).max() <= 0:
-            raise UserError(
-                f"no certificate of {pair[0]} / {pair[1]}: nu is too small for a margin"
-            )
+            problem = "nu is too small for a margin, or y differs from the training"
+            raise UserError(f"no certificate of {pair[0]} / {pair[1]}: {problem}; {_REMEDY}")
         if not np.isin(labels[support[coef != 0]], pair).all() or (u[rows] * y < 0).any():
             raise UserError(f"the signs of dual_coef_ differ from the signs of y; {_REMEDY}")
         u, part = u[rows], rows if kernel == "precomputed" else X[rows]

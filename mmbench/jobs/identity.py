@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def module_fingerprint(module: str) -> str:
     The fingerprint of a module of another installed package is empty, since records contain the
     versions of installed packages.
     """
-    spec = find_spec(module)
+    spec = _spec(module)
     installed = "site-packages" in Path((spec and spec.origin) or "").parts
     if installed and module.partition(".")[0] != mmbench.__name__:
         return ""
@@ -88,7 +89,7 @@ def modules_behind(module: str) -> set[str]:
 @cache
 def source_of(module: str) -> tuple[str, tuple[str, ...]]:
     """Return the hash of a module's syntax tree, and the modules that it imports."""
-    spec = find_spec(module)
+    spec = _spec(module)
     if spec is None or not str(spec.origin).endswith(".py"):
         return "", ()
     tree = ast.parse(Path(str(spec.origin)).read_bytes())
@@ -98,10 +99,13 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             parent = spec.name if spec.submodule_search_locations else spec.parent
-            base = resolve_name("." * node.level + (node.module or ""), parent)
+            try:
+                base = resolve_name("." * node.level + (node.module or ""), parent)
+            except ImportError:  # the module is not in a package, and the import fails
+                continue
             within = {f"{base}.{alias.name}" for alias in node.names}
             own = base.partition(".")[0] == module.partition(".")[0]
-            imported |= {base} | {name for name in within if own and _is_module(name)}
+            imported |= {base} | {name for name in within if own and _spec(name)}
     return hashlib.sha256(without_docstrings(tree).encode()).hexdigest(), tuple(sorted(imported))
 
 
@@ -132,10 +136,11 @@ def _statements(node: Any) -> Iterator[Any]:
             yield from _statements(statement)
 
 
-def _is_module(name: str) -> bool:
-    with suppress(ModuleNotFoundError):  # the parent of `name` is not a package
-        return find_spec(name) is not None
-    return False
+def _spec(module: str) -> ModuleSpec | None:
+    """Return the import specification of a module, or None if there is no such module."""
+    with suppress(Exception):  # the parent is not a package, or fails when it is imported
+        return find_spec(module)
+    return None
 
 
 @cache

@@ -184,8 +184,9 @@ class DaskExecutor:
                         del self._tasks[task.future]
                         ended.append(task.future)
         except UserError:
-            if not ended:  # otherwise, the next call raises the error
+            if not ended:
                 raise
+            self._ended.put(task)  # the next call raises the error
         return ended
 
     def _has_ended(self, task: _Task) -> bool:

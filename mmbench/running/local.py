@@ -102,8 +102,9 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
 
 
 def _die_with_parent(descriptor: int) -> None:
-    """End this process and its child processes when its parent process has died, even by the
-    signal SIGKILL.
+    """End this process and its child processes when its parent process has died.
+
+    On Linux, a signal ends this process too, and may do so before its child processes are ended.
     """
     poll = select.poll()
     poll.register(descriptor, 0)  # with the mask 0, `poll` waits only for hang-up and error events

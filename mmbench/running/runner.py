@@ -28,7 +28,7 @@ from mmbench.errors import FINISHED, Status, UserError
 from mmbench.jobs.identity import identity
 from mmbench.jobs.job import Job
 from mmbench.jobs.limits import NO_LIMITS, Limits
-from mmbench.jobs.record import BadRecord, Content, Record, is_done, new_record
+from mmbench.jobs.record import BadRecord, Content, Record, is_done, merged, middle, new_record
 from mmbench.jobs.store import RecordStore, key_of
 from mmbench.running.local import LimitReached, LocalExecutor, WorkerDied
 from mmbench.running.progress import Lines, TimeLeft, progress_for
@@ -309,10 +309,12 @@ class Run:
         try:
             while self.schedule.unfinished:
                 self._advance()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, UserError) as error:
             for future in [f for f, start in self.tasks.items() if start.job.key in self.open]:
                 if future.done() and future.exception() is None:
                     self._end(future)
+            if isinstance(error, UserError):
+                raise
             self.summary.interrupted = True
             self.summary.left += len(self.open)
         finally:
@@ -357,10 +359,11 @@ class Run:
         start = self.tasks[future]
         record, arrays = self._outcome(start.job, future)
         if record["status"] == Status.MEMORY_LIMIT and not (record["reached"] or start.alone):
+            del self.tasks[future]
             self.schedule.again_alone(start.job)
         else:
             self._keep(start.job, record, arrays)
-        del self.tasks[future]
+            del self.tasks[future]
 
     def _outcome(self, job: Job, future: Future) -> tuple[Content, Arrays]:
         """Return the record and the arrays of a job; the record of a failed job has a reason."""
@@ -396,7 +399,8 @@ class Run:
 
 def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -> set[str]:
     """Return the keys of records that a different source code of the machine or of the steps has
-    made, and of records that inherit parameters from such records.
+    made, and of records that inherit parameters from such records or have other parameters than the
+    records of their parents.
 
     The parents of a job precede the job.
     """
@@ -405,9 +409,23 @@ def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -
         then, today = records[job.key].get("code", {}), identity(job)
         parts = ("fingerprint", "steps")
         differs = any(then.get(part) not in (None, "", today.get(part)) for part in parts)
-        if differs or found.intersection(job.parents):
+        if differs or found.intersection(job.parents) or not _inherits(job, records):
             found.add(job.key)
     return found
+
+
+def _inherits(job: Job, records: Mapping[str, Content]) -> bool:
+    """Whether the parameters of a job's record are those of its parents' records, except for the
+    parameters that the job selects itself.
+    """
+    params = [records[key]["selection"]["params"] for key in job.parents if key in records]
+    if not params or len(params) < len(job.parents):
+        return True
+    used, own = records[job.key]["selection"]["params"], dict.fromkeys(name for name, _ in job.grid)
+    try:
+        return merged(merged(used, middle(params)), own) == merged(used, own)
+    except ValueError:  # the parents have parameters for other numbers of pairs of classes
+        return False
 
 
 def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list[str]:

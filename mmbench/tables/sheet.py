@@ -15,7 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import Status, UserError
-from mmbench.jobs.identity import fingerprint
+from mmbench.jobs.identity import identity
+from mmbench.jobs.record import Record
 from mmbench.jobs.store import Key
 from mmbench.tables.frame import (
     METRIC,
@@ -236,7 +237,7 @@ class Sheet:
             for r in known
         )
         texts = (f"{', '.join(map(self.label, dict.fromkeys(m)))} {c}" for c, m in codes.items())
-        changed = sum(record.code["fingerprint"] != _today(record.job.machine) for record in known)
+        changed = sum(map(_has_other_code, known))
         lines = [
             f"Code of the machines (version, fingerprint of the sources): {'; '.join(texts)}.",
             f"Records of other code than the installed code: {changed} of {len(known)}.",
@@ -380,10 +381,9 @@ class Sheet:
         )
 
 
-def _today(machine: str) -> str | None:
-    """Return the fingerprint of a machine's installed code, or None for a machine that no longer
-    exists.
-    """
-    with suppress(UserError):
-        return fingerprint(machine)
-    return None
+def _has_other_code(record: Record) -> bool:
+    """Whether the code of a record's machine and steps differs from the installed code."""
+    with suppress(UserError):  # the machine no longer exists
+        today = identity(record.job)
+        return any(record.code.get(part) != today.get(part) for part in ("fingerprint", "steps"))
+    return True

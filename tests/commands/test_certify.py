@@ -419,6 +419,25 @@ def test_a_pipeline_gets_the_columns_of_a_table_of_numbers(table, tmp_path):
     assert_allclose(found.objective, mmbench.certify(model, rows, y).objective, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [("a, b, c,label", ["a", " b", " c"]), ("p,q,r,label", "abc"), ("a,b,c,label", "cab")],
+    ids=["blanks", "renamed", "other order"],
+)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_a_model_of_a_data_frame_gets_the_columns_by_name_or_by_position(
+    table, tmp_path, header, columns
+):
+    frame, y = table[["a", "b", "c"]], table["label"]
+    text = frame.assign(label=y).to_csv(index=False, header=False)
+    (tmp_path / "t.csv").write_text(f"{header}\n{text}")
+    named = frame[list(columns)] if columns == "cab" else frame.set_axis(list(columns), axis=1)
+    model = make_pipeline(StandardScaler(), SVC()).fit(named, y)
+    joblib.dump(model, tmp_path / "m.joblib")
+    found = certify_file(tmp_path / "m.joblib", tmp_path / "t.csv", "label", None, True)
+    assert_allclose(found.objective, mmbench.certify(model, named, y).objective, rtol=1e-6)
+
+
 def test_a_file_of_labels_true_and_false_has_the_labels_of_the_model(table, tmp_path):
     table = table.drop(columns=["colour", "day"]).assign(label=table["label"] == 1)
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -442,6 +461,14 @@ def test_a_class_whose_rows_have_weight_0_is_refused_or_left_out(model, wine):
         return
     with pytest.raises(UserError, match="no row of the model's classes 2 with a positive weight"):
         mmbench.certify(fitted, X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("model", [SVC(), LinearSVC(), SGDClassifier()])
+def test_an_unknown_label_of_weight_0_is_refused(model, wine):
+    X, y = wine
+    model.fit(X[y < 2], y[y < 2])
+    with pytest.raises(UserError, match="labels that the model does not know: 2; give the rows"):
+        mmbench.certify(model, X, y, sample_weight=np.where(y == 2, 0.0, 1.0))
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -484,3 +511,7 @@ def test_a_nu_that_is_too_small_is_named():
     model = NuSVC(nu=0.3, tol=1e-8).fit(X[:, :2], y)
     with pytest.raises(UserError, match="no certificate of 1 / 2: nu is too small"):
         mmbench.certify(model, X[:, :2], y)
+    X, y = X[y < 2], y[y < 2]
+    model = NuSVC(nu=0.3).fit(X, y)
+    with pytest.raises(UserError, match="y differs from the training; give the rows and labels"):
+        mmbench.certify(model, X, 1 - y)

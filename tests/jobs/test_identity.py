@@ -7,6 +7,7 @@ import io
 import json
 from dataclasses import replace
 
+import pytest
 from helpers.serial_executor import SerialExecutor
 from helpers.small_run import NO_DATA, make_jobs
 from sklearn.neighbors import KNeighborsClassifier
@@ -76,6 +77,23 @@ def test_a_plug_in_has_a_fingerprint_of_all_its_modules(tmp_path, monkeypatch):
         assert identity.fingerprint("own_machines.machine:Own") != before
 
 
+@pytest.mark.parametrize(
+    "statement",
+    ["from ._fast import f", "from own_alone.sub import x", "from .broken.sub import y"],
+)
+def test_an_import_that_fails_and_is_caught_is_left_out(tmp_path, monkeypatch, statement):
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "own_guarded"
+    (package / "broken").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "broken" / "__init__.py").write_text("raise ImportError('no GPU')\n")
+    for path in (tmp_path / "own_alone.py", package / "machine.py"):
+        path.write_text(f"try:\n    {statement}\nexcept ImportError:\n    pass\n")
+    forget_sources()
+    for module in ("own_alone", "own_guarded.machine"):
+        assert len(identity.module_fingerprint(module)) == 12
+
+
 def forget_sources():
     for cached in (identity.module_fingerprint, identity.source_of):
         cached.cache_clear()
@@ -117,6 +135,22 @@ def test_jobs_with_parameters_of_other_sources_run_again_too(tmp_path, monkeypat
     monkeypatch.setattr(identity, "fingerprint", lambda name: changed.get(name) or real(name))
     again, _ = lines_of([parent, child], store, rerun="changed")
     assert (again.done, again.reused) == (2, 0)
+
+
+def test_a_job_whose_parent_has_other_parameters_now_runs_again_on_request(tmp_path):
+    [parent, child] = make_jobs(1)
+    store = RecordStore.create(tmp_path / "run", "name: small\n")
+    lines_of([parent, child], store)
+    assert lines_of([parent, child], store, rerun="changed")[0].reused == 2
+    record, arrays = dict(store.read(parent.key)), dict(store.arrays(parent.key))
+    store.set_aside(parent.key)
+    record["selection"]["params"]["C"] = 11 - record["selection"]["params"]["C"]
+    store.write(record, arrays)
+    assert any("parameters of such jobs" in line for line in lines_of([parent, child], store)[1])
+    again, _ = lines_of([parent, child], store, rerun="changed")
+    assert (again.done, again.reused) == (1, 1)
+    assert store.read(child.key)["selection"]["params"] == record["selection"]["params"]
+    assert lines_of([parent, child], store, rerun="changed")[0].reused == 2
 
 
 def test_an_installed_classifier_has_none():

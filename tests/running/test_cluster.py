@@ -271,6 +271,18 @@ def test_results_that_arrived_before_the_connection_was_lost_are_kept():
         executor.wait(0.1)
 
 
+def test_a_task_that_was_cancelled_elsewhere_is_an_error_after_the_results_before_it():
+    done = SimpleNamespace(status="finished", result=lambda: 8)
+    executor, future = executor_without_cluster(done)
+    [(_, task)] = executor._tasks.items()
+    cancelled = replace(task, future=Future(), remote=SimpleNamespace(status="cancelled"))
+    executor._tasks[cancelled.future] = cancelled
+    executor._ended.put(cancelled)
+    assert executor.wait(1) == [future]
+    with pytest.raises(UserError, match="no connection to the scheduler here:8786"):
+        executor.wait(0.1)
+
+
 def test_a_data_file_that_cannot_be_sent_costs_its_own_job():
     missing = SimpleNamespace(status="error", exception=lambda: MissingData("mine"))
     executor, future = executor_without_cluster(missing)

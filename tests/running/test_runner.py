@@ -373,6 +373,25 @@ def test_an_interrupt_keeps_the_results_that_have_arrived(jobs, store, monkeypat
     assert summary.interrupted and summary.done == 2 == len(store.keys())
 
 
+def test_results_that_arrived_with_an_error_of_the_executor_are_kept(store):
+    independent = [job for job in make_jobs(2) if not job.parents]
+
+    first, _ = independent
+
+    def fail(*_):
+        raise UserError("no worker process can start")
+
+    class FirstFails(SerialExecutor):
+        slots = 2
+
+        def submit(self, function, *args, **options):
+            return super().submit(fail if args[0] is first else function, *args, **options)
+
+    with pytest.raises(UserError, match="no worker process"):
+        run(independent, store, FirstFails(), data=NO_DATA)
+    assert len(store.keys()) == 1
+
+
 def test_a_parent_that_failed_in_an_earlier_run_is_the_reason(jobs, store, monkeypatch):
     [child] = [job for job in jobs[:2] if job.parents]
     parent = jobs[0]

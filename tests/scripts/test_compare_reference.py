@@ -94,6 +94,16 @@ def test_other_metrics_and_lost_certificates_are_differences(name, change) -> No
     assert Comparison(change(reference.copy()), reference, splits, splits).code == 1
 
 
+@pytest.mark.parametrize(("more", "code"), [(1, 0), (30, 1)])
+def test_expected_errors_may_differ_by_as_many_as_errors(more: int, code: int) -> None:
+    reference = pd.read_csv(ROOT / "results/reference/rmm_fig2/table.csv")
+    table = reference.copy()
+    cells = table.metric == "errors_expected"
+    assert cells.any()
+    table.loc[cells, "measured"] += more
+    assert Comparison(table, reference).code == code
+
+
 def test_a_certificate_that_a_split_lost_is_a_difference() -> None:
     reference = pd.read_csv(REFERENCE)
     splits = pd.read_csv(REFERENCE.with_name("splits.csv.gz"))

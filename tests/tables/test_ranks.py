@@ -192,6 +192,17 @@ def test_many_rows_of_one_test_part_are_a_difference(on_test_part):
     assert cells_of(text, "iris")[1] == f"+15.00 ({2 * 0.5**15:.2g}) +"
 
 
+def test_a_first_seed_that_contradicts_the_mean_is_not_marked(on_test_part):
+    text = on_test_part({"svm": [80, 95, 95], "rmm": [95, 80, 80]})
+    assert cells_of(text, "iris")[1] == f"−5.00 ({2 * 0.5**15:.2g})"
+    assert cells_of(text, "better/same/worse")[1] == "0/1/0"
+
+
+def test_a_metric_without_mcnemars_test_has_no_note_on_it(on_test_part):
+    text = on_test_part({"svm": [80], "rmm": [95]}, metrics=["balanced_accuracy"])
+    assert "McNemar" not in text and "for lack of" not in text
+
+
 def test_without_predictions_a_test_part_has_no_test(on_test_part):
     text = on_test_part({"svm": [80] * 3, "rmm": [95] * 3}, predictions=False)
     assert cells_of(text, "iris")[1] == "+15.00"

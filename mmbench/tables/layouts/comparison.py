@@ -37,7 +37,7 @@ from mmbench.tables.blocks import (
     with_results,
 )
 from mmbench.tables.compose import compose
-from mmbench.tables.frame import CONFUSION, METRIC
+from mmbench.tables.frame import CONFUSION, COUNTED, METRIC
 from mmbench.tables.model import NOTHING, Grid, Table, join, kernel_caption, numbers, words
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import (
@@ -131,7 +131,7 @@ def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
         f"{BETTER} better, {WORSE} worse than {reference} at the level {LEVEL:g} (p-values "
         "Holm-corrected over the block).",
         *(of_data_sets if over_data_sets else []),
-        *(on_test_part if True in official else []),
+        *(on_test_part if True in official and metric in COUNTED else []),
         *(over_splits if official != {True} else []),
     ]
 
@@ -179,7 +179,10 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
     gaps = {key: split_gaps(sheet, key, key.machine, sheet.machines[0], metric) for key in keys}
     tests = {k: paired_test(sheet, k, k._replace(machine=sheet.machines[0]), metric) for k in keys}
     corrected = dict(zip(keys, holm([p for p, _ in tests.values()]).tolist(), strict=True))
-    marks = {k: direction(sum(g)) if corrected[k] < LEVEL else "" for k, g in gaps.items() if g}
+    # McNemar's test compares the predictions of the first seed, which may contradict the mean
+    agrees = {k for k, g in gaps.items() if g and (tests[k][1] == RESAMPLED or g[0] * sum(g) > 0)}
+    found = {k for k in agrees if corrected[k] < LEVEL}
+    marks = {k: direction(sum(g)) if k in found else "" for k, g in gaps.items() if g}
 
     def difference(key: Key) -> str:
         if not gaps[key]:
@@ -200,7 +203,8 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
         return str(correlated_posterior(own, rope_of(metric), ratio) or NOTHING)
 
     names = " or ".join(sorted({TESTS[name] for p, name in tests.values() if not math.isnan(p)}))
-    test = f"Holm-corrected p of {names}" if names else "no test, for lack of splits or predictions"
+    why_not = ", for lack of splits or predictions" if metric in COUNTED else ""
+    test = f"Holm-corrected p of {names}" if names else f"no test{why_not}"
     captions = {
         difference: f"{label(metric)} minus {_first(sheet)} ({test})",
         posterior: f"Probabilities: worse than {_first(sheet)} / practically equivalent / better "
