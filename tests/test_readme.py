@@ -48,7 +48,7 @@ def test_links_and_experiments_are_there(page):
     for link in ("".join(pair) for pair in links):
         generated = link.startswith(("gallery/", "pictures/"))
         assert generated or (folder / link).exists(), link
-    for name in re.findall(r"mmbench run (\w+)$", PAGES[page], re.M):
+    for name in re.findall(r"mmbench run (\w+)", PAGES[page]):
         assert find_config(name).exists()
 
 

@@ -415,8 +415,8 @@ def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -
 
 
 def _inherits(job: Job, records: Mapping[str, Content]) -> bool:
-    """Whether the parameters of a job's record are those of its parents' records, except for the
-    parameters that the job selects itself.
+    """Whether a job's record has the parameters of its parents' records, except for the parameters
+    that the job selects itself.
     """
     params = [records[key]["selection"]["params"] for key in job.parents if key in records]
     if not params or len(params) < len(job.parents):

@@ -104,7 +104,6 @@ def test_every_machine_is_there_and_the_experiment_can_be_had(table):
     assert load_config(table.parent / "own.yaml").name == "easy_my_data"
 
 
-FORTY = "--set=protocol.test={kfold: 40}"
 WRONG = {
     "no target": ([], "--target, one of a, b, c, ward, 7"),
     "no such target": (["--target=d"], "no target column 'd'"),

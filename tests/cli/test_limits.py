@@ -36,7 +36,7 @@ def test_limits_of_the_file_survive_its_copy_beside_the_records(config, tmp_path
 
 @pytest.mark.parametrize("wrong", ["{time: soon}", "{memory: 8}", "{time: 0}", "{cores: 2}"])
 def test_other_limits_are_the_users_to_mend(wrong, config):
-    with pytest.raises(UserError, match="limits"):
+    with pytest.raises(UserError, match=r"small\.yaml: limits"):
         load_config(config(f"limits: {wrong}"))
 
 

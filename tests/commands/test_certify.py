@@ -135,7 +135,7 @@ def test_weights_of_rows_are_repeated_rows(wine):
     other = mmbench.certify(
         SVC(gamma=1 / 13).fit(X[repeated], y[repeated]), *(X[repeated], y[repeated])
     )
-    assert_allclose(one.optimum, other.optimum, rtol=1e-2)  # gamma="scale" moves a little
+    assert_allclose(one.optimum, other.optimum, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

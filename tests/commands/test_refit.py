@@ -51,7 +51,8 @@ def test_the_model_is_the_machine_with_the_selected_parameters_on_all_rows(folde
     own = mmbench.SVM(C=C, gamma=0.1, kernel="rbf").fit(StandardScaler().fit_transform(X), y)
     expected = own.decision_function(StandardScaler().fit_transform(X))
     np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-6)
-    assert model.score(X, model.predict(X)) == 1
+    predicted = own.predict(StandardScaler().fit_transform(X))
+    assert (load_iris().target_names[predicted] == model.predict(X)).all()
 
 
 def test_the_origin_of_the_model_is_stated(folder):
@@ -109,8 +110,6 @@ def test_a_classifier_of_another_package_is_saved(tmp_path, monkeypatch):
 def test_wrong_names_are_one_line(folder, tmp_path):
     with pytest.raises(UserError, match="machine 'svn'; did you mean 'svm'"):
         refit(folder, "svn")
-    with pytest.raises(UserError, match="kernel 'poly'"):
-        refit(folder, "svm", kernel="poly")
 
 
 def test_a_model_of_a_table_takes_its_words_in_any_order_of_the_columns(tmp_path):

@@ -95,7 +95,6 @@ FAULTS = {
     "value twice": ("C: [1, 10]", "C: [1, 1.0]", ["machines.svm.grid.C", "twice"]),
     "no list": ("C: [1, 10]", "C: 10", ["machines.svm.grid.C", "list"]),
     "nested list": ("C: [1, 10]", "C: [[1]]", ["machines.svm.grid.C", "list"]),
-    "auto without one": ("gamma: [0.1, 1]", "tol: auto", ["machines.svm.grid.tol", "automatic"]),
     "unknown parameter": ("gamma: [0.1", "gama: [0.1", ["svm.grid.gama", "mean 'gamma'?"]),
     "machine without the parameter": ("C: [1, 10]", "B: [2, 3]", ["svm.grid.B", "no parameter"]),
     "width of a linear kernel": ("kernel: rbf", "kernel: linear", ["gamma has no effect"]),

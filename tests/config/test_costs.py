@@ -37,10 +37,9 @@ def test_lines_are_what_a_dry_run_estimates(name: str, monkeypatch):
     most = max(estimate_bytes(job, sizes_of(job), 2) for job in largest) / 2**30
     assert float(memory) == pytest.approx(most, abs=0.06, rel=0.03)
     seconds = reference_seconds(REFERENCE / name)
-    if key_of(jobs[0]) in seconds:
-        minutes = sum(seconds.get(key_of(job), 0.0) for job in jobs) / 2 / 60
-        stated = int(time) if unit == "min" else int(time) / 60
-        assert 0.5 * stated < minutes < 1.6 * stated + 0.1
+    minutes = sum(seconds.get(key_of(job), 0.0) for job in jobs) / 2 / 60
+    stated = int(time) if unit == "min" else int(time) / 60
+    assert minutes == pytest.approx(stated, rel=0.25)
 
 
 def test_times_of_other_packages_classifiers_have_the_kernel_of_the_plan():
@@ -56,7 +55,7 @@ def cpu_hours(experiment: str, splits: int | None = None) -> float:
     return float((times.measured * times.n.clip(upper=splits)).sum() / 3600)
 
 
-@pytest.mark.parametrize(("name", "most"), [("nightly", 4), ("weekly", 14), ("monthly", 48)])
+@pytest.mark.parametrize(("name", "most"), [("nightly", 4), ("weekly", 14), ("monthly", 32)])
 def test_the_sets_that_run_by_themselves_take_what_is_said(name: str, most: float):
     reproduce = CONFIGS.parent / "scripts" / "reproduce"
     hours = 0.0

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 
 import pytest
-from helpers.planned import config_names, full_plan
+from helpers.planned import full_plan
 
 from mmbench.jobs.job import Job
 
@@ -56,7 +56,3 @@ def digest_of(jobs: list[Job]) -> str:
 @pytest.mark.parametrize("name", TASKS)
 def test_the_tasks_of_an_experiment_are_unchanged(name: str):
     assert digest_of(full_plan(name)) == TASKS[name]
-
-
-def test_every_experiment_is_among_them():
-    assert set(TASKS) <= set(config_names())

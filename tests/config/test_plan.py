@@ -23,7 +23,7 @@ from mmbench.jobs.job import Job
 from mmbench.jobs.store import key_of
 from mmbench.machines import alias_of
 
-#: The example of the design page, comments included.
+#: A configuration with comments.
 EXAMPLE = """\
 name: usps_rbf
 datasets: [usps]                       # card names, or {path: my.csv, target: label}
@@ -53,7 +53,7 @@ def by_machine(jobs) -> dict:
     return {job.column: job for job in jobs}
 
 
-def test_example_of_the_design_is_valid(tmp_path: Path):
+def test_a_configuration_with_comments_is_valid(tmp_path: Path):
     jobs = by_machine(offline_plan(config_from(EXAMPLE, tmp_path), tmp_path))
     assert list(jobs) == ["svm", "rmm", "mmrm"]
     assert jobs["svm"].grid == (("C", (1, 10, 100)), ("gamma", (0.004, 0.0078, 0.0156)))

@@ -73,16 +73,6 @@ def test_a_holdout_takes_its_share_of_every_class(y, share, seed):
 
 
 @pytest.mark.parametrize("rule", [{"kfold": 4}, {"holdout": 0.25}], ids=str)
-def test_a_split_made_alone_is_the_one_of_the_list(rule):
-    data = data_of([0, 1, 2] * 12)
-    splits = make_splits(rule, data, repeats=3, seed=5)
-    for split, (repeat, fold) in zip(splits, split_slots(rule, data, 3), strict=True):
-        alone = split_at(rule, data, repeat=repeat, fold=fold, seed=5)
-        assert alone.digest == split.digest
-        assert np.array_equal(alone.test, split.test)
-
-
-@pytest.mark.parametrize("rule", [{"kfold": 4}, {"holdout": 0.25}], ids=str)
 def test_repeats_and_seeds_give_different_rows_and_more_repeats_keep_the_first(rule):
     data = data_of([0, 1] * 40)
     few, many = make_splits(rule, data, 2, seed=1), make_splits(rule, data, 5, seed=1)

@@ -201,7 +201,7 @@ def test_the_hash_follows_the_file_and_the_target(tmp_path: Path):
     assert first != dataset_hash(write(tmp_path, GOOD + "4,5,dog\n"), store=tmp_path)
 
 
-def test_a_wide_file_is_read_in_reasonable_time(tmp_path: Path):
+def test_a_wide_file_is_read(tmp_path: Path):
     X = np.random.default_rng(0).normal(size=(2000, 200)).round(3)
     rows = [",".join(map(str, row)) + f",{'ab'[i % 2]}" for i, row in enumerate(X.tolist())]
     text = ",".join(f"c{j}" for j in range(200)) + ",kind\n" + "\n".join(rows)

@@ -128,8 +128,9 @@ def test_jobs_with_parameters_of_other_sources_run_again_too(tmp_path, monkeypat
     jobs = make_jobs(1)
     [child] = [job for job in jobs if job.parents]
     parent = next(job for job in jobs if job.key in child.parents)
+    child = replace(child, machine="rmm", params=())
     store = RecordStore.create(tmp_path / "run", "name: small\n")
-    lines_of(jobs, store)
+    lines_of([parent, child], store)
     real = identity.fingerprint
     changed = {parent.machine: "other"}
     monkeypatch.setattr(identity, "fingerprint", lambda name: changed.get(name) or real(name))

@@ -184,9 +184,11 @@ class TestFoldersThatAreNotOurs:
             with pytest.raises(UserError, match="not the results folder"):
                 RecordStore(folder)
 
-    @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-    def test_a_read_only_place_is_refused(self, tmp_path):
-        tmp_path.chmod(0o500)
+    def test_a_read_only_place_is_refused(self, tmp_path, monkeypatch):
+        def read_only(path, *_, **options):
+            raise PermissionError(13, "Permission denied", str(path))
+
+        monkeypatch.setattr(type(tmp_path), "mkdir", read_only)
         with pytest.raises(UserError, match="cannot be written"):
             RecordStore.create(tmp_path / "small", "")
 

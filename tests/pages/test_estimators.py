@@ -52,7 +52,7 @@ def test_without_a_ridge_the_mpm_has_the_optimum_and_labels_of_the_machine(rows)
 
 
 @pytest.mark.parametrize("scatter", ["total", "within"])
-def test_the_released_steps_end_in_an_svm_on_transformed_rows(rows, scatter: str):
+def test_the_released_steps_classify_with_another_direction_than_the_svm(rows, scatter: str):
     X, y = rows
     machine = ReleasedFSVM(rho=0.5, scatter=scatter).fit(X[::2], y[::2])
     svm = SVM(kernel="linear", C=machine.C_).fit(X[::2], y[::2])

@@ -80,8 +80,3 @@ def test_the_mark_of_the_rmm_with_rbf_on_optical_digits_is_that_of_the_mean() ->
     counting = counting_sd(row.measured, 1797)
     se = difference_se(row.sd, int(row.n), 1, counting, same_test_rows=True)
     assert bool(row.in_band) == (abs(row.published - row.measured) <= 2 * se) == False  # noqa: E712
-
-
-@pytest.mark.parametrize("path", sorted(REFERENCE.glob("*/table.md")), ids=lambda p: p.parent.name)
-def test_no_table_names_the_wrong_standard_error(path: Path) -> None:
-    assert not re.search(r"standard errors of the measured", path.read_text())

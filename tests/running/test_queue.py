@@ -119,7 +119,6 @@ def test_the_walltime_is_in_the_form_of_the_batch_system(queue, walltime):
 @pytest.mark.parametrize(
     ("cluster", "message"),
     [
-        ({"slurmm": {}}, "cluster.*slurm"),
         ({"slurm": {"core": 8}}, "core.*did you mean 'cores'"),
         ({"slurm": {"cores": 8, "memory": "16", "walltime": "2h"}}, "memory limit '16'"),
         ({}, "cluster"),

@@ -127,12 +127,6 @@ def test_a_split_without_the_optimum_has_no_gap(rounds):
     assert cells_of(table(rounds.folder), "ida_heart")[2] == "10.0 (10.0)"
 
 
-@pytest.mark.parametrize("fmt", ["latex", "csv"])
-def test_all_formats(fmt, accuracies, rounds):
-    assert "heart" in table(rounds.folder, fmt)
-    assert table(accuracies.folder, fmt)
-
-
 def test_lost_times_are_said_to_be_lost(accuracies):
     text = table(accuracies.folder, layout="fsvm_table3")
     assert cells_of(text, "Heart")[1:] == ["12.5 / lost", "12.5 / lost"]

@@ -181,8 +181,3 @@ def test_diagram_of_critical_differences(suffix, mamc, tmp_path):
     text = figure("critical_difference", mamc.folder, output)
     assert output.stat().st_size > 1000
     assert "Mean ranks: SVM 1.00, EMAMC 2.00" in text
-
-
-@pytest.mark.parametrize("layout", ["mamc_table2", "mamc_table3", "comparison"])
-def test_all_formats(layout, mamc):
-    assert r"\toprule" in table(mamc.folder, "latex", layout=layout)

@@ -61,7 +61,7 @@ def test_klda_is_not_compared(digits):
 def test_mcnemar_is_that_of_the_single_run(digits):
     """Rows 0 to 149 against 20 to 159: ten only the SVM has right, twenty only the RMM."""
     text = table(digits.folder)
-    assert lines_of(text, "USPS")[2][1] == f"20 : 10 ({mcnemar_p(20, 10):.2g})"
+    assert lines_of(text, "USPS")[2][1] == "20 : 10 (0.099)"
     assert mcnemar_p(5, 5) == 1.0
 
 

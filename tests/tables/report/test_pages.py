@@ -145,10 +145,6 @@ def test_two_experiments_of_one_name_have_folders_of_their_own(usps, pages) -> N
     assert {"usps_rbf/index.html", "usps_rbf-2/index.html"} <= set(found)
 
 
-def test_a_report_is_written_over_an_earlier_one(usps, pages) -> None:
-    assert set(pages(usps.folder)) == set(pages(usps.folder))
-
-
 def test_links_in_a_report_are_replaced_and_not_followed(usps, tmp_path) -> None:
     victim, elsewhere, folder = (tmp_path / name for name in ("victim", "elsewhere", "report"))
     victim.write_text("precious")
