@@ -165,8 +165,7 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
     seconds = grouped((key_of(r.job), seconds_of(r.wall_seconds)) for r in done.values())
     keys = {job.key for job in experiment.jobs if job.key in done}
     if rerun:
-        records = {key: vars(done[key]) for key in keys}
-        keys -= made_by_other_sources(experiment.jobs, records)
+        keys -= made_by_other_sources(experiment.jobs, {key: vars(done[key]) for key in keys})
     return keys, {key: fmean(values) for key, values in seconds.items()}
 
 

@@ -7,6 +7,7 @@ If a value is faulty, the checks raise `Fault` with the path of keys that leads 
 import math
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from mmbench.config.faults import Fault, at, check_known
@@ -20,8 +21,8 @@ from mmbench.config.grids import (
     n_points,
     replaced_by,
 )
-from mmbench.config.model import NAME_FORM, NAME_PATTERN, Config
-from mmbench.datasets import card_names, check_classes, check_steps, split_slots
+from mmbench.config.model import NAME_FORM, NAME_PATTERN, Config, DatasetEntry
+from mmbench.datasets import DatasetRef, card_names, check_classes, check_steps, split_slots
 from mmbench.errors import did_you_mean
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class
 from mmbench.machines.base.foreign import ForeignClassifier
@@ -273,12 +274,20 @@ def check_source(config: Config, source: Config) -> None:
 def _source_problems(config: Config, source: Config) -> Iterator[str]:
     if source.parameters_from is not None:
         yield "takes its own parameters from another experiment"
-    known = {entry.label: entry.ref(()) for entry in source.datasets}
+    rule, known = config.protocol.test.rule, {entry.label: entry for entry in source.datasets}
+    one_choice = config.parameters_from is not None and config.parameters_from.splits is not None
+    given = rule == "predefined" and not one_choice
+
+    def read(entry: DatasetEntry) -> DatasetRef:
+        ref = entry.ref(())
+        options = tuple(pair for pair in ref.options if not pair[0].startswith("max_"))
+        return replace(ref, options=options, folds=ref.folds if given else None)
+
     for entry in config.datasets:
         if entry.label not in known:
             yield f"does not have data set {entry.label!r}"
-        elif entry.ref(()) != known[entry.label]:
-            yield f"has other rows or classes of {entry.label!r}"
+        elif read(entry) != read(known[entry.label]):
+            yield f"has other rows, columns or classes of {entry.label!r}"
     for name in config.machines:
         theirs = source.kernels_of(name) if name in source.machines else ()
         if not set(config.kernels_of(name)) <= set(theirs):
@@ -286,10 +295,11 @@ def _source_problems(config: Config, source: Config) -> Iterator[str]:
     if not set(config.degree or ()) <= set(source.degree or ()):
         yield "does not have all degrees"
     protocol, other = config.protocol, source.protocol
-    one_choice = config.parameters_from is not None and config.parameters_from.splits is not None
     if not one_choice and (protocol.repeats or 1) > (other.repeats or 1):
         yield "has fewer repeats"
-    random = protocol.seed != other.seed and protocol.test.rule != "official"
+    given = given and all(entry.folds for entry in config.datasets)
+    fixed = given or rule in ("official", "leave_one_out", "time_series")
+    random = protocol.seed != other.seed and not fixed
     if not one_choice and (random or protocol.test != other.test):
         yield "has other splits, whose training rows may be test rows here; use its test and seed"
     if len(other.subsets) > 1:

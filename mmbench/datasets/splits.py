@@ -373,15 +373,21 @@ def with_folds(data: Dataset, path: str) -> Dataset:
     """
     table, n_rows = _read_folds(path), len(data.y)
     labelled = np.full(n_rows, True) if data.labelled is None else data.labelled
-    columns = zip(*table, strict=True)
+    columns = list(zip(*table, strict=True))
+    words = any(cell and not is_number(cell) for _, *below in columns for cell in below)
     named = [not is_number(name) and name not in ("", *below) for name, *below in columns]
-    if len(table) > n_rows and all(named):
-        table = table[1:]
-    if len(table) >= len(labelled) and not any(map(any, table[len(labelled) :])):
-        table = list(compress(table, labelled))
-    if len(table) != n_rows:
+    heads = ((0, 1) if words else (1,)) if named and all(named) else (0,)
+    # blank lines at the end of the file are either rows without a fold, or no rows
+    last = max((k for k, line in enumerate(table, 1) if any(line)), default=0)
+    fits = [(h, n) for h in heads for n in {n_rows, len(labelled)} if last <= h + n <= len(table)]
+    if len(fits) != 1:
         size = f"has {len(table)} lines, but {data.name!r} has {n_rows} rows"
-        raise UserError(f"{path}: {size} (names in the first line cannot be numbers or folds)")
+        advice = "names in the first line cannot be numbers or folds; remove blank lines at the end"
+        raise UserError(f"{path}: {size} ({advice})")
+    [(head, n)] = fits
+    table = table[head : head + n]
+    if n > n_rows:
+        table = list(compress(table, labelled))
     for k, line in enumerate(table):
         if fraction := next((cell for cell in line if "." in cell and is_number(cell)), None):
             raise UserError(f"{path}: row {k + 1} of the data: {fraction!r} is not a fold")
@@ -400,7 +406,8 @@ def hash_with_folds(content_hash: str, path: str) -> str:
     """Return one hash of the data's content hash and the content of a file of folds."""
     with converted(path, OSError):
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    return hashlib.sha256(f"{content_hash}\nfolds {folds}".encode()).hexdigest()
+    # the number is to be increased if a change of the code changes the folds that are read
+    return hashlib.sha256(f"{content_hash}\nfolds 2 {folds}".encode()).hexdigest()
 
 
 def _read_folds(path: str) -> list[list[str]]:
@@ -412,7 +419,7 @@ def _read_folds(path: str) -> list[list[str]]:
         separator = max(",;\t", key=file.read().count)
         file.seek(0)
         lines = [[cell.strip() for cell in line] for line in csv.reader(file, delimiter=separator)]
-    width = max(map(len, lines), default=0)
+    width = next(filter(None, map(len, lines)), 0)
     for k, line in enumerate(lines):
         if len(line) not in (0, width):
             raise UserError(f"{path}: line {k + 1} has {len(line)} cells, not {width}")

@@ -99,13 +99,11 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             parent = spec.name if spec.submodule_search_locations else spec.parent
-            try:
+            with suppress(ImportError):  # the module is not in a package, and the import fails
                 base = resolve_name("." * node.level + (node.module or ""), parent)
-            except ImportError:  # the module is not in a package, and the import fails
-                continue
-            within = {f"{base}.{alias.name}" for alias in node.names}
-            own = base.partition(".")[0] == module.partition(".")[0]
-            imported |= {base} | {name for name in within if own and _spec(name)}
+                within = {f"{base}.{alias.name}" for alias in node.names}
+                own = base.partition(".")[0] == module.partition(".")[0]
+                imported |= {base} | {name for name in within if own and _spec(name)}
     return hashlib.sha256(without_docstrings(tree).encode()).hexdigest(), tuple(sorted(imported))
 
 

@@ -419,13 +419,11 @@ def _inherits(job: Job, records: Mapping[str, Content]) -> bool:
     that the job selects itself.
     """
     params = [records[key]["selection"]["params"] for key in job.parents if key in records]
-    if not params or len(params) < len(job.parents):
-        return True
     used, own = records[job.key]["selection"]["params"], dict.fromkeys(name for name, _ in job.grid)
-    try:
-        return merged(merged(used, middle(params)), own) == merged(used, own)
-    except ValueError:  # the parents have parameters for other numbers of pairs of classes
-        return False
+    with suppress(ValueError):  # the parents have parameters for other numbers of pairs
+        given = middle(params) if params and len(params) == len(job.parents) else {}
+        return merged(merged(used, given), own) == merged(used, own)
+    return False
 
 
 def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list[str]:

@@ -119,6 +119,34 @@ def test_all_splits_have_the_median_of_what_the_first_ones_chose(files: Path):
 
 
 @pytest.mark.parametrize(
+    ("test", "entry", "more"),
+    [
+        ("leave_one_out", "", ", seed: 1"),
+        ("{time_series: 3}", "", ", seed: 1"),
+        ("predefined", "folds: FOLDS", ", seed: 1"),
+        ("{kfold: 3}", "folds: FOLDS", ""),
+        ("{kfold: 3}", "max_megabytes: 900", ""),
+    ],
+)
+def test_differences_that_change_no_split_are_accepted(tmp_path: Path, test, entry, more):
+    rows = "\n".join(f"{k},{k * k % 7},{'xy'[k % 2]}" for k in range(30))
+    (tmp_path / "t.csv").write_text(f"a,b,kind\n{rows}\n")
+    (tmp_path / "folds.csv").write_text("\n".join(str(k // 2 % 3) for k in range(30)))
+    entry = entry.replace("FOLDS", str(tmp_path / "folds.csv"))
+    both = test == "predefined"  # the rule that reads the file
+
+    def write(name: str, own: str, more: str, machine: str, first: str = "") -> None:
+        data = f"[{{path: t.csv, target: kind{', ' + own if own else ''}}}]"
+        text = f"name: {name}\ndatasets: {data}\nprotocol: {{test: {test}{more}}}\n{first}"
+        (tmp_path / f"{name}.yaml").write_text(f"{text}machines:\n  svm: {machine}\n")
+
+    write("part", entry if both else "", "", "{grid: {C: [1, 10]}}")
+    write("whole", entry, more, "", "parameters_from: part\n")
+    result = run(tmp_path, "--dry-run")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
     ("old", "new", "words"),
     [
         ("degree: 2", "degree: 3", ["parameters_from", "degrees"]),
@@ -134,7 +162,11 @@ def test_all_splits_have_the_median_of_what_the_first_ones_chose(files: Path):
         ("parameters_from: part", "parameters_from: whole", ["parameters_from"]),
         ("{holdout: 0.3}", "{kfold: 2}", ["parameters_from", "part has other splits"]),
         ("holdout: 0.3}", "holdout: 0.3}, seed: 1", ["parameters_from", "part has other splits"]),
-        ("[wine]", "[{name: wine, classes: [class_0, class_1]}]", ["other rows or classes"]),
+        (
+            "[wine]",
+            "[{name: wine, classes: [class_0, class_1]}]",
+            ["other rows, columns or classes"],
+        ),
         ("from: part", "from: {experiment: part, splits: 2}", ["part has too few splits", "1"]),
         ("from: part", "from: {experiment: part, splits: 0}", ["parameters_from.splits"]),
         ("from: part", "from: {experiment: none}", ["parameters_from.experiment", "none.yaml"]),

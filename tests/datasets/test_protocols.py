@@ -169,16 +169,47 @@ def test_folds_of_all_rows_fit_a_table_whose_unlabelled_rows_are_left_out(
 ):
     plain = days_tested(replace(clinic, folds=folds(TESTS)))
     gone = load(clinic).time[dropped]
-    path = Path(str(clinic.path))
-    lines = path.read_text().splitlines()
-    for k in dropped:
-        lines[k + 1] = lines[k + 1].rpartition(",")[0] + ","
-    path.write_text("\n".join(lines) + "\n")
-    ref = replace(clinic, options=(*clinic.options, ("unlabelled", "drop")))
+    ref = without_labels(clinic, dropped)
     expected = [[day for day in days if day not in gone] for days in plain]
     assert days_tested(replace(ref, folds=folds([*head, *TESTS]))) == expected
     kept = [fold for k, fold in enumerate(TESTS) if k not in dropped]
     assert days_tested(replace(ref, folds=folds(kept))) == expected
+
+
+def without_labels(ref, rows: list[int]):
+    """Return the reference of a table whose labels of some rows are removed and dropped."""
+    path = Path(str(ref.path))
+    lines = path.read_text().splitlines()
+    for k in rows:
+        lines[k + 1] = lines[k + 1].rpartition(",")[0] + ","
+    path.write_text("\n".join(lines) + "\n")
+    return replace(ref, options=(*ref.options, ("unlabelled", "drop")))
+
+
+@pytest.mark.parametrize(("dropped", "tail"), [([3, 7], 1), ([3, 7, 9], 2)])
+def test_blank_lines_after_the_kept_rows_move_no_row(clinic, folds, dropped, tail):
+    ref = without_labels(clinic, dropped)
+    kept = [fold for k, fold in enumerate(TESTS) if k not in dropped]
+    plain = days_tested(replace(ref, folds=folds(kept)))
+    assert days_tested(replace(ref, folds=folds([*kept, *[""] * tail]))) == plain
+
+
+@pytest.mark.parametrize(
+    ("lines", "dropped"),
+    [
+        ([*TESTS[:38], "", ""], [3, 7]),  # two rows of the table without a fold, or no rows
+        ([*TESTS[:39], ""], [3]),
+        ([f"p{k}" for k in range(40)], [3]),  # a row of the table, or a column name
+    ],
+)
+def test_folds_that_fit_the_rows_in_two_ways_are_refused(clinic, folds, lines, dropped):
+    with pytest.raises(UserError, match=r"has 40 lines.*cannot be numbers or folds; remove blank"):
+        load(replace(without_labels(clinic, dropped), folds=folds(lines)))
+
+
+def test_a_first_row_alone_in_its_fold_is_no_column_name(clinic, folds):
+    found = days_tested(replace(clinic, folds=folds([f"p{k}" for k in range(40)])))
+    assert [len(days) for days in found] == [1] * 40
 
 
 @pytest.mark.parametrize("separator", [";", "\t"])
@@ -193,6 +224,7 @@ def test_columns_of_folds_may_be_separated_by_semicolons_or_tabs(clinic, folds, 
 WRONG = {
     "too few": (["1", "2"], "has 2 lines"),
     "ragged": (["1,2", "1"], "line 2 has 1 cells, not 2"),
+    "wide row": ([*["1"] * 30, "1,2", *["1"] * 9], "line 31 has 2 cells, not 1"),
     "nothing": ([""] * 40, "there are no test rows"),
     "fraction": (["1"] * 39 + ["0.25"], "row 40 of the data: '0.25' is not a fold"),
 }

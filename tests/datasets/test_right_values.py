@@ -645,13 +645,39 @@ def test_a_number_for_a_missing_value_is_one_in_every_format(tmp_path: Path, for
         rows = content.partition("\n")[2].replace("x", "'x'" if "quotes" in form else "x")
         content = f"@relation r\n{names}@attribute kind {{x,y}}\n@data\n{rows}"
     if form == "npz":
+        # the rounded numbers are in an array of float64
         np.savez(tmp_path / "my.npz", X=CODED[["a", "b", "c"]], y=CODED["kind"].to_numpy(str))
         content = (tmp_path / "my.npz").read_bytes()
     name = f"my.{form.split()[0]}"
     keys = {"missing": [-999, "-99.9"], **({"target": None} if form == "npz" else {})}
     data = load(tmp_path, content, name, [{"impute": "mean"}], **keys)
-    gaps = [[False, False, True], [True, False, False], [False, True, False]]
+    gaps = [[False, False, form != "npz"], [True, False, False], [False, True, False]]
     assert np.isnan(data.X).tolist() == gaps
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_number_that_is_equal_in_single_precision_is_not_missing(tmp_path: Path):
+    text = "a,kind\n1000000000,x\n999999999,y\n5,x\n"
+    data = load(tmp_path, text, "my.csv", [{"impute": "mean"}], missing=["999999999", "-1.7e308"])
+    assert np.isnan(data.X).tolist() == [[False], [True], [False]]
+
+
+def test_a_label_with_a_huge_exponent_is_a_text(tmp_path: Path):
+    labels = ["12e34567890123456789012", "1e5", "100000"]
+    data = load(tmp_path, "a,kind\n1,{}\n2,{}\n3,{}\n4,z\n".format(*labels))
+    assert len(data.classes) == 4 and "are equal as numbers" in " ".join(data.warnings)
+
+
+def test_an_attribute_without_a_name_gets_no_advice_that_cannot_help(tmp_path: Path):
+    content = "@relation r\n@attribute '' numeric\n@attribute kind {x,y}\n@data\n1,x\n2,y\n"
+    assert refusal(tmp_path, content, "my.arff").endswith("column 1 has no name")
+
+
+def test_of_two_separators_in_the_header_that_of_the_rows_is_taken(tmp_path: Path):
+    assert load(tmp_path, "x;y,kind\nr1,1,a\nr2,2,b\n", index=1).X.tolist() == [[1], [2]]
+    assert "data row 3 has 1 fields, not 2" in refusal(tmp_path, "x;y,kind\n1,a\n2,b\n3\n")
+    ours = load(tmp_path, "x;kind,y\n1,5;a\n2;b\n", decimal=",", target="kind,y")
+    assert ours.X.tolist() == [[1.5], [2]]
 
 
 def test_a_truth_value_is_no_number_for_a_missing_value(tmp_path: Path):

@@ -67,6 +67,42 @@ def test_a_column_without_any_known_category_is_reported(tmp_path):
         assert np.isnan(rows.transform([[None]])).all()
 
 
+@pytest.mark.filterwarnings("error")
+def test_names_with_blanks_in_a_parquet_file_are_those_of_the_training():
+    rows = TableColumns({" age": None, "a  b": None})
+    frame = pd.DataFrame({" age": [1], "a  b": [2], "age": [3]})
+    assert rows.transform(frame).tolist() == [[1, 2]]
+    assert rows.transform([[1, 2]]).tolist() == [[1, 2]]
+    plain = TableColumns({"a": None})
+    assert plain.transform(pd.DataFrame({" a": [1], "a": [2]})).tolist() == [[2]]
+    assert plain.transform(pd.DataFrame({" a": [1]})).tolist() == [[1]]
+
+
+@pytest.mark.filterwarnings("error")
+def test_categories_of_a_data_frame_may_have_blanks():
+    frame = pd.DataFrame({"c": pd.Categorical(["red ", "blue", None])})
+    found = TableColumns({"c": ("blue", "red")}).transform(frame)
+    assert np.array_equal(found, [[1], [0], [np.nan]], equal_nan=True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_for_missing_values_are_those_of_the_training():
+    table = TableColumns(
+        {"a": None, "b": None, "c": ("1", "2"), "d": None}, ("-99.9", "2e9", "-999")
+    )
+    frame = pd.DataFrame(
+        {
+            "a": np.float32([-99.9, 3]),
+            "b": [2e9, 2e9 + 1],  # equal in float32
+            "c": [2, -999],
+            "d": [True, False],
+        }
+    )
+    nan = np.nan
+    expected = [[nan, nan, 1, 1], [3, 2e9 + 1, nan, 0]]
+    assert np.array_equal(table.transform(frame)[:, [0, 1, 3, 2]], expected, equal_nan=True)
+
+
 def test_a_number_for_a_missing_value_is_one_in_numeric_columns():
     table = TableColumns({"size": None, "age": None}, missing=("-999", "none"))
     rows = pd.DataFrame({"size": [1.5, -999.0], "age": ["7", "none"]})

@@ -91,12 +91,13 @@ def setting(key: str, value: object) -> str:
 def check_names(names: list[str], droppable: bool = False) -> None:
     """Raise ValueError if a column name is empty, if two names are equal, or if all are numbers.
 
-    If `droppable` is true, the message about equal names advises to exclude one of the columns.
+    If `droppable` is true, the message about a name advises to exclude a column.
     """
     if "" in names:
         k = names.index("") + 1
         option = setting("index", 1) if k == 1 else setting("drop", [k])
-        raise ValueError(f"column {k} has no name; to leave it out, {option}; or set separator")
+        advice = f"; to leave it out, {option}; or set separator" if droppable else ""
+        raise ValueError(f"column {k} has no name{advice}")
     refuse_equal_names(names, droppable)
     if len(names) > 1 and all(map(is_number, names)):
         hint = f"if it does not name the columns, {setting('header', 'false')}"
@@ -152,8 +153,23 @@ def clean_words(column: pd.Series, missing: Sequence[str], known: Sequence[str] 
 
     The words in `known` are not changed.
     """
+    column = column.astype(object) if column.dtype == "category" else column
     cells = column.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
     return column.where(column.isin(known), cells.mask(cells.isin(list(missing))))
+
+
+def without_codes(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
+    """Return a data frame with NaN for the numbers in `missing`.
+
+    In columns of float32, these numbers are rounded.
+    """
+    codes = np.array([float(word) for word in missing if is_number(word)])
+    single = codes[np.abs(codes) <= np.finfo(np.float32).max].astype(np.float32)
+    frame = frame.copy(deep=False)
+    for name in frame.select_dtypes(exclude="bool") if len(codes) else ():
+        known = single if str(frame[name].dtype).lower() == "float32" else codes
+        frame[name] = frame[name].mask(frame[name].isin(known))
+    return frame
 
 
 def wrong_fields(wanted: int, row: int, count: int) -> str:

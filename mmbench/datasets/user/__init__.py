@@ -26,7 +26,7 @@ from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables, part of the hash of a user's data. READER must be
 #: increased if a change of the code changes the values that are read from a table.
-READER = 3
+READER = 4
 #: Possible targets of a table whose format defines the labels (npz, svmlight, scikit-learn).
 OWN_TARGETS = (None, "target", "y", -1)
 

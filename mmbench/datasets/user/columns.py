@@ -26,6 +26,7 @@ from mmbench.datasets.parsers.frames import (
     check_width,
     column_name,
     setting,
+    without_codes,
 )
 from mmbench.datasets.parsers.text import is_number, to_labels
 from mmbench.datasets.preprocess import check_steps
@@ -95,9 +96,7 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     check_width(table.frame.shape[1], options.max_columns)
     if table.frame.empty:
         raise ValueError("the file has no rows")
-    gaps = [float(word) for word in options.missing or () if is_number(word)]
-    # the numbers of a column of float32 are rounded
-    filled = table.frame.replace([*gaps, *np.array(gaps, np.float32)], np.nan)
+    filled = without_codes(table.frame, options.missing or ())
     table, dropped = _labelled(table._replace(frame=filled), options)
     frame, label = table.frame, table.target
     chosen, remarks = _chosen(table, options)
@@ -408,8 +407,8 @@ def _alike(labels: Sequence[object]) -> Iterator[str]:
     for label in labels:
         folded = unicodedata.normalize("NFKC", str(label)).casefold()
         visible = "".join(filter(str.isprintable, folded))
-        # floats of large whole numbers may be equal
-        key = Decimal(visible) if is_number(visible) else visible
+        # floats of large whole numbers may be equal; a long text may have too large an exponent
+        key = Decimal(visible) if is_number(visible) and len(visible) <= 20 else visible
         if (other := first.setdefault(key, label)) != label:
             how = "differ only in capital letters, encoding or invisible characters"
             how = "are equal as numbers, but differ as text" if is_number(label) else how

@@ -228,7 +228,8 @@ def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[
     most = max(len(fields) for fields, *_ in records)
     widest = [record for record in records if len(record[0]) == most]
     if most > 1 and len(widest) > 1:
-        widest = [r for r in widest if {*field_counts(text, r[2])} == {most}] or widest
+        fitting = [sum(n >= most for n in field_counts(text, r[2])) for r in widest]
+        widest = [r for r, n in zip(widest, fitting, strict=True) if n == max(fitting)]
         if len(widest) > 1:
             option = setting("separator", json.dumps(widest[-1][2]))
             raise ValueError(f"the fields have two possible separators; for one of them, {option}")

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from mmbench.datasets.parsers.frames import clean_words
-from mmbench.datasets.parsers.text import is_number
+from mmbench.datasets.parsers.frames import clean_words, without_codes
 from mmbench.datasets.user.formats import MISSING_WORDS, as_text
 from mmbench.errors import listed
 
@@ -61,14 +60,15 @@ class TableColumns(TransformerMixin, BaseEstimator):
             if X.ndim != 2 or X.shape[1] != len(names):
                 raise ValueError(f"X has shape {X.shape}, but the table has the columns {names}")
             X = pd.DataFrame(X, columns=names).infer_objects()
-        # if a file has no header, the names of its columns are numbers
-        X = X.rename(columns=lambda name: " ".join(str(name).split()))
+        X = X.rename(columns=str)  # if a file has no header, the names of its columns are numbers
+        clean = {" ".join(name.split()): name for name in reversed(X.columns)}
+        X = X.rename(columns={clean[n]: n for n in names if n in clean and n not in X.columns})
         if lacking := [name for name in names if name not in X.columns]:
             raise ValueError(f"X has no column {lacking[0]!r}")
         for name in X[names].select_dtypes(exclude=["number", "bool"]):
             X[name] = clean_words(X[name], self.missing, self.columns[name] or ())
-        gaps = [float(word) for word in self.missing if is_number(word)]
-        numbers = [X[n].mask(X[n].isin(gaps)) for n, v in self.columns.items() if v is None]
+        X = without_codes(X[names], self.missing)
+        numbers = [X[name] for name, values in self.columns.items() if values is None]
         codes = []
         for name, values in self.columns.items():
             if values is not None:

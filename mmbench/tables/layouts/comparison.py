@@ -203,8 +203,7 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
         return str(correlated_posterior(own, rope_of(metric), ratio) or NOTHING)
 
     names = " or ".join(sorted({TESTS[name] for p, name in tests.values() if not math.isnan(p)}))
-    why_not = ", for lack of splits or predictions" if metric in COUNTED else ""
-    test = f"Holm-corrected p of {names}" if names else f"no test{why_not}"
+    test = f"Holm-corrected p of {names}" if names else "no test is possible"
     captions = {
         difference: f"{label(metric)} minus {_first(sheet)} ({test})",
         posterior: f"Probabilities: worse than {_first(sheet)} / practically equivalent / better "
