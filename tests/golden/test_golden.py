@@ -444,7 +444,7 @@ def check_tables(names: list[str]) -> None:
     tables, skipped = ({}, reasons) if reasons else tables_of(names)
     lines = [line for name in tables for line in table_differences(name, tables[name], exact=False)]
     assert not lines
-    assert skipped or set(tables) == set(names)
+    assert reasons or set(tables) == set(names) - {line.partition(":")[0] for line in skipped}
     if skipped:
         pytest.skip("; ".join(skipped))
 

@@ -121,6 +121,9 @@ def test_rows_far_from_the_origin_keep_their_distances(X):
 )
 def test_single_precision_is_for_values_that_it_holds(X, kernel, fits):
     assert kernel.fits_single_precision(X) is fits
+
+
+def test_normalised_values_fit_single_precision(X):
     assert Kernel("poly", degree=3).trace_normalised(X / 10).fits_single_precision(X / 10)
 
 

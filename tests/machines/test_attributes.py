@@ -25,6 +25,7 @@ def test_coefficients_of_a_linear_machine_give_its_weights(name, wine):
     X, y = wine
     machine = machine_class(name)(kernel="linear").fit(X, y)
     assert machine.n_iter_.tolist() == [fit.iterations for fit in machine.fits_]
+    assert hasattr(machine, "dual_coef_") == (name in ("svm", "rmm", "mamc"))
     if not hasattr(machine, "dual_coef_"):
         assert not hasattr(machine, "support_") and not hasattr(machine, "n_support_")
         return

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mmbench.errors import Status, UserError
+from mmbench.errors import FINISHED, UserError
 from mmbench.kernels import Kernel
 from mmbench.machines import MACHINES, machine_class
 from mmbench.machines.base.problem import BinaryProblem
@@ -67,8 +67,7 @@ def test_fits_are_certified(machine, iris):
     pairs = [tuple(fit.pair) for fit in fits]
     assert pairs == [("setosa", "versicolor"), ("setosa", "virginica"), ("versicolor", "virginica")]
     for fit in fits:
-        assert isinstance(fit.status, Status)
-        assert fit.bound <= fit.objective + 1e-6 * max(1, abs(fit.objective))
+        assert fit.status in FINISHED
         assert fit.max_violation < 1e-5
         assert fit.seconds >= 0
 

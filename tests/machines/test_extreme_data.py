@@ -57,7 +57,7 @@ def test_no_objective_is_above_its_value_without_a_direction(wine, machine, degr
     try:
         machine.fit(X * scale, y, weights)
     except ValueError as error:
-        assert "scale the data" in str(error)
+        assert "scale the data" in str(error) and scale == 1e15 and isinstance(machine, LSSVM)
         return
     for fit in machine.fits_:
         s, sign = weights[np.isin(y, fit.pair)], np.where(y == fit.pair[1], 1.0, -1.0)

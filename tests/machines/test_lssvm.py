@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import MinMaxScaler
 
 from mmbench.errors import Status
@@ -173,11 +173,6 @@ def test_usual_reading_ignores_rotation_and_translation(shift, problem):
         clone(machine).fit(moved, problem.y).decision_function(moved),
         atol=1e-8,
     )
-
-
-def test_many_classes_are_learnt_one_against_one():
-    X, y = load_iris(return_X_y=True)
-    assert LSSVM(C=10, gamma=0.1).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.95
 
 
 def test_grids_are_the_paper_s():

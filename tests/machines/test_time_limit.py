@@ -65,7 +65,6 @@ def test_a_solver_that_is_asked_to_end_returns_what_it_has(machine, rows):
     assert time.exceeded
     fit = judged(out_of_time(model).fit, machine.gap_tolerance, machine.violation_tolerance)
     assert fit.status is Status.TIME_LIMIT
-    assert fit.bound <= fit.objective
     assert (
         np.isfinite(model.intercept)
         and np.isfinite(model.coef if model.w is None else model.w).all()
@@ -76,7 +75,7 @@ def test_a_fit_that_ends_early_warns_of_its_gap_and_predicts(rows):
     X, y = rows
     with pytest.warns(ConvergenceWarning, match=r"ended time_limit: relative gap \d"):
         fitted = FSVM(time_limit=AT_ONCE).fit(X, y)
-    assert set(fitted.predict(X)) <= {0, 1, 2}
+    assert np.isfinite(fitted.decision_function(X)).all()
 
 
 def test_pairs_for_which_no_time_is_left_are_not_begun_and_the_larger_class_is_predicted(rows):
@@ -84,7 +83,7 @@ def test_pairs_for_which_no_time_is_left_are_not_begun_and_the_larger_class_is_p
     with pytest.warns(ConvergenceWarning, match="ended time_limit: relative gap inf"):
         fitted = MMRM(time_limit=AT_ONCE).fit(X, y)
     assert {fit.status for fit in fitted.fits_} == {Status.TIME_LIMIT}
-    assert set(fitted.predict(X)) <= {1, 2}
+    assert set(fitted.predict(X)) == {2}
 
 
 def test_a_limit_that_is_not_reached_changes_nothing(rows):

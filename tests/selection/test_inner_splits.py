@@ -29,7 +29,9 @@ def test_too_few_groups_are_named():
 
 @pytest.mark.parametrize(("folds", "split"), [(5, None), (None, 0.2)])
 def test_what_is_held_out_lies_after_what_trains(folds, split):
-    for train, held in time_splits(60, folds, split):
+    found = time_splits(60, folds, split)
+    assert len(found) == (folds or 1)
+    for train, held in found:
         assert train.max() < held.min()
 
 

@@ -116,6 +116,7 @@ def test_a_choice_by_a_metric_is_that_of_a_plain_grid_search(name, scope):
     plain = GridSearchCV(SVM(), grid, cv=splits, scoring=SCORERS[name]).fit(X, y)
     scores = [row["score"] for row in found.scores]
     np.testing.assert_allclose(scores, plain.cv_results_["mean_test_score"], atol=1e-4)
+    assert found.best_score == pytest.approx(plain.best_score_, abs=1e-4)
 
 
 def test_a_search_has_the_tolerance_of_the_search_space_unless_one_is_given(monkeypatch):

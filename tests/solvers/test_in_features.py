@@ -39,8 +39,7 @@ def test_svm_and_rmm_are_those_of_pairwise_steps(kind, C):
     assert found.value == pytest.approx(svm.value, rel=1e-6)
     assert found.gap <= 1e-6
     B = 1 + 0.5 * (np.abs(svm.f).max() - 1)
-    if B <= 1:
-        return
+    assert B > 1
     rmm = solve_to_gap(rmm_dual(X @ X.T, y, C, B), 1e-8, 1e-8)
     found = solve_in_features(rmm_dual(X, y, C, B), y, C, gap_tolerance=1e-7, B=B)
     assert found.value == pytest.approx(rmm.value, rel=1e-6)

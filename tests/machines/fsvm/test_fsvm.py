@@ -152,10 +152,9 @@ def test_selection_scores_are_those_of_a_plain_search(kernel, classes):
 
 
 def test_a_training_part_with_one_class_scores_as_the_constant():
-    X = np.arange(12.0)[:, None]
-    y = np.repeat([0, 1, 2], 4)
-    found = select(FSVM(), X, y, {"C": [1.0]}, folds=2)
-    assert 0 <= found.best_score <= 1
+    X, y = np.arange(12.0)[:, None], np.array([0, 0, 0, 0, 0, 0, 1, 2, 1, 2, 1, 2])
+    found = select(FSVM(), X, y, {"C": [1.0]}, folds=None, split=2 / 3, ordered=True)
+    assert found.best_score == 0.25  # two of the eight last rows
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -113,6 +113,7 @@ def test_a_gram_route_that_does_not_close_its_gap_leaves_the_problem_to_coordina
     X, y = make_moons(80, noise=0.3, random_state=seed)
     fit = M4(kernel="rbf", C=1.0, solver="gram").fit(X, y).fits_[0]
     assert fit.status is Status.OPTIMAL
+    assert fit.route != "gram"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +199,8 @@ def test_rows_that_occur_twice_and_equal_means_are_answered(machine):
     twice = machine.fit(np.vstack([X, X]), np.append(y, y))
     assert twice.fits_[0].status == Status.OPTIMAL
     same = machine.fit(np.vstack([X, X]), np.append(y, -y))
-    assert same.fits_[0].status != Status.OPTIMAL
+    trivial = Status.TRIVIAL if isinstance(same, M4) else Status.INFEASIBLE
+    assert same.fits_[0].status == trivial
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])

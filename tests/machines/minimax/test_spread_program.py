@@ -32,7 +32,6 @@ PROGRAMS = {
 def test_a_solution_is_feasible_and_its_multipliers_prove_it(solver, name, removed):
     program = PROGRAMS[name](random_problem(0, removed=removed))
     found = solve_spread(program, solver)
-    assert found.value == pytest.approx(program.value(found.x))
     assert found.violation < 1e-7
     dual = program.sides @ found.multipliers + found.equation_multiplier
     assert dual == pytest.approx(found.value, rel=1e-6, abs=1e-6)

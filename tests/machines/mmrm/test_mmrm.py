@@ -259,8 +259,7 @@ def test_violators_of_each_class_pay_no_more_than_the_common_sum_of_multipliers(
     X, y = clouds(n_x=20, n_y=25, seed=seed)
     machine = MMRM(C=C, kernel="linear")
     model = machine.train(BinaryProblem(X, y, Kernel("linear")))
-    if model.fit.status is not Status.OPTIMAL:
-        return
+    assert model.fit.status is Status.OPTIMAL
     total = model.state.lam.sum() / 2
     for own in (y > 0, y < 0):
         assert C * np.sum(model.state.margins[own] < 1 - 1e-7) <= total + 1e-7

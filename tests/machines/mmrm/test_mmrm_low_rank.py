@@ -31,7 +31,7 @@ def test_a_program_of_low_rank_has_the_optimum_of_the_reference_solver(factor):
 
 
 @pytest.mark.parametrize("kind", ["low rank", "indefinite", "negative"])
-def test_a_matrix_that_is_no_kernel_has_no_factor_and_the_same_optimum(kind):
+def test_a_given_matrix_has_the_optimum_of_the_reference_solver(kind):
     X, y = gaussian_classes(80, 0.5, 1.0)
     gram = Kernel("poly", degree=2)(X, X)
     if kind == "indefinite":

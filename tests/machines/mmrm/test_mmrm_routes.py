@@ -247,8 +247,3 @@ def test_penalties_beyond_double_precision_are_refused_in_one_line(kernel, C, we
     X, y = overlapping()
     with pytest.raises(ValueError, match="MMRM: penalties on slack"):
         MMRM(kernel=kernel, C=C).fit(X, y, sample_weight=np.full(60, weight))
-
-
-def test_a_solver_that_no_longer_exists_is_refused_in_one_line():
-    with pytest.raises(ValueError, match=r"MMRM: solver must be .*interior"):
-        fit_of(*overlapping(), solver="generation")

@@ -130,7 +130,7 @@ def test_absurd_scales_end_in_a_status_or_a_value_error(machine):
         except ValueError as error:
             assert "scale the data" in str(error)
         else:
-            assert fits[0].status in list(Status)
+            assert fits[0].status in (Status.OPTIMAL, Status.TRIVIAL, Status.INACCURATE)
 
 
 def test_a_rare_class_that_overlaps_the_other_is_no_obstacle():
@@ -254,4 +254,4 @@ def test_a_fit_says_which_route_solved_it():
         for solver in ("interior", "clarabel", "reference"):
             assert machine(solver=solver).fit(X, y).fits_[0].route == solver
     assert MRSVM().fit(X, y).fits_[0].route == "clarabel"
-    assert MRSVM(C=1e-9).fit(X, y).fits_[0].route in ("clarabel", "majority")
+    assert MRSVM(C=1e-9).fit(X, y).fits_[0].route == "clarabel"

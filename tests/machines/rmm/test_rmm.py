@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
-from mmbench.machines import RMM, SVM, alias_of, make_machine, rmm
+from mmbench.machines import RMM, alias_of, make_machine, rmm
 from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.rmm import rmm_dual, train_rmm
 from mmbench.machines.svm import train_svm
@@ -385,14 +385,6 @@ def test_the_gap_is_small_where_many_rows_share_in_it(real_data, C):
     fit = RMM(C=C, gamma=2.0**-6, B_fraction=0.02).fit(data.X[rows], data.y[rows]).fits_[0]
     assert str(fit.status) == "optimal"
     assert 0 <= fit.gap <= 100 * RMM().tol
-
-
-def test_fraction_one_predicts_as_the_svm(real_data):
-    data = real_data("usps")
-    X, y, Z = data.X[:500], data.y[:500], data.X[500:1500]
-    svm = SVM(C=10, gamma=2.0**-7).fit(X, y)
-    same = RMM(C=10, gamma=2.0**-7, B_fraction=1.0).fit(X, y)
-    np.testing.assert_array_equal(same.predict(Z), svm.predict(Z))
 
 
 def test_costs_of_the_dual(tiny):
