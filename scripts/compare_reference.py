@@ -145,7 +145,8 @@ class Comparison:
             if counted:
                 self.skipped[row.dataset, way] += 1
             return
-        self.compared[way] += counted
+        if counted:
+            self.compared[way] += 1
         if counted or row.metric == "errors_expected":  # differs from errors_count only by ties
             allowed = TOLERANCES[row.metric if counted else "errors_count"]
             allowed /= row.n**0.5 if pd.notna(row.n) and row.n else 1.0
