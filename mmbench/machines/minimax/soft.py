@@ -13,11 +13,11 @@ The equation ``e = ||D w||`` holds at the optimum only. During the iterations, t
 the equation held from the start, the variable e could become zero before w converges, and would
 then remain zero.
 
-By weak duality, the sum of the multipliers a_i is a lower bound on the optimal value if
-``0 <= a_i <= C`` and there are vectors p_j, one per class spread ``||D_j w||``, with
-``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``. The vectors ``p_j = D_j Q^-1 v / e_j`` satisfy the
-equation. If the multipliers a and all p_j are divided by the largest ``||p_j||``, they satisfy the
-inequalities too.
+Multipliers ``0 <= a_i <= C`` are dual feasible if there are vectors p_j, one per class spread
+``||D_j w||``, with ``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``. By weak duality, the sum of dual
+feasible multipliers is a lower bound on the optimal value. The vectors ``p_j = D_j Q^-1 v / e_j``
+satisfy the equation. If the multipliers a and all p_j are divided by the largest ``||p_j||``, they
+satisfy the inequalities too.
 """
 
 from dataclasses import replace
