@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     results: ModuleType
 
 #: Names of the machines. Functions of mmbench are not listed, so that ``from mmbench import *``
-#: does not replace other functions of the same name.
+#: does not replace functions with the same names in the importing module.
 __all__ = ["FSVM", "KLDA", "LDA", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM", "RMM"]
 __all__ += ["SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
 __version__ = "1.0.0rc1"
@@ -57,7 +57,7 @@ def __getattr__(name: str) -> Any:
         return import_module("mmbench.results")
     if name in FUNCTIONS:
         return getattr(import_module(FUNCTIONS[name]), name)
-    # the statement `from mmbench import machines` would call `__getattr__` again, without end
+    # the statement `from mmbench import machines` would call `__getattr__` in an endless recursion
     machines = import_module("mmbench.machines")
     if name in machines.__all__:
         return getattr(machines, name)
@@ -65,5 +65,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the names for completion, including machines that are not imported yet."""
+    """Return the names for tab completion, including machines that are not imported yet."""
     return ["__version__", "results", *FUNCTIONS, *import_module("mmbench.machines").__all__]

@@ -16,13 +16,13 @@ from typing import Any
 
 
 class OutOfTime(Exception):
-    """The time limit was reached before a grid search had done all trainings.
+    """The time limit was reached before a grid search or a calibration had done all trainings.
 
     Parameters
     ----------
     done, planned : int
-        Number of completed and of planned binary trainings. Each combination of a grid point, an
-        inner split and a pair of classes is one binary training.
+        Numbers of completed and of planned trainings. A grid search counts one binary training per
+        grid point, inner split and pair of classes.
     """
 
     def __init__(self, done: int, planned: int):
@@ -35,13 +35,18 @@ class OutOfTime(Exception):
 
 @dataclass
 class Allowance:
-    """Time and memory limits of one computation; pickling stores the remaining seconds."""
+    """Time and memory limits of one computation.
 
-    #: End of the computation, in seconds of the clock `time.monotonic`; infinite without a limit.
+    Pickling stores the remaining seconds in place of `end`, since the clocks of two processes may
+    differ.
+    """
+
+    #: Latest end of the computation, in seconds of the clock `time.monotonic`; infinite without a
+    #: time limit.
     end: float = math.inf
-    #: Maximum resident memory of this process, in bytes.
+    #: Maximum private resident memory of this process, in bytes.
     memory: float = math.inf
-    #: Whether `time_is_up` has returned True, so that a solver has stopped early.
+    #: Whether `time_is_up` has returned True; a solver has then stopped early.
     exceeded: bool = False
 
     @property
@@ -104,7 +109,7 @@ def time_is_up() -> bool:
 
 
 def memory_limit() -> float:
-    """Return the maximum resident memory of this process in bytes; infinity without a limit."""
+    """Return the maximum private memory of this process in bytes; infinity without a limit."""
     return _current.get().memory
 
 
@@ -120,7 +125,7 @@ def _call_within(allowance: Allowance, function: Callable, *args: Any, **kwargs:
         return function(*args, **kwargs)
 
 
-#: BLAS uses several threads only if the largest pair of classes has at least this number of rows.
+#: Minimum number of rows of the largest pair of classes for which BLAS uses several threads.
 #: The training of an MMRM on 200 rows takes forty times as long with two threads as with one.
 BLAS_THREADS_FROM_ROWS = 1000
 
@@ -132,7 +137,7 @@ def blas_threads_for(n_rows: int) -> AbstractContextManager:
 
 @cache
 def blas() -> Any:
-    """Return the controller of the loaded BLAS libraries, which are searched only once."""
+    """Return the controller of the loaded BLAS libraries, which are searched for only once."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")

@@ -34,7 +34,7 @@ def _prepare() -> bool:
         del os.environ["NUMBA_NUM_THREADS"]
     given = os.environ.get("NUMBA_CACHE_DIR")
     beside = Path(__file__).parent / "kernels" / "__pycache__"
-    # if there is no home folder, expanduser keeps "~"
+    # if there is no home folder, expanduser returns a relative path, which `_access` refuses
     home = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "numba")
     folder = Path(given) if given else next(filter(_access, (beside, home)), None)
     problem = _writable(folder) if folder else "no folder"
@@ -59,10 +59,10 @@ def _access(folder: Path) -> bool:
 
 def _temporary() -> str:
     """Return a cache folder of this user below the system's folder for temporary files."""
-    user = getattr(os, "getuid", lambda: 0)()  # on Windows, each user has a temporary folder
+    user = getattr(os, "getuid", lambda: 0)()  # each Windows user has a temporary folder
     folder = Path(tempfile.gettempdir()) / f"mmbench-numba-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != user:  # compiled code of another user is not run
+    if folder.stat().st_uid != user:  # compiled code of another user is not loaded
         return tempfile.mkdtemp(prefix="mmbench-numba-")
     return str(folder)
 

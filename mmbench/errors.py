@@ -12,7 +12,8 @@ __all__ = ["NotEnoughMemory", "Status", "UserError"]
 MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000
 #: Maximum number of valid names that an error message lists.
 MAX_NAMES = 40
-#: Characters that move the cursor of a terminal, change the direction of text, or are not Unicode.
+#: Characters that move the cursor of a terminal, change the direction of text, or are no valid
+#: Unicode characters.
 CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
     "|\r(?!\n)"
@@ -23,9 +24,9 @@ LONG = re.compile(rf"(?<![\w'])'[^']{{{MAX_VALUE},}}'(?!\w)|\S{{{MAX_WORD},}}")
 class UserError(Exception):
     """An error in the input that the user can correct.
 
-    The error message is a single line that states the file, the key and the error. For an unknown
-    name, the message suggests the most similar valid name. The command line prints the message
-    without a traceback and exits with code 2.
+    The error message is a single line. The message states the error and, if a file contains the
+    error, the name of the file. For an unknown name, the message suggests the most similar valid
+    name. The command line prints the message without a traceback and exits with code 2.
     """
 
     def __init__(self, message: str):
@@ -81,8 +82,8 @@ def readable(message: str) -> str:
 def visible(text: str) -> str:
     r"""Return a text with control characters as escapes; line feeds and tabs are kept.
 
-    Labels, names and messages of other packages may contain control characters. All text passes
-    through this function before it is written to a terminal, a table or a page.
+    Class labels, file names, and messages of other packages may contain control characters. Text
+    passes through this function before it is written to a terminal, a table or a page.
 
     Examples
     --------
@@ -93,7 +94,7 @@ def visible(text: str) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return a hint for an unknown name: the most similar known name, else all known names.
+    """Return a hint for an unknown name: a similar known name or, if none is similar, all names.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 class NotEnoughMemory(ValueError, MemoryError):
-    """A computation exceeds the free memory; the message states the needed memory and a remedy."""
+    """A computation needs more memory than is free; the message states a remedy."""
 
 
 class BeyondLimit(NotEnoughMemory):
@@ -160,12 +161,13 @@ class Status(StrEnum):
     - ``optimal``: gap and violation are within the tolerances.
     - ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
       optimum.
-    - ``uncertified``: the classifier has no certificate.
+    - ``uncertified``: the classifier has no certificate of optimality.
     - ``one_class``: the training rows have a single class.
     - ``trivial``: w = 0 is optimal, and one class is always predicted.
     - ``inaccurate``: gap or violation exceeds its tolerance.
-    - ``iteration_limit``, ``time_limit``, ``memory_limit``: the training ended at a limit.
+    - ``iteration_limit``, ``time_limit``: the training ended at a limit.
     - ``unbounded``, ``infeasible``: the problem has no solution.
+    - ``memory_limit``: the training ended at the memory limit.
     - ``failed``: the solver stopped with an error.
     """
 
@@ -186,7 +188,7 @@ class Status(StrEnum):
 #: Statuses from harmless to fatal.
 SEVERITY = tuple(Status)
 
-#: Statuses of fits for which no warning is emitted.
+#: Statuses of fits that ended as intended; these fits emit no warning.
 FINISHED = (Status.OPTIMAL, Status.STOPPED_BY_RULE)
 
 

@@ -12,7 +12,7 @@ A package declares its additions as entry points in its ``pyproject.toml``::
     dots = "mypackage.figures.dots"    # a module with a function `draw`
 
     [project.entry-points."mmbench.cards"]
-    mypackage = "mypackage.cards"      # a package that holds NAME.yaml
+    mypackage = "mypackage.cards"      # a package with files NAME.yaml
 
 The module of an entry point is imported at its first use.
 """
@@ -26,9 +26,10 @@ from typing import Any
 def with_plugins(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the machines, cards, layouts or figures of mmbench and of installed packages.
 
-    The argument `kind` is "machines", "cards", "layouts" or "figures". The value of an entry of
-    another package is a string ``module`` or ``module:attribute``. If two entries have the same
-    name, the second entry is ignored with a warning.
+    The argument `kind` is "machines", "cards", "layouts" or "figures". The argument `own` contains
+    the entries of mmbench by name. The value of an entry of another package is a string ``module``
+    or ``module:attribute``. If two different entries have the same name, the second entry is
+    ignored with a warning.
     """
     found = dict(own)
     for entry in entry_points(group=f"mmbench.{kind}"):

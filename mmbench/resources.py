@@ -1,4 +1,4 @@
-"""Folders of data files, inside the package if it is installed, otherwise next to the package."""
+"""Folders of data files: inside the installed package, or next to the package in a checkout."""
 
 from pathlib import Path
 

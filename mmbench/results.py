@@ -26,9 +26,10 @@ def load(*folders: str | Path, predictions: bool = False) -> pd.DataFrame:
     -------
     DataFrame
         One row per split, with data set, kernel, machine, repeat, fold, seed, status, accuracy,
-        errors, parameters (JSON), CPU seconds by stage, and certificates. Repeats and folds are
-        counted from 1. If `predictions` is true, one row per test row, with its index in the data
-        set, label, prediction and, for two classes, decision value.
+        errors, parameters (JSON), CPU seconds per stage, and certificates. Repeats and folds are
+        counted from 1. If `predictions` is true, the data frame has one row per test row, with
+        its label, its prediction, its index in the data set and, for two classes, its decision
+        value.
 
     Raises
     ------

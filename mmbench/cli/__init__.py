@@ -10,19 +10,21 @@ INTERRUPTED = "interrupted; finished jobs are stored"
 
 
 def main() -> None:
-    """Run the command line. The first Ctrl-C or SIGTERM ends the command, and further ones are
-    ignored.
+    """Run the command line.
+
+    The first Ctrl-C or SIGTERM ends the command, and later signals are ignored.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
-    # a batch system sends SIGTERM; without a handler, child processes of workers would go on
+    # A batch system ends a job by SIGTERM. Without a handler of SIGTERM, the processes that workers
+    # have started would go on.
     signal.signal(signal.SIGTERM, _interrupt_once)
-    # if stdout or stderr is closed, the next file to be opened would receive its messages
+    # if stdout or stderr is closed, messages would be written to the next file that is opened
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
-    # the current folder may contain plug-ins, and may not exist any more
+    # the current folder may contain plug-ins; if it has been deleted, `getcwd` raises OSError
     with suppress(OSError):
         if os.getcwd() not in sys.path:
             sys.path.append(os.getcwd())

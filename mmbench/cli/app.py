@@ -1,8 +1,8 @@
 """The commands of the command line, with their options and their printed output.
 
-The exit code is 0 if all jobs are done. The exit code is 1 if a job failed. The results of finished
-jobs are stored even if other jobs failed. The exit code is 2 if the user's input was not valid. If
-the exit code is 2, a message of one line states the reason. The exit code is 130 if the user
+The exit code is 0 if all jobs are done, and 1 if a job, a check of a machine or a data set failed.
+The results of finished jobs are stored even if other jobs failed. If the user's input is not valid,
+the exit code is 2, and a message of one line states the reason. The exit code is 130 if the user
 interrupted the command. A command imports the modules that it needs only when it is called, so that
 ``mmbench --help`` does not wait for the import of scikit-learn.
 """
@@ -49,9 +49,7 @@ class OneLineErrors(TyperGroup):
 
 
 def _stop(message: str, code: int) -> typer.Exit:
-    """Print a message as one line, and return an exception that ends the program with the exit code
-    `code`.
-    """
+    """Print a message as one line, and return an exception that ends the program with `code`."""
     say("mmbench: " + " ".join(message.split()))
     return typer.Exit(code)
 
@@ -62,7 +60,7 @@ def echo(text: str, **options: Any) -> None:
 
 
 def group(text: str, **options: Any) -> typer.Typer:
-    """Return a group of commands that is still empty."""
+    """Return an empty group of commands with a help text."""
     return typer.Typer(help=text, no_args_is_help=True, rich_markup_mode=None, **options)
 
 
@@ -100,7 +98,7 @@ def argument(metavar: str, text: str, default: Any = ..., **settings: Any) -> An
 def option(metavar: str, text: str, *names: str, default: Any = None, **settings: Any) -> Any:
     """Return an option of a command that takes a value.
 
-    If `names` are not given, the option has the name of the function's parameter.
+    If `names` is empty, the option has the same name as the parameter of the command's function.
     """
     return typer.Option(default, *names, metavar=metavar, help=text, **settings)
 
@@ -129,8 +127,8 @@ SET = option(
     "'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
-#: Argument of commands that read experiments with records as well as reference tables without
-#: records.
+#: Argument of commands that read both experiments, which have records, and reference tables, which
+#: have no records.
 TABLES = argument(
     "RESULTS", "Folders of results, or of experiments in them; reference/NAME comes with mmbench."
 )
@@ -171,12 +169,12 @@ def run(
     ),
     rerun: str | None = option("changed", "Run jobs again if their machine's sources changed."),
 ) -> None:
-    """Run experiments; jobs that have a record are not run again."""
+    """Run experiments; jobs that have a result are not run again."""
     options = {name: value for name, value in locals().items() if value is not None}
     del options["configs"], options["dry_run"]
     from mmbench.config.files import load_yaml
 
-    for name in configs:  # unknown names and too many values are reported before imports
+    for name in configs:  # report unknown names and too many values before imports
         load_yaml(name, count=not set)
     if dry_run:
         from mmbench.commands import dry_run as command
@@ -201,8 +199,9 @@ def easy(
 ) -> None:
     """Compare machines on a table of your own data.
 
-    Max-margin machines are compared with logistic regression and a random forest, in five folds
-    with at most 1000 training rows each. --show prints all settings.
+    Max-margin machines are compared with logistic regression and a random forest by
+    cross-validation with five folds, and at most 1000 training rows per fold. --show prints all
+    settings.
     """
     from mmbench.commands import easy as command
     from mmbench.commands.refit import check_file, refit, write
@@ -275,7 +274,7 @@ def report(
 ) -> None:
     """Write the results as a web site that needs no server.
 
-    If several of the RESULTS are folders of one experiment, the report compares them.
+    If several of the RESULTS are folders of one experiment, the report compares these folders.
     """
     from mmbench.commands.outputs import report as write
 
@@ -385,11 +384,11 @@ def certify(
     """Recompute the certificate of a stored support vector machine.
 
     For each pair of classes, gap is the relative distance of the model's objective to a proven
-    lower bound. At the optimum of the same problem, the decision values of training rows would
-    differ by at most decision_change, and labels_changed rows would have another label. The
-    optimum is computed by mmbench; status is the status of its solution.
+    lower bound. mmbench also computes the optimum of the same problem; status is the status of this
+    solution. On the training rows, the decision values of the model and of the optimum differ by at
+    most decision_change, and the predicted labels of labels_changed rows differ.
 
-    A model file of libsvm contains neither C nor class weights, and all rows get the same C.
+    A model file of libsvm contains neither C nor class weights, so all rows get the same C.
     """
     from mmbench.commands.certify import certify_file
     from mmbench.tables.render import csv_text
@@ -436,7 +435,7 @@ _add_list("config", "List the experiments of mmbench and of the folder configs/.
 @config_app.callback()
 @check_app.callback()
 def _group() -> None:
-    """Do nothing; without a callback, typer would drop the name of a group with one command."""
+    """Do nothing; without a callback, typer drops the name of a group with a single command."""
 
 
 @config_app.command()

@@ -1,3 +1,1 @@
-"""Functions behind the commands of the command line, with one file per command or group of
-commands.
-"""
+"""The functions of the commands, with one file per command or group of commands."""

@@ -2,7 +2,7 @@
 violation of a fitted SVM from the training data.
 
 A binary problem either separates two classes (one-vs-one), or one class from all other classes
-(one-vs-rest). The binary problem has labels y_i = -1 or 1 and penalties C_i. Its objectives are
+(one-vs-rest). For labels y_i = -1 or 1 and penalties C_i, the binary problem has
 
     primal objective    P(w, b) = 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i))
     decision value      f(x)    = w'phi(x) + b
@@ -10,15 +10,15 @@ A binary problem either separates two classes (one-vs-one), or one class from al
     dual constraints    0 <= a_i <= C_i,   sum_i a_i y_i = 0
 
 By weak duality, D(a) <= P(w, b) for all feasible dual variables a. The optimal value lies between
-D(a) and P(w, b). Neither P(w, b) nor D(a) differs from the optimal value by more than P(w, b) -
-D(a) (Boyd and Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC minimises another primal
-objective, which adds b^2 to ||w||^2 and may square the losses, and the dual objective of LinearSVC
-differs accordingly.
+D(a) and P(w, b), and differs from these values by at most the duality gap P(w, b) - D(a) (Boyd and
+Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC minimises another primal objective,
+which adds b^2 to ||w||^2 and may square the losses. The dual objective of LinearSVC differs
+accordingly.
 
-A model can be far from the optimum in its objective, but close in its decision values or its
-predicted labels. The solver libsvm stops if the optimality conditions are satisfied to within a
-tolerance. When libsvm stops, the relative duality gap may be 0.9 although all predicted labels
-agree with the optimal solution.
+The objective of a model can be far from the optimal value, although the decision values or the
+predicted labels are close to the optimal solution. The solver libsvm stops if the optimality
+conditions are satisfied to within a tolerance. When libsvm stops, the relative duality gap may be
+0.9 although all predicted labels agree with the optimal solution.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ __all__ = ["certify"]
 #: Maximum number of training rows for which `certify` computes a kernel matrix.
 MAX_KERNEL_ROWS = 20_000
 
-#: Maximum violation of a dual constraint, relative to the largest penalty C_i, for which the dual
-#: objective of a model counts as a lower bound.
+#: The dual objective of a model counts as a lower bound if the violation of each dual constraint is
+#: at most DUAL_TOLERANCE times the largest penalty C_i.
 DUAL_TOLERANCE = 1e-9
 
-#: Names of the classifiers, in mmbench, scikit-learn and compatible packages, whose objective is
-#: known.
+#: Classes of models whose objective is known, in mmbench, scikit-learn and compatible packages. A
+#: SimpleNamespace is a model that `read_model` returns.
 KNOWN = {"SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace", "PairwiseClassifier"}
 
 #: Maximum relative difference between the objective that a machine of mmbench stores and the
@@ -67,8 +67,8 @@ class Binary(NamedTuple):
 
     #: Labels of the negative class and of the positive class.
     pair: tuple[Any, Any]
-    #: If the model has dual variables, the kernel matrix, shape (n, n); otherwise the training
-    #: rows, shape (n, d).
+    #: Kernel matrix, shape (n, n), for a model with dual variables. Training rows, shape (n, d),
+    #: for a model without dual variables.
     X: Any
     #: Labels y_i of the training rows, -1 or 1. Shape (n,).
     y: NDArray
@@ -76,10 +76,11 @@ class Binary(NamedTuple):
     C: NDArray
     #: Decision values of the model at the training rows. Shape (n,).
     f: NDArray
-    #: Squared norm ``||w||^2`` of the model, plus the square of the intercept if it is penalised.
+    #: Squared norm ``||w||^2`` of the model, plus the squared intercept if the intercept is
+    #: penalised.
     square: float
-    #: Products a_i y_i of the model's dual variables and the labels, or None if there are no dual
-    #: variables. Shape (n,).
+    #: Products a_i y_i of the model's dual variables and the labels, shape (n,). None for a model
+    #: without dual variables.
     u: NDArray | None = None
     #: Whether the binary problem has an intercept without a penalty.
     free_intercept: bool = True
@@ -102,45 +103,46 @@ def certify(
     model : estimator or path
         A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn, or an object
         with the same attributes (scikit-learn-intelex, cuML, ThunderSVM). The argument `model` may
-        also be a machine of mmbench, or the path of a model file of libsvm or liblinear, or a
-        pipeline or grid search that contains such a classifier.
+        also be a machine of mmbench, the path of a model file of libsvm or liblinear, or a pipeline
+        or grid search that contains one of these classifiers.
     X : array-like of shape (n_samples, n_features)
         Training rows or, if the model's kernel is precomputed, the kernel matrix.
     y : array-like of shape (n_samples,)
         Class labels.
     C : float, optional
-        Penalty C, needed if the model does not store it. For a NuSVC or a model file of libsvm, the
+        Penalty C, needed if the model does not store C. For a NuSVC or a model file of libsvm, the
         default is the largest dual variable, which equals C if a training row violates the margin.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the training rows. A model file of libsvm does not contain class weights. If it
-        was trained with class weights, give the weight of each row's class.
+        Weights of the training rows. A model file of libsvm does not contain class weights. If the
+        model was trained with class weights, give the weight of each row's class.
 
     Returns
     -------
     DataFrame
         One row per binary problem. The column ``objective`` is the primal objective of the model.
-        The column ``dual`` is the dual objective of the model's dual variables, and is missing if
-        the model has none. The column ``violation`` is the largest violation of a dual constraint
-        by the model. The column ``optimum`` is the objective of mmbench's solution of the same
-        problem. The column ``bound`` is the lower bound on the optimal objective from mmbench's
-        solution, and ``status`` is the status of this solution. The column ``gap`` is the relative
-        difference between ``objective`` and a lower bound, which is the larger one of ``dual`` and
-        ``bound``. The column ``decision_change`` is the largest absolute difference, over the
-        training rows, between the model's decision values and those computed by mmbench. The column
-        ``labels_changed`` is the number of training rows for which the decision values of the model
-        and of mmbench differ in sign. The column ``n_support`` is the number of the model's support
-        vectors.
+        The column ``dual`` is the dual objective of the model's dual variables, and ``violation``
+        is the largest violation of a dual constraint by the model. Both values are missing for a
+        model without dual variables. The column ``optimum`` is the objective of mmbench's solution
+        of the same problem. The column ``bound`` is the lower bound on the optimal objective from
+        mmbench's solution, and ``status`` is the status of this solution. The column ``gap`` is the
+        relative difference between ``objective`` and the larger value of ``dual`` and ``bound``. If
+        the dual variables violate a constraint, ``dual`` is no lower bound, and is ignored. The
+        column ``decision_change`` is the largest absolute difference, over the training rows,
+        between the decision values of the model and of mmbench's solution. The column
+        ``labels_changed`` is the number of training rows for which these decision values differ in
+        sign. The column ``n_support`` is the number of the model's support vectors.
 
     Raises
     ------
     UserError
         If the model is not fitted, if its objective is unknown or not convex, or if `X` and `y` are
-        not the data on which it was trained.
+        not the data on which the model was trained.
 
     Notes
     -----
-    If the model is a machine of mmbench other than the SVM, the columns ``optimum`` and ``bound``
-    come from another training with ``solver="reference"``.
+    If the model is a machine of mmbench other than the SVM, the columns ``dual`` and ``violation``
+    are the lower bound and the largest violation that the machine stores. The columns ``optimum``
+    and ``bound`` then come from another training with ``solver="reference"``.
 
     Examples
     --------
@@ -163,7 +165,8 @@ def certify(
             "LinearSVC, SGDClassifier and the machines of mmbench"
         )
     known, found = set(np.asarray(model.classes_).tolist()), set(labels[weights > 0].tolist())
-    # only the machines of mmbench leave out rows of weight 0 before the labels are read
+    # Only the machines of mmbench leave out rows of weight 0 before they read the labels. The
+    # labels of these rows may therefore be unknown to a machine of mmbench.
     given = found if hasattr(model, "fits_") else set(labels.tolist())
     if unknown := sorted({repr(label) for label in given - known}):
         raise UserError(f"y has labels that the model does not know: {listed(unknown)}; {_REMEDY}")
@@ -228,7 +231,7 @@ def _validated(
     if len(labels) != rows.shape[0]:
         raise UserError(f"X has {rows.shape[0]} rows, but y has {len(labels)} labels")
     if isinstance(model, str | Path):
-        with suppress(ValueError):  # in model files, labels are numbers
+        with suppress(ValueError):  # model files contain numbers as labels
             labels = labels.astype(float)
         model = read_model(Path(model), rows, labels)
     return model, rows, labels, weights
@@ -255,7 +258,7 @@ def certify_file(
     trusted: bool,
     overrides: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """Return the certificates of a model that is stored in a file, as `certify` does for a model.
+    """Return the data frame that `certify` returns, for a model that is stored in a file.
 
     The strings `overrides` are settings for reading the data, in the form ``KEY=VALUE`` as for
     ``mmbench easy --set``. Files of joblib and pickle are only read if `trusted` is true, since
@@ -284,7 +287,8 @@ def certify_file(
     known = bool(names) and set(names) <= set(training.columns or ())
     if known or training.n_categorical:
         X = _with_categories(training)[names if known else list(training.columns)]
-    # a model has the class True if it was trained on the column that the file stores as texts
+    # Labels are compared as texts: a class of the model may be the value True, although the data
+    # file contains the text "True".
     classes = {str(label): label for label in np.asarray(getattr(model, "classes_", ())).tolist()}
     y = [classes.get(str(label), label) for label in training.y.tolist()]
     return certify(model, X, y, C=C)
@@ -293,7 +297,7 @@ def certify_file(
 def _with_categories(data: Dataset) -> pd.DataFrame:
     """Return the feature columns of a user's table as a data frame.
 
-    A category is given by its name instead of its code.
+    The data frame contains the names of categories instead of their codes.
     """
     import pandas as pd
 
@@ -310,7 +314,7 @@ Optimum = tuple[NDArray, float, float, str]
 
 
 def _certificate(problem: Binary) -> dict[str, Any]:
-    """Return a row of the data frame that `certify` returns, for one binary problem."""
+    """Return the row for one binary problem in the data frame that `certify` returns."""
     y, C, u = problem.y, problem.C, problem.u
     slack = np.maximum(0.0, 1.0 - y * problem.f)
     losses = slack**2 if problem.squared_loss else slack
@@ -341,11 +345,13 @@ def _optimum(problem: Binary) -> Optimum:
 
 
 def _mirrored(problem: Binary) -> tuple[Any, NDArray, NDArray]:
-    """Return the rows, labels and penalties of a problem without a free intercept, in which each
-    row is added again with opposite sign and label.
+    """Return the rows, labels and penalties of a mirrored problem.
 
-    The optimal w is the same, and a free intercept would be 0. Both classes have rows of positive
-    weight, even if all penalties of one class are 0.
+    The mirrored problem contains each row x_i with label y_i and a mirror row -x_i with label -y_i.
+    The penalty of each row is C_i / 2. A problem without a free intercept has the same optimal w as
+    its mirrored problem with a free intercept, since the optimal intercept of the mirrored problem
+    is 0. Both classes of the mirrored problem have rows with positive penalties, even if all
+    penalties of one class of the given problem are 0.
     """
     X, y, C = problem.X, problem.y, problem.C
     X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
@@ -355,11 +361,10 @@ def _mirrored(problem: Binary) -> tuple[Any, NDArray, NDArray]:
 def _row(
     pair: tuple[Any, Any], model: dict[str, Any], own: float, f: NDArray, optimum: Optimum
 ) -> dict[str, Any]:
-    """Return a row of the data frame that `certify` returns, from the values of a model and of the
-    optimum.
+    """Return the row for one binary problem in the data frame that `certify` returns.
 
-    The argument `own` is the lower bound from the model's dual variables, and `f` contains the
-    model's decision values.
+    The dict `model` contains the columns that depend only on the model, and `f` contains the
+    model's decision values. The argument `own` is the lower bound from the model's dual variables.
     """
     from mmbench.solvers.result import relative_gap
 
@@ -399,8 +404,9 @@ def _squared(problem: Binary) -> Optimum:
 
 
 def _signs(labels: NDArray, classes: Any, positive: Any) -> tuple[NDArray, NDArray]:
-    """Return the indices of the rows that belong to `classes`, and their labels: 1 for the class
-    `positive`, else -1.
+    """Return the indices of the rows that belong to `classes`, and the new labels of these rows.
+
+    The new label is 1 for the class `positive`, and -1 for the other classes.
     """
     rows = np.flatnonzero(np.isin(labels, classes))
     return rows, np.where(labels[rows] == positive, 1.0, -1.0)
@@ -418,7 +424,7 @@ def _kernel_problems(
     is_nu = hasattr(model, "nu") and not getattr(model, "C", 0)
     if kernel == "precomputed" and X.shape[0] != X.shape[1]:
         raise UserError(f"X has shape {X.shape}, and the kernel matrix of the rows is square")
-    if not ours:  # in scikit-learn, the indices `support_` do not count rows of weight 0
+    if not ours:  # scikit-learn removes rows of weight 0 before it numbers the support vectors
         counted = np.flatnonzero(weights)
         X = X[np.ix_(counted, counted)] if kernel == "precomputed" else X[counted]
         labels, weights = labels[counted], weights[counted]
@@ -434,7 +440,7 @@ def _kernel_problems(
         )
     if X.shape[0] > MAX_KERNEL_ROWS:
         raise UserError(f"X has {X.shape[0]} rows; at most {MAX_KERNEL_ROWS} can be certified")
-    factors = () if is_nu else getattr(model, "class_weight_", ())  # not used by NuSVC
+    factors = () if is_nu else getattr(model, "class_weight_", ())  # ignored by NuSVC
     per_class = model.class_weight if ours else dict(zip(classes.tolist(), factors, strict=False))
     duals = np.abs(dual_coef) / weights[support]
     if isinstance(model, SimpleNamespace) and not is_nu:
@@ -456,7 +462,7 @@ def _kernel_problems(
                 f"the kernel matrix of {pair[0]} / {pair[1]} is not positive semidefinite; the "
                 "problem is not convex, and has no certificate"
             )
-        # a nu-SVM has the penalty C = 1 / rho, where rho differs between the pairs of classes
+        # a nu-SVM has the penalty C = 1 / rho, and rho differs between the pairs of classes
         own_C = C or largest or float((np.abs(u) / weights[rows]).max())
         penalties = own_C * _relative_penalties(pair, y, weights[rows], per_class)
         values = gram @ u
@@ -464,10 +470,10 @@ def _kernel_problems(
 
 
 def _warn_of_class_weights(n_support: Sequence[int], duals: NDArray) -> None:
-    """Warn if the dual variables of a libsvm model seem to have other upper bounds in one class.
+    """Warn if the upper bounds of a libsvm model's dual variables seem to differ between classes.
 
-    If the largest dual variable of a class occurs twice, it is taken for the upper bound of the
-    class, which equals C times the weight of the class.
+    The upper bound of the dual variables of a class is C times the weight of the class. If the
+    largest dual variable of a class occurs twice, it is assumed to be this upper bound.
     """
     parts = np.split(duals, np.cumsum(n_support)[:-1], axis=1)
     tops = [np.sort(part, axis=None)[-2:] for part in parts]
@@ -490,8 +496,9 @@ def _dense(values: Any) -> Any:
 def _linear_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
-    """Yield the binary problems of a linear model without dual variables, one-vs-one or
-    one-vs-rest.
+    """Yield the binary problems of a linear model without dual variables.
+
+    The binary problems are one-vs-one or one-vs-rest.
     """
     from sklearn.utils.class_weight import compute_class_weight
 
@@ -526,8 +533,8 @@ def _linear_problems(
     pairs = [("rest", c) for c in classes] if one_vs_rest else list(combinations(classes, 2))
     class_weight: Any = getattr(model, "class_weight", None)
     if not ours:
-        # with class_weight="balanced", LinearSVC takes the sum of the row weights as the size of a
-        # class, and SGDClassifier takes the number of rows
+        # With class_weight="balanced", a class weight depends on the size of the class. The size is
+        # the sum of the row weights for LinearSVC, and the number of rows for SGDClassifier.
         balanced = {} if hasattr(model, "alpha") else {"sample_weight": weights}
         factors = compute_class_weight(class_weight, classes=classes, y=labels, **balanced)
         class_weight = dict(zip(classes.tolist(), factors, strict=True))
@@ -553,7 +560,7 @@ def _relative_penalties(pair: tuple, y: NDArray, weights: NDArray, class_weight:
 def _by_reference(
     model: Any, X: Any, labels: NDArray, sample_weight: ArrayLike | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows of the data frame that `certify` returns.
+    """Yield the rows of the data frame that `certify` returns for a machine of mmbench.
 
     The optimum is computed by the machine's reference solver.
     """
@@ -576,9 +583,9 @@ def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
     """Read a model file of libsvm or liblinear as an object with the attributes of a fitted
     scikit-learn estimator.
 
-    A file of libsvm does not contain the indices of the support vectors, so that each support
-    vector is searched among the rows of `X`. A support vector is found if it equals a row in eight
-    significant digits, since older versions of libsvm write only eight digits.
+    A file of libsvm does not contain the indices of the support vectors. Each support vector is
+    therefore searched among the rows of `X`. A support vector and a row count as equal if they
+    agree in eight significant digits, since older versions of libsvm write only eight digits.
     """
     problem = f"{path}: no model file of libsvm or liblinear"
     # `read_text` raises ValueError if the file is not text, or if the path contains a null
@@ -604,7 +611,7 @@ def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleName
         w = -w
     return SimpleNamespace(
         classes_=np.array(head["label"], dtype=float),
-        coef_=w[:, :-1] if bias >= 0 else w,  # a bias of 0 has a row of w too
+        coef_=w[:, :-1] if bias >= 0 else w,  # the file has a row for the bias even if it is 0
         intercept_=w[:, -1] * max(bias, 0.0),
         fit_intercept=bias > 0,
         intercept_scaling=bias,
@@ -643,7 +650,7 @@ def _libsvm_model(
         if not (found := free.get((label, _digits(vector)))):
             raise UserError(f"a support vector is not a row of X with the label {label:g}")
         support.append(found.pop())
-    sign = -1.0 if len(classes) == 2 else 1.0  # scikit-learn uses opposite signs
+    sign = -1.0 if len(classes) == 2 else 1.0  # scikit-learn flips the signs for two classes
     option: dict[str, Any] = {"gamma": 1.0, "coef0": 0.0, "degree": 3.0}
     option |= {key: float(head[key][0]) for key in option if key in head}
     option |= {"nu": None} if head["svm_type"][0] == "nu_svc" else {}

@@ -1,8 +1,7 @@
 """``mmbench check``: checks that each machine must pass, including the machines of other packages.
 
-The interface of a classifier is checked by the function `check_estimator` of scikit-learn. The
-module `check` tests whether a machine's certificates are valid, and whether grid search can use the
-machine.
+The estimator checks of scikit-learn test the interface of a classifier. The checks of this module
+test whether a machine's certificates are valid, and whether grid search can use the machine.
 """
 
 import warnings
@@ -38,7 +37,7 @@ def _require(true: Any, message: str) -> None:
 
 
 def _declared(machine: PairwiseClassifier) -> None:
-    """Parameters are declared, and their defaults valid."""
+    """Parameters are declared, and their defaults are valid."""
     for name, value in machine.get_params().items():
         _require(name in machine.parameters, f"{name} is not declared by parameter(...)")
         problem = machine.parameters[name].problem(value)
@@ -46,7 +45,7 @@ def _declared(machine: PairwiseClassifier) -> None:
 
 
 def _certified(machine: PairwiseClassifier) -> None:
-    """Fits are certified: a bound below the objective, a gap and violations within tolerances."""
+    """Fits are certified: a bound below the objective exists, and optimal fits have small gaps."""
     fits = machine.fit(*_data()).fits_
     _require(len(fits) == 3, f"three classes have three pairs, there are {len(fits)} fits")
     for fit in fits:
@@ -70,7 +69,7 @@ def _same_in_any_order(machine: PairwiseClassifier) -> None:
 
 
 def _same_by_path(machine: PairwiseClassifier) -> None:
-    """A training with a warm start reaches the objective of a training without warm start."""
+    """A training with a warm start reaches the objective of a training without a warm start."""
     X, y = _data()
     rows = y != "setosa"
     signs = np.where(y[rows] == "virginica", 1.0, -1.0)
@@ -82,7 +81,7 @@ def _same_by_path(machine: PairwiseClassifier) -> None:
 
 
 def _same_by_reference(machine: PairwiseClassifier) -> None:
-    """If a machine has ``solver="reference"``, it gives the objective of the default solver."""
+    """The reference solver, if any, reaches the objective of the default solver."""
     X, y = _data()
     if machine.parameters["solver"].problem("reference") is None:
         other = clone(machine).set_params(solver="reference")
@@ -98,7 +97,7 @@ def _compare(some: list[Fit], others: list[Fit], machine: PairwiseClassifier) ->
             _require(away <= allowed, f"objectives {one.objective!r} and {other.objective!r}")
 
 
-#: Checks of the certificates. The command prints the docstring of a check as its name.
+#: Checks of the certificates. The command prints the docstring of a check as the check's name.
 CERTIFICATE_CHECKS = (_declared, _certified, _same_in_any_order, _same_by_path, _same_by_reference)
 
 
@@ -108,8 +107,8 @@ def check_machine(path: str) -> tuple[list[str], bool]:
     The report has one line per failed check, and a last line with the number of passed checks. The
     argument `path` is the name of a machine, or a class as ``module:Class``. If the class is not a
     subclass of `PairwiseClassifier`, it has no certificates, and only the checks of scikit-learn
-    are run. Raises UserError if the machine is unknown, or if the class needs
-    arguments.
+    are run. Raises UserError if the machine is unknown, or if the class cannot be instantiated
+    without arguments.
     """
     cls = machine_class(path)
     certified = issubclass(cls, PairwiseClassifier)

@@ -26,7 +26,7 @@ def citation(name: str | None = None) -> str:
     Raises
     ------
     UserError
-        If the name is unknown. The error message suggests the most similar known name.
+        If the name is unknown. The error message suggests known names.
     """
     parts: list[str] = []
     if name in MACHINES or name in ALIASES:

@@ -19,8 +19,8 @@ class Outcome(NamedTuple):
 
 
 def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple]:
-    """Return a table of all data set cards: one row of headings, then one row per card with name,
-    sizes, split rules and location.
+    """Return a table with one row of headings, and one row per data set card with name, sizes,
+    split rules and location.
 
     The location of the data files is ``store`` or ``mirror``. For data that need no file, the
     location is ``built in``. If the data files are damaged, the location is ``damaged``. For a data
@@ -53,7 +53,7 @@ def _where(card: Card, places: Places) -> str:
 
 
 def info(name: str, store: str | Path, mirror: str | Path | None = None) -> str:
-    """Return the contents of a data set card as text, and the location of the data files."""
+    """Return a text with the contents of a data set card and the location of the data files."""
     card, places = load_card(name), Places(Path(store), mirror)
     expect, official, plan = card.expect, card.expect.official, card.expect.predefined
     here = "no (or damaged; see 'mmbench data verify')"
@@ -110,14 +110,14 @@ def fetch(
     store, mirror : path
         Local store of data files, and a folder or URL that holds data files.
     progress : bool
-        Whether to show progress bars, over all data sets and for each download.
+        Whether to show one progress bar for all data sets, and one progress bar per download.
     allow_network : bool
         Whether files may be downloaded.
 
     Raises
     ------
     UserError
-        If a name is unknown; this is checked before any download.
+        If a name is unknown. All names are checked before the first download.
     """
     places = Places(Path(store), mirror, allow_network, progress)
 
@@ -131,8 +131,9 @@ def fetch(
 
 
 def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[Card]:
-    """Return the data set cards with the given names, or all cards, as an iterable that shows a
-    progress bar.
+    """Return the data set cards with the given names, or all cards if `names` is None.
+
+    The iteration over the returned cards shows a progress bar if `progress` is true.
     """
     from tqdm import tqdm
 
@@ -161,8 +162,7 @@ def verify(
     mirror: str | Path | None = None,
     progress: bool = False,
 ) -> Iterator[Outcome]:
-    """Compare the data files on this computer with their data set cards: hashes, shapes and class
-    counts.
+    """Compare the hashes, shapes and class counts of data files with their data set cards.
 
     Parameters
     ----------

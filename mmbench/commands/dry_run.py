@@ -1,6 +1,4 @@
-"""``mmbench run --dry-run``: numbers of jobs and fits, memory, and expected time of an
-experiment.
-"""
+"""``mmbench run --dry-run``: the jobs, fits, memory and expected time of an experiment."""
 
 from __future__ import annotations
 
@@ -56,9 +54,7 @@ def dry_run(
 
 
 def _describe(experiment: PlannedExperiment, options: Options) -> str:
-    """Describe an experiment: a table with one row per data set, kernel and machine, then lines
-    with totals.
-    """
+    """Return a table with one row per data set, kernel and machine, and lines with totals."""
     slots = options.slots
     groups = grouped((key_of(job)[:4], job) for job in experiment.jobs)
     stored, here = _stored(experiment, options.rerun)
@@ -88,16 +84,17 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 
 
 def _power(experiment: PlannedExperiment) -> list[str]:
-    """Return lines of text that state the smallest differences in accuracy that a t-test would
-    detect.
+    """Return lines of text that state the smallest differences in accuracy that a t-test detects.
 
-    Each line of text concerns one data set, on which every other machine is compared with the first
-    machine. The variances of the differences are estimated from earlier records or, without such
-    records, from the splits of the reference table. Without earlier records and without a reference
-    table, an empty list is returned.
+    The first line is a heading. Each further line concerns one data set, and states the range of
+    the detectable differences between the first machine and the other machines. The variances of
+    the differences are estimated from earlier records or, without earlier records, from the splits
+    of the reference table. Without earlier records and without a reference table, an empty list is
+    returned.
     """
     jobs = [job for job in experiment.jobs if job.split.rule != "official"]
-    kernels = {job.column: job.kernel for job in jobs}  # also of classifiers of other packages
+    # in the split table, classifiers of other packages have no kernel
+    kernels = {job.column: job.kernel for job in jobs}
     planned = {key.dataset: n for key, n in Counter(map(key_of, jobs)).items() if n > 1}
     folders = {"earlier records": experiment.folder}
     folders["the reference table"] = REFERENCE / experiment.config.name
@@ -131,11 +128,11 @@ def _power(experiment: PlannedExperiment) -> list[str]:
 def _time_text(
     jobs: list[Job], here: Mapping[Key, float], reference: Mapping[Key, float], slots: int
 ) -> str:
-    """Return a text that states the expected time of `jobs`, estimated from earlier jobs of the
-    same table cells.
+    """Return a text that states the expected time of `jobs`.
 
-    From earlier records, `here` contains the mean seconds per job of each table cell. From the
-    reference table, `reference` contains the mean seconds per job of each table cell.
+    The dicts `here` (from earlier records) and `reference` (from the reference table) contain the
+    mean seconds per job of each table cell. A table cell contains all jobs with the same data set,
+    training size, kernel and machine.
     """
     if not jobs:
         return "time: none"
@@ -155,7 +152,7 @@ def _time_text(
 def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:
     """Return the keys of finished jobs, and the mean wall-clock seconds per job of each table cell.
 
-    The keys do not include finished jobs that the option `rerun` repeats.
+    The keys do not include finished jobs that run again because of the option `rerun`.
     """
     try:
         store = RecordStore(experiment.folder)
@@ -170,7 +167,7 @@ def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str],
 
 
 def reference_seconds(folder: Path) -> dict[Key, float]:
-    """Return the mean seconds per job of each table cell, from a reference table."""
+    """Return the mean seconds per job of each table cell, read from the reference table."""
     frame = read_reference(folder, replan(folder)).frame if (folder / CSV).is_file() else None
     if frame is None:
         return {}
@@ -186,7 +183,7 @@ def sizes_of(job: Job) -> Sizes:
     """Return the numbers of rows and columns of the data of a job.
 
     For a data set with a card, the numbers are taken from the card, and data files are not read. If
-    the card does not state the number of training rows, all rows except the test rows count as
+    the card does not state the number of training rows, all rows except test rows are counted as
     training rows.
     """
     counts, n_features, n_stored = _class_counts(job.dataset)
@@ -197,7 +194,7 @@ def sizes_of(job: Job) -> Sizes:
     # splits
     part = getattr(card and card.expect, split.rule, None)
     # if some classes are left out, the numbers of rows in the card are multiplied by the fraction
-    # of rows that remain
+    # of rows that are kept
     kept = total / card.expect.shape[0] if card and job.dataset.classes else 1.0
     n_test = ceil(kept * part.test) if part and part.test is not None else round(total * share)
     n_train = ceil(kept * part.train) if part and part.train is not None else total - n_test
@@ -214,10 +211,10 @@ def sizes_of(job: Job) -> Sizes:
 
 @cache
 def _class_counts(ref: DatasetRef) -> tuple[list[int], int, int | None]:
-    """Return the number of rows per class, the number of columns, and the memory of a sparse row in
-    units of 8 bytes.
+    """Return the number of rows per class, the number of columns, and the memory of a sparse row.
 
-    The numbers of rows are taken from the data set card or, for a data file of the user, counted.
+    The memory of a row is given in units of 8 bytes, and is None for dense rows and for data with a
+    card. The numbers of rows are taken from the data set card or, without a card, are counted.
     """
     if ref.card is None:
         data = load_dataset(ref, store=Path())

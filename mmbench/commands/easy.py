@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "easy"]
 
-#: YAML file of the comparison, without a data set. The key ``more`` contains further machines,
-#: which run if `all_machines` is true.
+#: YAML file of the comparison, without a data set. The key ``more`` contains the machines that run
+#: only if `all_machines` is true.
 EXPERIMENT = Path(__file__).with_name("easy.yaml")
-#: Maximum number of classes, each pair of which is one training.
+#: Maximum number of classes. Each pair of classes is one training.
 MAX_CLASSES = 100
 
 
@@ -64,9 +64,9 @@ def easy(
     ----------
     data : path or DataFrame
         A data file in a format that configurations support, or a data frame. A data frame is
-        written to a file ``frame_HASH.csv`` in `results`, where HASH depends on its content.
+        written to a file ``frame_HASH.csv`` in `results`, where HASH is a hash of the content.
     target : str or int, optional
-        Column of the class labels, not needed if the file format determines this column.
+        Column of the class labels; not needed if the file format determines this column.
     results : path
         Folder in which a results folder for this comparison is created.
     all_machines : bool
@@ -80,13 +80,13 @@ def easy(
     Returns
     -------
     Comparison
-        Table as text, results folder and exit code. The records of the comparison can be read by
-        ``mmbench.load(comparison.folder)``.
+        Table as text, results folder and exit code. The function ``mmbench.load``, called with the
+        results folder, reads the records of the comparison.
 
     Raises
     ------
     UserError
-        If the data or an option is not valid, before any job is run.
+        If the data or an option is not valid. The input is checked before any job is run.
     """
     from mmbench.commands.outputs import TableText, figure, table
 
@@ -95,7 +95,7 @@ def easy(
             kind = type(data).__name__
             remedy = "use pandas.DataFrame(X).assign(label=y), with target='label'"
             raise UserError(f"a path or a data frame is needed, got {kind}; {remedy}")
-        content = data.to_csv(index=False).encode()  # workers read files
+        content = data.to_csv(index=False).encode()  # workers read the data from a file
         data = Path(results) / f"frame_{sha256(content).hexdigest()[:8]}.csv"
         data.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(data, lambda file: file.write(content))
@@ -107,7 +107,7 @@ def easy(
     text = table(folder, say=say)
     try:
         figure("machines", folder, say=say)
-    except UserError as error:  # the records in the folder have other settings, as the table states
+    except UserError as error:  # the records in the folder have other settings
         say(f"no figure: {error}")
     say(f"another metric: mmbench table {folder} --metric mcc; the experiment: {folder / CONFIG}")
     return Comparison(text, folder, finished.exit_code)
@@ -116,7 +116,7 @@ def easy(
 def config_for(
     path: Path, target: str | int | None, overrides: Iterable[str], every: bool, say: Say
 ) -> Config:
-    """Return the configuration that `easy` runs, with settings for the class sizes of the data."""
+    """Return the configuration that `easy` runs, adapted to the class sizes of the data."""
     from mmbench.config.read import config_of
 
     content, name = experiment_of(path, target, every), Path(f"easy {path.name}")
@@ -125,11 +125,11 @@ def config_for(
 
 
 def _for_classes(config: Config, say: Say) -> Iterator[str]:
-    """Yield settings for the class sizes of the data, as ``KEY=VALUE``.
+    """Yield settings of the form ``KEY=VALUE`` that adapt a configuration to the class sizes.
 
     One setting leaves out the classes that have too few rows for the folds. If a random training
-    subset would contain too few rows of a class, a setting limits the training rows per class
-    instead of all training rows.
+    subset would contain too few rows of a class, another setting replaces the maximum number of
+    training rows by a maximum number per class.
     """
     from mmbench.datasets import load_dataset
 
@@ -139,7 +139,7 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
     y = load_dataset(entry.ref(config.steps_of(entry)), store=Path()).y
     counts = Counter(map(str, y.tolist()))
     folds, inner = int(protocol.test.arg or 0), config.select.ref.folds or 2
-    # a split leaves out the rows of one fold from the training part
+    # the training part of a split contains the rows of all folds except one
     kept = {c: n for c, n in counts.items() if n >= folds and n - -(-n // folds) >= inner}
     if len(kept) < 2:
         _, n = [*counts.most_common(2), ("", 0)][1]

@@ -48,7 +48,7 @@ class PlannedExperiment:
     folder: Path
     #: Results folder of the experiment from which the jobs take selected parameters.
     source: Path | None = None
-    #: For each data set that cannot be downloaded, the name and the reason.
+    #: Names of the data sets that cannot be downloaded, mapped to the reasons.
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -67,10 +67,11 @@ class Finished:
     failed : list of str
         For each failed job, the reason of the failure.
     left : int
-        Number of jobs that were not run since the run was interrupted.
+        Number of jobs that were not run because the run was interrupted.
     exit_code : int
-        0 if all jobs are done, 1 if a job failed, 2 if the input of a job was not valid, 130 if the
-        run was interrupted.
+        0 if all jobs are done, 1 if a job failed or a record was deleted, 2 if the input of a job
+        was not valid, 130 if the run was interrupted. With the option `strict`, the exit code is
+        at least 1 if a fit is not optimal.
     """
 
     name: str
@@ -90,9 +91,9 @@ def plan_experiments(
 ) -> list[PlannedExperiment]:
     """Return the experiments, each with the jobs that `options` select.
 
-    If `say` is given, the data sets are downloaded and checked. Warnings about the data are passed
-    to `say`. If the server of a data set cannot be reached, the name of the data set is added to
-    the field `absent` of the experiment. If `say` is None, data sets with a card are not read.
+    If `say` is given, the data sets are downloaded and checked, and `say` is called with warnings
+    about the data. If the server of a data set cannot be reached, the name of the data set is added
+    to the field `absent` of the experiment. If `say` is None, data sets with a card are not read.
     """
     configs = load_configs(as_list(experiments), options.set)
     if options.smoke:
@@ -129,10 +130,11 @@ def plan_experiments(
 
 
 def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, set[str]]:
-    """Return the names in the options ``--only`` as two sets, with the keys "dataset" and
-    "machine".
+    """Return the names in the options ``--only``, under the keys "dataset" and "machine".
 
-    Raises UserError if no experiment contains a data set or a machine of this name.
+    If no option selects data sets (or machines), the key "dataset" (or "machine") is missing.
+    Raises UserError if an option has another form than ``dataset=NAME`` and ``machine=NAME``, or if
+    no experiment contains a data set or a machine with the name in an option.
     """
     known = {
         "dataset": {entry.label for config in configs for entry in config.datasets},
@@ -160,10 +162,11 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
     data = load_dataset(ref, store=store, mirror=options.mirror, progress=has_terminal())
     repeat, fold = split_slots(rule, data, protocol.repeats)[0]
     at: dict[str, Any] = {"repeat": repeat, "fold": fold, "seed": protocol.seed[0]}
-    # the smallest training size and the largest training size
+    # one split with the smallest training size, and one split with the largest training size
     subsets = dict.fromkeys((protocol.subsets[0], protocol.subsets[-1]))
     splits = [split_at(rule, data, max_train=subset, **at) for subset in subsets]
-    # one split is enough, since all stratified splits of the same size have equal class counts
+    # one split per training size is enough, since all stratified splits of the same size have equal
+    # class counts
     given: dict[str, Any] = {"dataset": ref, "dataset_hash": data.content_hash}
     for column in config.machines:
         job = job_of_column(config, entry, column, config.kernels_of(column)[0], **given)
@@ -174,15 +177,16 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
 
 
 def _needed(source: PlannedExperiment, planned: Iterable[PlannedExperiment]) -> PlannedExperiment:
-    """Return an experiment with only those jobs whose selected parameters other experiments use."""
+    """Return an experiment, reduced to the jobs whose parameters other experiments inherit."""
     children = (other for other in planned if other.source == source.folder)
     parents = {key for other in children for job in other.jobs for key in job.parents}
     return replace(source, jobs=keep_keys(source.jobs, parents))
 
 
 def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
-    """Return the jobs of the selected data sets and machines, and the jobs from which they take
-    parameters.
+    """Return the jobs of the selected data sets and machines, and the parents of these jobs.
+
+    The parents of a job are the jobs whose selected parameters the job inherits.
     """
     keys = (
         job.key
@@ -194,9 +198,9 @@ def keep_only(jobs: Sequence[Job], wanted: dict[str, set[str]]) -> list[Job]:
 
 
 def keep_keys(jobs: Sequence[Job], keys: Iterable[str]) -> list[Job]:
-    """Return the jobs with the given keys, and the jobs from which they take parameters."""
+    """Return the jobs with the given keys, and the parents of these jobs."""
     kept = set(keys)
-    for job in reversed(jobs):  # a job comes after the jobs from which it takes parameters
+    for job in reversed(jobs):  # in `jobs`, the parents of a job precede the job
         if job.key in kept:
             kept.update(job.parents)
     return [job for job in jobs if job.key in kept]
@@ -258,8 +262,9 @@ def run_planned(
 
 
 def _line(jobs: Sequence[Job], store: RecordStore, plan: Plan) -> str:
-    """Return the mean accuracy of a machine as text or, if no job has a result, the statuses of the
-    jobs.
+    """Return a line of text with the mean accuracy and the CPU time of a machine.
+
+    If no job has a result, the line contains the statuses of the jobs instead.
     """
     records = [record for job in jobs if (record := store.find(job.key)) is not None]
     label = plan.label(jobs[0].column)

@@ -1,9 +1,9 @@
 """``mmbench list``: names and descriptions of machines, data sets, layouts, figures and
 experiments.
 
-The description of a machine, or of the layout or figure of a plug-in, is the first line of its
-docstring. Docstrings are read from the source files, since the import of all modules would take
-seconds.
+A machine is described by the first line of its docstring. The layout or figure of a plug-in is
+described by the first line of the docstring of its module. Docstrings are read from the source
+files, since the import of all modules would take seconds.
 """
 
 from __future__ import annotations
@@ -60,8 +60,10 @@ def figure_rows() -> Rows:
 
 
 def config_rows() -> Rows:
-    """Return the name of each experiment, and the first sentence, up to a colon, of the comment
-    with which its file begins.
+    """Return the name and the description of each experiment.
+
+    The description is the first sentence of the comment at the beginning of the experiment's file.
+    A colon also ends the description.
     """
     texts = {name: path.read_text("utf-8", "replace") for name, path in config_files().items()}
     heads = {name: re.findall("^(?:#.*\n?)*", text)[0] for name, text in texts.items()}
@@ -72,8 +74,8 @@ def config_rows() -> Rows:
 def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> list[str]:
     """Return rows as lines of text, in which columns are aligned.
 
-    The first `n_words` columns, by default all columns, are aligned to the left, and the other
-    columns to the right.
+    The first `n_words` columns are aligned to the left, and the other columns to the right. By
+    default, all columns are aligned to the left.
 
     Examples
     --------
@@ -90,10 +92,11 @@ def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> lis
 
 
 def _first_line(entry: Entry) -> str:
-    """Return the description of an entry: a machine, a layout or a figure.
+    """Return the description of a machine, a layout or a figure.
 
-    The argument `entry` is a dict with the key "about", or a text of the form ``module`` or
-    ``module:class``. A module or a class is described by the first line of its docstring.
+    The argument `entry` is a dict with the description under the key "about", or a text of the form
+    ``module`` or ``module:class``. A module or a class is described by the first line of its
+    docstring.
     """
     if not isinstance(entry, str):
         return entry["about"]

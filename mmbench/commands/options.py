@@ -47,13 +47,13 @@ class Options:
     strict : bool
         Whether the exit code is 1 if a fit is not optimal.
     time_limit, memory_limit : str, optional
-        Limits of each job, such as ``"1h"`` and ``"8 GB"``. The default limits are in the
-        configuration.
+        Limits of each job, such as ``"1h"`` and ``"8 GB"``. The default limits are the limits in
+        the configuration.
     by_machine : bool
         Whether to run the machines one after the other, and to print each machine's mean accuracy.
     scheduler : str, optional
         Address of a Dask scheduler, "local" for a Dask cluster on this computer, or "slurm",
-        "pbs", "sge" or "lsf" for jobs of a batch system; by default the configuration's cluster.
+        "pbs", "sge" or "lsf" for a batch system. The default is the cluster in the configuration.
     rerun : {"changed"}, optional
         If "changed", a finished job runs again if the source code of its machine has changed.
 
@@ -92,7 +92,8 @@ class Options:
         """Number of worker processes.
 
         The default is one process per physical core that this process may use. Two processes on the
-        same core would not be faster, since they would share the arithmetic units of the core.
+        same core would not be faster than one process, since they would share the arithmetic units
+        of the core.
         """
         import joblib
         import psutil
@@ -102,9 +103,7 @@ class Options:
 
 
 def as_list(experiments: Experiment | Iterable[Experiment]) -> list[Experiment]:
-    """Return a list of experiments, given one experiment (such as a `Config`) or several
-    experiments.
-    """
+    """Return a list of experiments, given one experiment or an iterable of experiments."""
     single = isinstance(experiments, str | Path | Mapping) or hasattr(experiments, "cluster")
     return [experiments] if single else list(experiments)  # type: ignore[list-item, arg-type]
 
@@ -116,6 +115,6 @@ def has_terminal() -> bool:
 
 
 def to_stderr(line: str) -> None:
-    """Print a line to the standard error stream, and ignore errors of writing."""
+    """Print a line to the standard error stream; if the line cannot be printed, do nothing."""
     with suppress(OSError):
         print(visible(line), file=sys.stderr)

@@ -1,6 +1,4 @@
-"""Functions behind the commands ``table``, ``figure``, ``report``, ``export`` and ``clean``, which
-use stored records.
-"""
+"""The commands ``table``, ``figure``, ``report``, ``export`` and ``clean``, for stored records."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TableText", "export", "figure", "report", "table"]
 
-#: Type of one or several paths of results folders, or of folders of single experiments.
+#: Type of one or several paths. A path is a results folder, or the folder of a single experiment.
 Folders = str | Path | Iterable[str | Path]
 
 #: Formats of output files, by suffix; the first format is the default.
@@ -47,9 +45,9 @@ def silent(line: str) -> None:
 
 
 class TableText(str):
-    """Tables as text in one of the formats, which a notebook shows as HTML."""
+    """Tables as text in one of the formats of `table`; a notebook shows the tables as HTML."""
 
-    #: Function that returns the tables to be shown in a notebook.
+    #: Function that returns the tables that a notebook shows.
     tables: Callable[[], Sequence[Table]] = tuple
 
     def _repr_html_(self) -> str:
@@ -77,8 +75,9 @@ def table(
     results : path or iterable of path
         Results folders, or folders of single experiments.
     fmt : {"markdown", "latex", "csv"}, optional
-        Format of the text. In the format ``csv``, each row contains one value, for every layout.
-        The default format is determined by the suffix of `output`, or is Markdown without `output`.
+        Format of the text. In the format ``csv``, each row contains one value, whatever the layout.
+        The suffix of `output` determines the default format. Without `output`, the default is
+        Markdown.
     layout : str, optional
         Name of a layout. The default layout is the experiment's layout.
     output : path, optional
@@ -88,23 +87,24 @@ def table(
     say : callable, optional
         Called with a line for each folder that cannot be read.
     metrics : sequence of str, default=()
-        Metrics, computed from stored predictions; the default are the experiment's metrics.
+        Metrics, computed from stored predictions. The default is the list of metrics in the
+        experiment.
     include_failed : bool, default=False
         Whether means and statistical tests include splits with a failed fit.
     bold : bool, default=True
-        Whether the best machine is printed in bold, and each machine that does not differ
-        significantly from it in a paired test.
+        Whether to print the best machine in bold, and also each machine that does not differ
+        significantly from the best machine in a paired test.
 
     Returns
     -------
     TableText
-        A string that notebooks show as HTML.
+        The tables as a string, which notebooks show as HTML.
 
     Raises
     ------
     UserError
-        If no folder can be read, if the layout, the format or a metric is unknown, or if `output`
-        cannot be written.
+        If no folder can be read, if the layout, the format or a metric is unknown, or if the file
+        `output` cannot be written.
     """
     output = None if output is None else Path(output)
     fmt, metrics = _format(output, fmt, TABLE_FORMATS), tuple(metrics)
@@ -155,15 +155,14 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
 def report(
     results: Folders, output: str | Path = "report", mix: bool = False, say: Say = silent
 ) -> Path:
-    """Write a report of results folders as a static web site, and return the path of the overview
-    page.
+    """Write a static web site about results folders, and return the path of its overview page.
 
     Parameters
     ----------
     results : path or iterable of path
         Results folders, folders of single experiments, or folders of reference tables.
     output : path
-        Folder of the report. The folder must be new or empty, or contain an earlier report.
+        Folder of the report: a new folder, an empty folder, or the folder of an earlier report.
     mix : bool
         Whether one table may contain records of different settings.
     say : callable, optional
@@ -216,20 +215,20 @@ def export(
     predictions: bool = False,
     say: Say = silent,
 ) -> str:
-    """Write the records of results folders to a file or, if no file is given, return them as CSV
-    text.
+    """Write the records of results folders to a file, or return them as CSV text.
 
-    For a reference table, which has no records, the rows of its file ``splits.csv.gz`` are written.
+    For a reference table, which has no records, the rows of its file ``splits.csv.gz`` are used.
 
     Parameters
     ----------
     results : path or iterable of path
         Results folders, or folders of single experiments.
     fmt : {"csv", "parquet"}, optional
-        Format of the file. The default format is determined by the suffix of `output`; without
-        `output`, it is CSV.
+        Format of the file. The suffix of `output` determines the default format. Without `output`,
+        the default is CSV.
     output : path, optional
-        File to write. A CSV file is compressed if its name ends in ``.csv.gz``.
+        File to write. A CSV file is compressed if its name ends in ``.csv.gz``. Without `output`,
+        the records are returned as text.
     predictions : bool
         Whether to write one row per test row instead of one row per split.
     say : callable, optional
@@ -248,7 +247,7 @@ def export(
     if output is None:
         return csv_text(rows)
     if fmt == "parquet":
-        # the error of pandas would not name the extra of mmbench to install
+        # the error message of pandas would not name the extra of mmbench that must be installed
         with extra("parquet", "a Parquet file"):
             import pyarrow  # noqa: F401
         _write(output, lambda file: rows.to_parquet(file, index=False), "cannot be written")
@@ -260,8 +259,7 @@ def export(
 
 
 def clean(results: Folders, remove: bool = False) -> list[str]:
-    """List or remove the files of records that do not belong to the current settings of an
-    experiment.
+    """Count or remove the record files that the current settings of an experiment do not use.
 
     Returns one line of text per experiment.
 
@@ -270,12 +268,12 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
     results : path or iterable of path
         Results folders, or folders of single experiments.
     remove : bool
-        Whether to remove the files, which are otherwise only counted.
+        Whether to remove the files. If false, the files are only counted.
 
     Raises
     ------
     UserError
-        If a path is not a results folder, or if a run is using the folder.
+        If a path is not a results folder, or if a run is using one of the folders.
     """
     folders = [folder for path in _paths(results) for folder in folders_in(path)]
     lines = []
@@ -300,9 +298,9 @@ def _paths(results: Folders) -> list[Path]:
 
 
 def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -> str:
-    """Return the format `fmt` or, if it is None, the format that the suffix of `output` determines.
+    """Return the format `fmt` or, if `fmt` is None, the format for the suffix of `output`.
 
-    If there is neither `fmt` nor a suffix, return the first format.
+    Without `fmt` and without a suffix, the first format in `suffixes` is returned.
     """
     name = output.name.lower() if output else ""
     suffix = next(filter(name.endswith, suffixes), Path(name).suffix)

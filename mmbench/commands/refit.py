@@ -1,6 +1,4 @@
-"""The function `mmbench.refit` trains a machine of an experiment on all rows, with the selected
-parameters.
-"""
+"""The function `mmbench.refit`: training on all rows, with the parameters of an experiment."""
 
 from __future__ import annotations
 
@@ -40,20 +38,22 @@ def refit(
     results : path
         Folder of an experiment with records.
     machine : str, optional
-        Name of the machine in the experiment. The default is the machine, with its kernel, that has
-        the best mean accuracy. The mean is over the splits of `dataset` that enter the tables.
+        Name of the machine in the experiment. By default, the machine and the kernel with the
+        highest mean accuracy are used. The mean is taken over the splits of `dataset` that the
+        tables include.
     dataset, kernel : str, optional
-        Names of a data set and a kernel, needed if the experiment has several data sets or kernels.
+        Names of a data set and of a kernel. The data set is needed if the experiment has several
+        data sets. The kernel is needed if `machine` is given and was run with several kernels.
     store, mirror : path
         Local store of data files, and a folder or URL that holds data files.
 
     Returns
     -------
     Pipeline
-        Fitted preprocessing steps and the fitted machine. Each parameter of the machine is the
-        median of the values that were selected on the splits. For a user's table, `predict` takes a
-        DataFrame with the columns of the table, or an array of the feature columns in the same
-        order. Categories are given to `predict` as they are written in the user's table. The
+        Fitted preprocessing steps and the fitted machine. Each selected parameter of the machine is
+        the median of the values that were selected on the splits. For a user's table, `predict`
+        takes a DataFrame with the columns of the table, or an array of the feature columns in the
+        order of the table. The categories must have the same names as in the user's table. The
         attribute ``provenance_`` contains the experiment, the hash of the data, the parameters, the
         certificates, and the expected accuracy (mean, standard deviation and number of splits).
 
@@ -64,12 +64,13 @@ def refit(
 
     Notes
     -----
-    The expected accuracy is the mean test accuracy over splits without failed fits. In a split, the
-    training part has fewer rows than the data set, and parameters were selected for this split
-    only. If the machine was selected by its accuracy, the expected accuracy is slightly too high.
+    The expected accuracy is the mean test accuracy over splits without failed fits. The model of a
+    split was trained on fewer rows than the returned model, and with the parameters selected for
+    this split only. If the machine was selected by its accuracy, the expected accuracy is slightly
+    too high.
 
-    Probabilities that the experiment calibrated (key ``calibrate``) are not part of the model. They
-    are available from scikit-learn's CalibratedClassifierCV.
+    Probabilities that the experiment calibrated (key ``calibrate``) are not part of the returned
+    model. The class CalibratedClassifierCV of scikit-learn computes calibrated probabilities.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def refit(
     own = fit_selected(fitted, job, choice, X, data.y)
     missing = dict(job.dataset.options).get("missing", MISSING_WORDS)
     table = [("table", TableColumns(data.columns, missing=missing))] if data.columns else []
-    # `ForeignClassifier` is not a scikit-learn estimator, but its attribute `estimator` is one
+    # a pipeline needs a scikit-learn estimator, which a `ForeignClassifier` has as an attribute
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)
@@ -106,7 +107,7 @@ def refit(
 
 
 def check_file(path: Path) -> None:
-    """Raise UserError if the file name of a model is not valid, or if the folder does not exist."""
+    """Raise UserError if `path` does not end in ``.joblib``, or if its folder does not exist."""
     if path.suffix != ".joblib":
         raise UserError(f"{path}: a model is written to a .joblib file")
     if not path.parent.is_dir():
@@ -114,9 +115,7 @@ def check_file(path: Path) -> None:
 
 
 def write(model: Pipeline, path: Path) -> None:
-    """Write a model to a ``.joblib`` file, and its attribute ``provenance_`` to a JSON file of the
-    same name.
-    """
+    """Write a model to a ``.joblib`` file, and its provenance to a JSON file of the same name."""
     import joblib
 
     joblib.dump(model, path)
@@ -127,15 +126,16 @@ def write(model: Pipeline, path: Path) -> None:
 def _records(
     folder: Path, machine: str | None, dataset: str | None, kernel: str | None
 ) -> list[Record]:
-    """Return the finished records of one machine (a column of the table) on one data set with one
-    kernel.
+    """Return the finished records without failed fits of one machine, data set and kernel.
+
+    An argument that is None is chosen as described in `refit`.
     """
     found = read_results([folder], replan)
     if len(found) != 1:
         names = listed([str(one.folder) for one in found])
         raise UserError(f"{folder}: contains several experiments; give one of {names}")
-    # records are in the order of the table, so that the first of several equal means counts as the
-    # best
+    # the records are in the order of the table; among several machines with the best mean accuracy,
+    # the first machine in the table is therefore chosen
     records = [row["source"] for cell in found[0].cells for row in cell.counted]
     if not records:
         raise UserError(f"{folder}: no finished record of a machine without failed fits")

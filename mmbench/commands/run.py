@@ -1,7 +1,7 @@
 """``mmbench run``: starts worker processes, then reads, plans and runs experiments.
 
-Most imports are inside the function `run` and follow the start of the worker processes. The main
-process and the worker processes then import libraries at the same time.
+Most imports are inside the function `run`, after the start of the worker processes, so that the
+main process and the worker processes import libraries at the same time.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def run(
     Raises
     ------
     UserError
-        If a configuration, an option or data are not valid, before any job is run.
+        If a configuration, an option or data are not valid. The input is checked before any job is
+        run.
     """
     given = Options(results, **options)
     asked = as_list(experiments)
@@ -76,11 +77,11 @@ def run(
 
 
 def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
-    """Return whether the jobs may run on a batch system, according to the options and the YAML
-    files.
+    """Return whether the options or the YAML files may select a batch system.
 
-    The YAML files are checked only after worker processes are started, since the checks import
-    libraries. Their numbers of entries are checked here, unless an option replaces values.
+    The YAML files are checked after the start of the worker processes, since the checks import
+    libraries. Only the numbers of entries in the YAML files are checked here, unless an option
+    replaces values.
     """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES
@@ -104,8 +105,7 @@ def cluster_of(planned: Iterable[PlannedExperiment]) -> dict[str, Any]:
 
 
 def executor_for(options: Options, cluster: Mapping[str, Any], say: Say) -> Executor:
-    """Return the object that executes jobs: on this computer, on a Dask cluster or on a batch
-    system.
+    """Return an executor of jobs: on this computer, on a Dask cluster or on a batch system.
 
     The option ``--scheduler`` takes precedence over `cluster`, the settings in the configurations.
     Raises UserError if the value of ``--scheduler`` is neither the address of a scheduler nor a

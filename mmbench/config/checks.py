@@ -1,7 +1,8 @@
 """Checks of a configuration against the known machines, data sets and table layouts, before data
 are read.
 
-If a value is faulty, the checks raise `Fault` with the path of keys that leads to the value.
+A machine is a classifier. If a value is faulty, the checks raise `Fault` with the path of keys that
+leads to the value.
 """
 
 import math
@@ -64,8 +65,9 @@ def check(config: Config) -> None:
 
 
 def _check_number_of_jobs(config: Config) -> None:
-    """Raise `Fault` if an experiment has more jobs than `limits.jobs` allows, without planning the
-    jobs.
+    """Raise `Fault` if the number of jobs exceeds ``limits.jobs``.
+
+    The number of jobs is estimated here, and counted exactly when the jobs are planned.
     """
     protocol, most = config.protocol, config.limits.jobs
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
@@ -257,8 +259,8 @@ def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> N
 
 
 def check_source(config: Config, source: Config) -> None:
-    """Raise `Fault` if `config` needs a job that the experiment in ``parameters_from`` does not
-    have.
+    """Raise `Fault` if `config` cannot use the parameters that are selected in the experiment
+    `source`.
     """
     for name, machine in config.machines.items():
         if machine.grid or machine.use:

@@ -1,6 +1,4 @@
-"""Messages on faults in a configuration, with the key path, the problem, and the nearest valid
-name.
-"""
+"""Messages on faults in a configuration: the path of keys, the problem and the nearest name."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -36,7 +34,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "cluster": QueueJobs,
     "parameters_from": ParametersFrom,
 }
-#: Phrases in the messages of pydantic, with phrases that a reader of a YAML file understands.
+#: Phrases in the messages of pydantic, and the phrases that replace them for users.
 WORDS = {
     "Input should be": "must be",
     "a valid dictionary": "a mapping",
@@ -62,7 +60,9 @@ class Fault(ValueError):
 
 @contextmanager
 def at(*keys: Any) -> Iterator[None]:
-    """Context manager: if a fault is raised inside the block, prepend `keys` to its key path."""
+    """Context manager: convert an error inside the block to a `Fault`, and prepend `keys` to its
+    path of keys.
+    """
     try:
         yield
     except (ValueError, UserError) as error:

@@ -4,7 +4,7 @@ package.
 PyYAML follows YAML 1.1, in which ``1e-3`` is text, ``no`` is false, ``010`` is 8 and ``1:30`` is
 90. If a key is repeated, PyYAML uses the last value without a message. The loader in this module
 reads numbers and truth values as in YAML 1.2, and rejects repeated keys. The package ruamel.yaml
-reads YAML 1.2, but would be an additional dependency, since Dask needs PyYAML.
+reads YAML 1.2, but would be a dependency in addition to PyYAML, which Dask needs.
 """
 
 import math
@@ -19,13 +19,14 @@ from mmbench.resources import CONFIGS
 
 #: Folder whose YAML files take precedence over the experiments in the package.
 LOCAL = Path("configs")
-#: Maximum size of a YAML file in bytes, without which reading /dev/zero would never end.
+#: Maximum size of a YAML file in bytes. Without a maximum, reading /dev/zero would never end.
 MAX_BYTES = 4 * 2**20
 #: Maximum number of keys and values in a YAML file after its aliases are expanded. A few lines of
 #: nested aliases can stand for billions of values.
 MAX_NODES = 10**6
-#: Maximum numbers of data sets and of machines, of jobs, and of grid points per machine. The key
-#: ``limits`` of an experiment can state other numbers.
+#: Maximum numbers: ``entries`` limits the data sets and also the machines, ``jobs`` the jobs, and
+#: ``grid_points`` the grid points per machine. The key ``limits`` of an experiment can state other
+#: numbers.
 MAX_COUNTS = {"entries": 1000, "jobs": 100_000, "grid_points": 10_000}
 #: Maximum number of repeats of the splits, and maximum number of folds.
 MAX_SPLITS = 10_000
@@ -63,8 +64,10 @@ def find_config(name: str | Path) -> Path:
 
 
 def config_files() -> dict[str, Path]:
-    """Return a dict from the names of the experiments in the package and in ``configs/`` to their
-    YAML files.
+    """Return the YAML files of the experiments in the package and in ``configs/``, by name.
+
+    If an experiment in ``configs/`` and an experiment in the package have the same name, the file
+    in ``configs/`` is returned.
     """
     files = [*CONFIGS.glob("[!.]*.yaml"), *LOCAL.glob("[!.]*.yaml")]
     return {path.stem: path for path in sorted(files, key=lambda path: path.stem)}
@@ -103,7 +106,7 @@ def check_counts(content: Mapping[str, Any], where: str | Path) -> None:
     """Raise UserError if a configuration has more data sets, machines, splits or values of a
     parameter than its key ``limits`` allows.
 
-    These numbers are checked before libraries are imported, since the other checks would take a
+    These numbers are checked before all other checks, which import libraries and would take a
     minute for many thousand entries. Error messages begin with `where`.
     """
     sections = {key: _items(content.get(key)) for key in ("datasets", "machines")}
@@ -190,8 +193,8 @@ def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
 
 @cache
 def yaml_class(name: str) -> Any:
-    """Return a subclass of a loader or dumper of PyYAML, for numbers and truth values as in YAML
-    1.2.
+    """Return a subclass of a loader or dumper of PyYAML that reads or writes numbers and truth
+    values as in YAML 1.2.
     """
     import yaml
 

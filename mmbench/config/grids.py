@@ -17,7 +17,7 @@ FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
 #: Maximum number of values on an axis that is given by powers.
 MAX_VALUES = 1000
 
-#: Parameters that have an effect with one kernel only, each with this kernel.
+#: Parameters that have an effect with one kernel only, and the kernel of each parameter.
 KERNEL_PARAMETERS = {
     "gamma": "rbf",
     "gamma_scaling": "rbf",
@@ -93,18 +93,20 @@ def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return a dict from each parameter that the grid ``auto`` replaces, such as B, to its
-    replacement, such as B_fraction.
+    """Return a dict from each parameter that the grid ``auto`` replaces to its replacement.
+
+    For example, the grid ``B: auto`` contains values of B_fraction, which replaces B.
     """
     grids = cls.search_space.auto_grids
     return {name: other for name, (other, _) in grids.items() if other != name}
 
 
 def replaced_by(cls: Any, stated: Collection[str]) -> dict[str, str]:
-    """Return those replaced parameters, such as B, whose replacement (B_fraction) is in `stated`,
-    with their replacements.
+    """Return the entries of `in_other_words`, such as B: B_fraction, whose replacement is in
+    `stated`.
 
-    A replaced parameter must be None, since any other value would contradict its replacement.
+    If the replacement (B_fraction) is set, the replaced parameter (B) must be None, since any other
+    value would contradict the replacement.
     """
     return {name: other for name, other in in_other_words(cls).items() if other in stated}
 

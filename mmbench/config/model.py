@@ -1,8 +1,8 @@
 """The keys, types and ranges in an experiment's YAML file.
 
-The module `model` checks each value in the file separately. The module `checks` compares the values
-with the known machines, data sets and table layouts. The modules `model` and `checks` do not read
-data.
+A machine is a classifier, and a card describes a data set that mmbench knows. The module `model`
+checks each value in the file separately. The module `checks` compares the values with the known
+machines, data sets and table layouts. The modules `model` and `checks` do not read data.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ class Strict(BaseModel):
 
 
 class DatasetEntry(UserTable):
-    """A data set of an experiment, given by the name of its card, or by a user's file and the keys
+    """A data set of an experiment, given by the name of its card, or by a user's table and the keys
     of `UserTable`.
 
-    The key ``classes`` lists the classes that are used; by default, all are used. The key ``grid``
+    The key ``classes`` lists the classes that are used, by default all classes. The key ``grid``
     replaces the values of parameters in the machines' grids, for this data set only. The key
     ``folds`` is the path of a file that assigns rows to folds, for the split rule ``predefined``.
-    The key ``published_as`` is the name of the data set in a published table, if it differs from
-    ``name``.
+    The key ``published_as`` is the name of the data set in a published table, if this name differs
+    from ``name``.
     """
 
     name: str | None = Field(default=None, pattern=NAME_PATTERN)
@@ -117,11 +117,12 @@ def _parse_test(value: Any) -> SplitRule:
 class Protocol(Strict):
     """The rule of the train/test splits, with the number of repeats and the seed.
 
-    If the test set is official, repeats differ only in their inner folds and in the random choice
-    between classes with equal votes. If ``seed`` is a list, all jobs are run for each seed.
-    ``max_train`` is the maximum number of training rows, in total or per class. If a split has more
-    training rows than ``max_train``, a random stratified subset is used. If ``max_train`` is a list
-    of sizes, a smaller subset is part of each larger subset.
+    All repeats of the official split have the same test rows. The repeats differ only in random
+    choices, such as the training rows that ``max_train`` keeps, the folds for parameter selection,
+    and the choice between classes with equal votes. If ``seed`` is a list, all jobs are run for
+    each seed. ``max_train`` is the maximum number of training rows, in total or per class. If a
+    split has more training rows than ``max_train``, a random stratified subset is used. If
+    ``max_train`` is a list of sizes, each subset is part of all larger subsets.
     """
 
     test: Annotated[Any, PlainValidator(_parse_test), PlainSerializer(lambda test: test.spec)]
@@ -131,8 +132,10 @@ class Protocol(Strict):
 
     @property
     def test_to_train(self) -> float:
-        """Number of test rows divided by the number of other rows, if ``max_train`` may leave out
-        training rows; otherwise 0.
+        """Number of test rows divided by the number of training rows, including the training rows
+        that ``max_train`` leaves out.
+
+        The value is 0 without ``max_train``, and for rules other than ``holdout`` and ``kfold``.
         """
         shares = {"holdout": self.test.arg, "kfold": 1 / (self.test.arg or 1)}
         share = shares.get(self.test.rule, 0.0) if self.max_train else 0.0
@@ -164,14 +167,14 @@ Memory = Annotated[str, AfterValidator(partial(_checked, lambda size: parse_limi
 
 
 class Select(Strict):
-    """Parameter selection within the training part: by cross-validation, by random splits, or on
-    the rows that ``max_train`` leaves out.
+    """Parameter selection: by cross-validation or random splits of the training rows, or on the
+    rows that ``max_train`` leaves out.
 
     The grid point with the best value of ``metric`` is selected. With ``validation: test``, the
     grid point with the best accuracy on the test rows is selected. With ``validation: test``, every
-    table states that parameters were selected on test rows, which makes accuracies too high. The
-    purpose of ``validation: test`` is to measure the bias of published results for which parameters
-    were selected on test data.
+    table states that parameters were selected on test rows. Selection on test rows makes accuracies
+    too high. The purpose of ``validation: test`` is to measure the bias of published results whose
+    parameters were selected on test data.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -232,7 +235,7 @@ class MachineEntry(Strict):
         return self
 
 
-#: Type of a `MachineEntry` in which ``svm:`` without a value stands for default settings.
+#: Type of a `MachineEntry`; a key without a value, such as ``svm:``, stands for default settings.
 ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None else v)]
 
 
@@ -240,9 +243,10 @@ class JobLimits(Strict):
     """Limits of the time and memory of each job, such as ``{time: 1h, memory: 8 GB}``, and of the
     size of an experiment.
 
-    Time and memory limits do not change the key of a job. ``jobs`` is the maximum number of jobs of
-    the experiment. ``grid_points`` is the maximum number of grid points per machine. ``entries`` is
-    the maximum number of data sets, and also the maximum number of machines.
+    Time and memory limits do not change the hash that identifies a job. ``jobs`` is the maximum
+    number of jobs of the experiment. ``grid_points`` is the maximum number of grid points per
+    machine. ``entries`` is the maximum number of data sets, and also the maximum number of
+    machines.
     """
 
     time: Duration | None = None
@@ -285,8 +289,8 @@ class QueueJobs(Strict):
 
 
 class ParametersFrom(Strict):
-    """The experiment whose selected parameters are used; by default, each split uses the parameters
-    selected on the same split.
+    """Another experiment, whose selected parameters are used; by default, each split uses the
+    parameters that the other experiment selected on the same split.
 
     If ``splits`` is given, every split uses the medians of the parameters that were selected on the
     first ``splits`` splits.
@@ -297,7 +301,7 @@ class ParametersFrom(Strict):
 
 
 class Config(Strict):
-    """An experiment."""
+    """Configuration of an experiment."""
 
     name: str = Field(pattern=NAME_PATTERN)
     datasets: list[Annotated[DatasetEntry, _text_as("name")]] = Field(min_length=1)
@@ -345,8 +349,8 @@ class Config(Strict):
     def kernels_of(self, column: str) -> list[str]:
         """Return the kernels with which the machine in a column is run.
 
-        A classifier of another package has no kernel and is run once, with the experiment's first
-        kernel in the key of its job.
+        A classifier of another package has no kernel. It is run once, as a job with the first
+        kernel of the column or of the experiment.
         """
         entry = self.machines[column]
         kernels = entry.kernel or self.kernel

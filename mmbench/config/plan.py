@@ -1,8 +1,8 @@
 """Functions that plan the jobs and the table cells of a configuration.
 
-A job may use the parameters that are selected in another job, which is called its parent. A table
-cell contains the results of one machine for one data set, kernel, degree and training size,
-averaged over splits.
+A job trains and tests one machine (classifier) on one split of one data set. A job may use the
+parameters that are selected in another job, which is called its parent. A table cell contains the
+results of one machine for one data set, kernel, degree and training size, averaged over splits.
 """
 
 from collections import Counter
@@ -32,13 +32,13 @@ from mmbench.machines.base.foreign import ForeignClassifier
 def plan(
     config: Config, store: Path, mirror: str | Path | None = None, allow_network: bool = True
 ) -> list[Job]:
-    """Return the jobs of a configuration, ordered by data set, kernel, degree, training size, split
+    """Return the jobs of a configuration, ordered by data set, kernel, training size, split, degree
     and machine.
 
     The parent of a job precedes the job, or belongs to the experiment that ``parameters_from``
-    names. Different jobs have different keys. If the card of a data set does not state the hash of
-    the data, the hash is computed from the data. Data without a stated hash are downloaded only if
-    `allow_network` is true.
+    names. Different jobs have different keys (hashes). If the card of a data set does not state the
+    hash of the data, the hash is computed from the data. Data without a stated hash are downloaded
+    only if `allow_network` is true.
     """
     places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []
@@ -72,7 +72,7 @@ def plan(
 
 
 def _with_parents(jobs: list[Job], theirs: list[Job], splits: int | None) -> Iterator[Job]:
-    """Yield the jobs with their parents, which are the jobs `theirs` of another experiment.
+    """Yield the jobs with their parents, which are among the jobs `theirs` of another experiment.
 
     If `splits` is None, the parent of a job is the other experiment's job on the same split. If
     `splits` is given, a job has several parents: the other experiment's jobs on the first `splits`
@@ -158,12 +158,12 @@ def settings(
     degree: int | None = None,
     dataset: DatasetEntry | None = None,
 ) -> tuple[dict[str, Any], dict[str, tuple]]:
-    """Return the fixed parameters and the grid of a machine on a data set, with all values listed.
+    """Return the fixed parameters of a machine on a data set, and its grid with ``auto`` expanded.
 
-    The key ``use`` names another column, whose fixed parameters are added by this function. The
-    parameters that are selected for the column in ``use`` are added when the job runs. Parameters
-    that the definition of an alias fixes are left out, since the job contains the name of the
-    alias.
+    If the key ``use`` names another column, this function adds the fixed parameters of the other
+    column. The parameters that are selected for the other column are added when the job runs. An
+    alias is a name for a machine with some fixed parameters. The fixed parameters of an alias are
+    left out, since the job contains the name of the alias.
     """
     entry, machine = config.machines[column], config.machine_of(column)
     cls, fixed = machine_class(machine), alias_of(machine).params
@@ -181,7 +181,7 @@ def settings(
     }
     params |= {n: v for n, v in shared.items() if v not in (None, "none") and n in cls.parameters}
     params = {name: value for name, value in params.items() if name not in grid}
-    # the key of a job does not depend on the order of values in a YAML file
+    # sort the values, so that the key of a job does not depend on their order in a YAML file
     for name, values in grid.items():
         order = sorted(values, key=lambda value: (isinstance(value, str), value is None, value))
         grid[name] = tuple(order)
@@ -222,10 +222,10 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
 
 
 def replan(folder: Path) -> Plan | None:
-    """Return the plan for a results folder, which is made from a configuration.
+    """Return the plan for a results folder, or None without a valid configuration.
 
-    The plan is made from the configuration in the folder or, if there is none, from the
-    configuration with the name of the folder. Returns None if the configuration is not valid.
+    The plan is made from the configuration in the folder. If the folder has no configuration, the
+    plan is made from the experiment that has the name of the folder.
     """
     path = folder / CONFIG
     with suppress(UserError):

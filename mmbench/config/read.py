@@ -1,7 +1,7 @@
-"""Read a YAML file as a checked `Config`, with errors reported as one line with file, key and
-problem.
+"""Read a YAML file as a checked `Config`.
 
-The option ``--set machines.svm.grid.C=[1,10]`` replaces a value of the file before it is checked.
+The option ``--set machines.svm.grid.C=[1,10]`` replaces a value of the file before the check. An
+error is reported in one line with file, key and problem.
 """
 
 import re
@@ -21,8 +21,8 @@ from mmbench.config.smoke import version_for
 from mmbench.errors import UserError
 
 KEY_PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*")
-#: Characters that are not valid YAML text if they stand alone. If the value of the option ``--set``
-#: is one of the characters `INDICATORS` (for example, a decimal mark), it is not parsed as YAML.
+#: Characters that are not valid YAML if they stand alone. If the value of the option ``--set`` is
+#: one of these characters (for example, a comma as decimal mark), it is used as text.
 INDICATORS = frozenset(",|>&*!%@`?:-")
 
 

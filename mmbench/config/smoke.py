@@ -30,10 +30,11 @@ MAX_VALUES = 2
 def smoke(config: Config) -> Config:
     """Return the configuration of the smoke version of an experiment.
 
-    The smoke version has at most 2 splits, 2 inner folds, 2 values per parameter and 1 polynomial
-    degree. The smoke version uses a stratified subset of 500 training rows. If the experiment has
-    several training sizes, the smoke version has subsets of 250 and of 500 rows. The smoke version
-    uses all test rows.
+    The smoke version has at most 2 splits, 2 inner folds (for parameter selection), 2 values per
+    parameter and 1 polynomial degree. It is trained on a stratified subset of at most 500 rows, or
+    of at most 50 rows per class if the experiment limits the rows per class. If the experiment has
+    several training sizes, the smoke version has the two smallest sizes, or 250 and 500 rows if one
+    of the two exceeds 500 rows. The smoke version uses all test rows.
     """
     select, given, columns = config.select, config.parameters_from, config.machines.items()
     folds = None if select.ref.folds is None else min(select.ref.folds, MAX_SPLITS)
@@ -60,8 +61,8 @@ def version_for(config: Config, source: Config) -> Config:
     """Return the experiment from which `config` takes selected parameters, which is `source` or its
     smoke version.
 
-    A smoke version takes parameters from the smoke version of `source`, which has the same
-    polynomial degree.
+    If `config` is a smoke version, it takes parameters from the smoke version of `source` with the
+    polynomial degree of `config`.
     """
     if not config.name.endswith(SUFFIX):
         return source
@@ -71,8 +72,9 @@ def version_for(config: Config, source: Config) -> Config:
 def _grid(column: str, config: Config) -> dict[str, Axis]:
     """Return a machine's grid with at most `MAX_VALUES` values per parameter.
 
-    If a data set replaces the values of a parameter, ``auto`` is not expanded for this parameter,
-    since `expand_auto` may replace the parameter ``B`` by ``B_fraction``.
+    If a data set replaces the values of a parameter, ``auto`` remains for this parameter.
+    Otherwise, `expand_auto` could replace the parameter (``B`` by ``B_fraction``), and the values
+    of the data set would not apply.
     """
     grid = config.machines[column].grid
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}
@@ -82,7 +84,11 @@ def _grid(column: str, config: Config) -> dict[str, Axis]:
 
 
 def _protocol(protocol: Protocol, own_folds: bool) -> Protocol:
-    """Return a protocol with few splits; with `own_folds`, a file of folds may have one split."""
+    """Return a protocol with few splits.
+
+    If `own_folds` is true, only one split of the rule ``predefined`` is kept, since a user's file
+    of folds may have a single split.
+    """
     test = protocol.test
     if test.rule in ("kfold", "time_series", "leave_one_out"):
         # leave-one-out is replaced by 2-fold cross-validation
@@ -104,8 +110,10 @@ def _max_train(given: MaxTrain) -> MaxTrain:
 
 
 def _thin(grid: Mapping[str, Axis]) -> dict[str, Axis]:
-    """Return a grid with two values per parameter, from the middle of the parameter's values, since
-    the smallest and the largest value are seldom selected.
+    """Return a grid with at most two values per parameter.
+
+    If a parameter has more values, the values at a quarter and at three quarters of its list are
+    kept, since the ends of a long list are seldom selected.
     """
     thin = dict(grid)
     for name, axis in grid.items():

@@ -48,8 +48,8 @@ def _resolved(path: str, info: ValidationInfo) -> str:
 def _file_of_experiment(name: str, info: ValidationInfo) -> str:
     """Return the YAML file of another experiment, given its path or its name.
 
-    The name of an experiment is searched in the folder of the configuration first, then in
-    `config_files`.
+    The name of an experiment is searched in the folder of the configuration first, then among the
+    experiments in `config_files`.
     """
     path, known = name.removesuffix(".yaml") + ".yaml", config_files()
     if name in known and not Path((info.context or {}).get("folder", "."), path).is_file():

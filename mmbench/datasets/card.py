@@ -165,7 +165,10 @@ class Source(_Strict):
         return f"{self.kind}-{detail.replace('/', '-')}"
 
     def stored_names(self, card: str) -> list[str]:
-        """Return the paths of the source's files, or of its file of arrays, in the local store."""
+        """Return the paths of the source's files in the local store.
+
+        A source of another kind than ``files`` is stored as one file of arrays.
+        """
         arrays = f"{card}/{self.label}.npz"
         return [file.path for file in self.files] if self.kind == "files" else [arrays]
 

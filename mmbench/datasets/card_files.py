@@ -1,6 +1,7 @@
-"""Find and read the YAML files of data set cards, in mmbench, in plug-ins and in users' folders.
+"""Find and read data set cards in mmbench, in plug-ins and in users' folders.
 
-This module does not import `mmbench.datasets.card`, so that ``mmbench list datasets`` is fast.
+A card is a YAML file that describes one data set. This module does not import
+`mmbench.datasets.card`, since its import of pydantic would delay ``mmbench list datasets``.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import yaml
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.plugins import with_plugins
 
-#: YAML loader. If PyYAML includes libyaml, all cards are read in a seventh of the time.
+#: YAML loader. The loader of libyaml, which PyYAML may include, reads all cards in a seventh of the
+#: time that the loader in pure Python needs.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-#: Environment variable that lists the folders of the user's cards.
+#: Name of the environment variable that lists the folders of the user's cards.
 FOLDERS = "MMBENCH_CARDS"
 
 
@@ -31,7 +33,10 @@ def card_names() -> list[str]:
 
 @cache
 def _card_files(folders: str) -> dict[str, Traversable]:
-    """Return the YAML file of each card, by the name of the card."""
+    """Return a dict from the names of cards to their YAML files.
+
+    `folders` is the value of the environment variable MMBENCH_CARDS.
+    """
     found: dict[str, Traversable] = {}
     sources: list[Traversable] = [files("mmbench.datasets") / "cards"]
     for path in with_plugins("cards", {}).values():

@@ -1,7 +1,8 @@
 """Classes of data sets: references (`DatasetRef`), arrays (`Parsed`), checked data (`Dataset`).
 
-The module also defines the random numbers of data generators and splits, and functions that
-restrict a data set to some of its classes.
+A card describes a data set, its sources and its expected content. The module also contains the
+random number generator for artificial data and for splits, and functions that restrict a data set
+to some of its classes.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from mmbench.errors import UserError, listed
 
 
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
-    """Return a random number generator for a seed, a repeat and, optionally, a number of a purpose.
+    """Return the random number generator for a seed and a repeat of the splits.
 
-    NumPy guarantees that the random numbers of `RandomState` never change (NEP 19). With every
-    version of NumPy, a seed gives the same splits.
+    A number as `purpose` gives another, independent generator for the same seed and repeat. NumPy
+    guarantees that the random numbers of `RandomState` never change (NEP 19), so that a seed gives
+    the same splits with every version of NumPy.
 
     Examples
     --------
@@ -36,8 +38,9 @@ def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.Random
 Scalar = str | float | int | None
 #: Preprocessing steps as pairs (name, argument), for example ``(("divide", 255), ("pca", 80))``.
 Steps = tuple[tuple[str, Scalar], ...]
-#: Metadata of a dataclass field that older records do not contain. The key of a job omits a field
-#: with the metadata ADDED if the field has its default value, so that older records remain valid.
+#: Metadata of a dataclass field that was added after results had been stored. The key of a job is a
+#: hash of its fields. A field with the metadata ADDED is omitted from the hash if the field has its
+#: default value, so that the keys of stored results remain valid.
 ADDED = {"added": True}
 
 
@@ -47,8 +50,8 @@ class DatasetRef:
 
     #: Name of the data set's card; for a user's file, the name shown in tables.
     name: str
-    #: Path of a user's file, or a source such as openml:31, or None for a card. The key of a job
-    #: contains the content hash of a user's file instead of the path.
+    #: Path of a user's file, or a source such as openml:31, or None for a data set with a card. The
+    #: hash that identifies a job covers the content of a user's file instead of its path.
     path: str | None = None
     #: Target column of a user's file, by name or number.
     target: str | int | None = None
@@ -56,23 +59,23 @@ class DatasetRef:
     preprocess: Steps = ()
     #: Labels of the classes to which the data set is restricted; empty for all classes.
     classes: tuple[str, ...] = field(default=(), metadata=ADDED)
-    #: Options for reading a user's file, as (key, value) pairs of `FileOptions.pairs`.
+    #: Options for reading a user's file, as (key, value) pairs; see `FileOptions.pairs`.
     options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ADDED)
-    #: Path of a file that assigns rows to folds, for the split rule ``predefined``. The key of a
-    #: job contains the content hash of a file of folds instead of the path.
+    #: Path of a file that assigns rows to folds, for the split rule ``predefined``. The hash that
+    #: identifies a job covers the content of this file instead of its path.
     folds: str | None = field(default=None, metadata=ADDED)
 
     @property
     def card(self) -> Card | None:
-        """The card of the data set (UserError if it does not exist), or None for a user's file."""
+        """Card of the data set, or None for a user's file; UserError if the card does not exist."""
         return load_card(self.name) if self.path is None else None
 
 
 #: Row numbers of a split: (training rows, test rows).
 Rows = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: Number of rows that are converted to float64 and hashed at a time. Converting all rows of images
-#: at once would need eight times the memory of the images, whose values are bytes.
+#: Number of rows that are converted to float64 and hashed at a time. Converting a whole data set of
+#: images at once would need eight times the memory of the images, whose values are bytes.
 HASH_ROWS = 4096
 
 
@@ -115,8 +118,9 @@ class Dataset:
     ----------
     name : str
     X : ndarray of shape (n_samples, n_features)
-        Features: float64; uint8 for images (MNIST, LFW), which a preprocessing step converts to
-        floats; a `csr_array` for a user's file that is too large for a dense array.
+        Features: float64, or uint8 for images (MNIST, LFW). Preprocessing steps such as ``divide``
+        convert uint8 to float64. The features of a user's file that is too large for a dense array
+        are a sparse `csr_array`.
     y : ndarray of shape (n_samples,)
         Class labels: integers or text.
     classes : ndarray of shape (n_classes,)
@@ -124,7 +128,7 @@ class Dataset:
     split : (train rows, test rows) or None
         Official split.
     predefined : list of (train rows, test rows) or None
-        Splits that are distributed with the data or read from a file of folds.
+        Splits that are distributed with the data or read from the file `folds`.
     content_hash : str
         SHA-256 that identifies the content of the data; see `mmbench.datasets.dataset_hash`.
     deviations : tuple of str
@@ -136,22 +140,23 @@ class Dataset:
     card : Card or None
         Card of the data set, or None for a user's data.
     rows : ndarray of shape (n_samples,) or None
-        Row number of each row in the full data set, or None if the data set has all classes.
+        Number of each row in the data set with all classes, or None if the data set is not
+        restricted to some of its classes.
     n_categorical : int
         Number of categorical columns. The categorical columns are the last columns of `X` and
         contain category codes.
     columns : dict
-        Feature columns of a user's table by name, in the order of the table. The dict value is the
-        tuple of categories in the order of their codes, or None for a numeric column.
+        Categories of each feature column of a user's table, in the order of their codes, or None
+        for a numeric column. The keys are the column names in the order of the table.
     groups : ndarray of shape (n_samples,) or None
         Group of each row; rows of one group are never split between training and test rows.
     time : ndarray of shape (n_samples,) or None
-        Time of each row as a number; the rule ``time_series`` sorts the rows by this number.
+        Time of each row as a number, by which the split rule ``time_series`` sorts the rows.
     folds : str or None
-        Path of the file of folds from which `predefined` was read.
+        Path of the file that assigns rows to folds, from which `predefined` was read.
     labelled : ndarray of bool or None
-        For each row of a user's table, whether it is a row of the data; None if no row without a
-        label or a group is left out.
+        Mask of the rows of a user's table that have a label and a group. The other rows are left
+        out of the data set. None if no row is left out.
     """
 
     name: str

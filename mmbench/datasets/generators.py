@@ -40,8 +40,8 @@ def waveform(n_per_class: int = 500, seed: int = 0) -> Parsed:
     """Return samples of three classes: convex combinations of two triangular waves, plus noise.
 
     The peaks of the two waves are at the coordinates 7 and 15 for class 0, at 7 and 11 for class 1,
-    and at 11 and 15 for class 2. The classes are numbered as in
-    the UCI file. The Bayes error is 14 %.
+    and at 11 and 15 for class 2. The classes are numbered as in the UCI file. The Bayes error is
+    14 %.
     """
     random = random_stream(seed)
     points = np.arange(1, WAVES + 1)
@@ -56,7 +56,10 @@ def waveform(n_per_class: int = 500, seed: int = 0) -> Parsed:
 
 @dataclass(frozen=True)
 class Normal:
-    """A normal distribution with uncorrelated coordinates, rotated about 0 by `angle` radians."""
+    """Normal distribution of two uncorrelated coordinates, rotated by `angle` (in radians).
+
+    The center of the rotation is the origin.
+    """
 
     mean: tuple[float, float]
     variances: tuple[float, float]
@@ -95,9 +98,10 @@ class Mixture:
 
 
 #: Distributions of the classes X and Y of each toy set. For toy set II, the M4 paper does not state
-#: about which point class X is rotated. The published accuracy of the MPM on toy set II is
-#: reproduced if class X is rotated about the origin, but not if class X is rotated about its mean.
-#: For toy set III, the M4 paper does not state the mixture weights; here, they are equal.
+#: about which point class X is rotated. The published accuracy of the minimax probability machine
+#: on toy set II is reproduced if class X is rotated about the origin, but not if class X is rotated
+#: about its mean. For toy set III, the M4 paper does not state the mixture weights; here, they are
+#: equal.
 CLASSES: dict[str, tuple[Normal | Mixture, Normal | Mixture]] = {
     "toy_1": (Normal((3.5, 0), (1, 1.5)), Normal((-3.5, 0), (3, 4.5))),
     "toy_2": (Normal((4, 0), (1, 5), -3 * np.pi / 8), Normal((-4, 0), (1, 5))),

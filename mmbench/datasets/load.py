@@ -1,4 +1,7 @@
-"""Load a data set, or compute its content hash, from a reference to the data set."""
+"""Load a data set, or compute its content hash, from a reference to the data set.
+
+A card describes a data set, its sources and its expected content.
+"""
 
 from contextlib import suppress
 from pathlib import Path
@@ -75,7 +78,7 @@ def dataset_hash(
     Raises
     ------
     UserError
-        If there is no card of this name, or if the data are needed and cannot be obtained.
+        If the card does not exist, or if the data are needed and cannot be obtained.
     """
     ref = DatasetRef(ref) if isinstance(ref, str) else ref
     places = Places(Path(store), mirror, allow_network)

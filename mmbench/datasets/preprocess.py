@@ -10,7 +10,7 @@ A configuration states one of the following steps, or a list of steps.
 
 - ``unit_norm``: scale each row to Euclidean norm 1.
 
-- ``sqrt``: take the square root of each value, for counts.
+- ``sqrt``: take the square root of the absolute value and keep the sign, for counts.
 
 - ``{pca: 80}``: compute 80 principal components, without whitening.
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 #: Steps without an argument.
 PLAIN = ("none", "standard", "minmax", "unit_norm", "sqrt", "pair_features")
-#: Number of output columns per component, for steps with a number of components as argument.
+#: Number of output columns per component, for steps whose argument is a number of components.
 COMPONENTS = {"pca": 1, "pair_pca": 2}
 #: Steps that replace missing values, and the possible values of their argument.
 IMPUTERS = ("impute", "impute_indicator")
@@ -160,7 +160,7 @@ def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
 
 
 def _checked(name: Any, argument: Any) -> Any:
-    """Return the argument of a preprocessing step; raise ValueError if it is invalid."""
+    """Return the argument of a step; raise ValueError if the step or its argument is invalid."""
     if is_path(name):
         return _checked_parameters(name, argument)
     if name not in NAMES:

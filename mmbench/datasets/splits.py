@@ -6,11 +6,12 @@ is increased, the earlier repeats do not change. All folds of a repeat use the s
 the rows.
 
 A file of folds is a CSV file, separated by commas, semicolons or tabs, with one line per row of the
-data. If rows without a label are left out, a file of folds may have one line per row of the table.
-Each column of a file of folds is one partition of the rows into folds. A cell of a file of folds
-contains the fold (a number or a word) in which the row is a test row. If a cell in a file of folds
-is empty, the row is a training row in all folds. A first line of column names, which are neither
-numbers nor folds, is skipped, as are blank lines at the end that exceed the number of rows.
+data. If rows of a user's table are left out since they have no label or group, a file of folds may
+instead have one line per row of the table. Each column of a file of folds is one partition of the
+rows into folds. A cell of a file of folds contains the fold (a number or a word) in which the row
+is a test row. If a cell in a file of folds is empty, the row is a training row in all folds. The
+first line is skipped if it contains column names, which are neither numbers nor folds. Blank lines
+at the end are skipped if the file has more lines than rows.
 """
 
 import csv
@@ -37,10 +38,10 @@ Arg = float | None
 #: Split rule in a configuration, such as ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
 #: Maximum number of training rows: n for n rows in total, ``("per_class", n)`` for n rows per
-#: class, or ``("nested", n)`` for the first n rows of a fixed permutation.
+#: class, or ``("nested", n)`` for n rows that are part of each larger nested subset.
 MaxTrain = int | tuple[str, int] | None
-#: Purpose number of `random_stream` for the random subset of the training rows. With SUBSET_STREAM,
-#: the random numbers for the subset are independent of the random numbers for the split.
+#: Argument `purpose` of `random_stream` for the random subset of the training rows. With this
+#: argument, the random numbers for the subset are independent of the random numbers for the split.
 SUBSET_STREAM = 1
 
 
@@ -82,7 +83,11 @@ def _is_official(rule: str, data: Dataset, repeat: int) -> bool:
 
 
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
-    """Return the predefined splits of a card; raise UserError if there are fewer than `wanted`."""
+    """Return the numbers of predefined splits and of their rows, as the card states them.
+
+    Raises UserError if there are fewer than `wanted` splits, unless the card states numbers of rows
+    for random splits.
+    """
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
         hint = "use kfold or holdout, or set folds to a file of folds"
@@ -104,8 +109,8 @@ def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) 
     If a source contains only some of the predefined splits, the other splits are drawn at random
     with the same sizes. Random splits in place of predefined splits are not stratified. In
     ``leave_one_out``, each test set is one row or one group. In ``time_series``, each test set is a
-    block of rows that are successive in time, and all rows before the first time of the block are
-    training rows. Raises ValueError if the data do not allow the split.
+    block of rows that are successive in time, and the training rows are all rows with an earlier
+    time than the block. Raises ValueError if the data do not allow the split.
     """
     random = random_stream(seed, repeat)
     if rule == "kfold":
@@ -197,7 +202,7 @@ class SplitRule(NamedTuple):
 
 
 def parse_rule(spec: RuleSpec) -> SplitRule:
-    """Return the name and the argument of a split rule; raise UserError if one is invalid.
+    """Return the name and the argument of a split rule; raise UserError if either is invalid.
 
     Examples
     --------
@@ -235,7 +240,8 @@ def split_slots(
     """Return the pair (repeat, fold) of every split.
 
     The list is empty if the number of splits depends on data that have not been loaded. If
-    `repeats` is None, the list contains all predefined splits, or one repeat of another split rule.
+    `repeats` is None, the list contains all splits of the rule ``predefined``, and one repeat of
+    every other rule.
     """
     rule, arg = parse_rule(spec)
     if rule in ("leave_one_out", "time_series") and repeats not in (None, 1):
@@ -268,16 +274,16 @@ def split_at(
         Argument of the split rule; empty if the rule has no argument or `spec` contains it.
     repeat, fold, seed : int
     max_train : int, ("per_class", int) or ("nested", int), optional
-        Train on a random stratified subset of the training rows: at most n rows in total, at most n
-        rows per class, or ("nested") the first n rows of a random permutation. A nested subset
-        contains the classes in proportion to their sizes, up to rounding. Each nested subset
+        Size of a random stratified subset, to which the training rows are reduced: n for at most n
+        rows in total, ("per_class", n) for at most n rows per class, or ("nested", n) for exactly n
+        rows. A nested subset contains the classes in proportion to their sizes, up to rounding, and
         contains all smaller nested subsets.
 
     Raises
     ------
     UserError
-        If the data do not allow the split, for example because the data set has no such split, a
-        class has fewer rows than there are folds, there is no test row, or a group has both
+        If the data do not allow the split, for example because the data set has no official split,
+        a class has fewer rows than there are folds, there is no test row, or a group has both
         training and test rows.
     """
     name, arg = parse_rule({spec: args[0]} if isinstance(spec, str) and args else spec)
@@ -315,7 +321,7 @@ def _subset(
 
 
 def split_digest(train: IntArray, test: IntArray) -> str:
-    """Return the hash of the row numbers of a split, in the order of the rows."""
+    """Return the hash of a split's row numbers; the hash depends on the order of the rows."""
     digest = hashlib.sha256()
     for rows in (train, test):
         digest.update(f"{len(rows)}\n".encode() + np.asarray(rows, dtype="<i8").tobytes())
@@ -368,8 +374,8 @@ def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomSt
 def with_folds(data: Dataset, path: str) -> Dataset:
     """Return the data set with the folds in a file as its predefined splits.
 
-    Raises UserError if the file has neither a line for each row of the data nor, if rows of a
-    user's table are left out, a line for each row of the table.
+    The file has one line per row of the data or, if rows of a user's table are left out, one line
+    per row of the table. Raises UserError if the file has another number of lines.
     """
     table, n_rows = _read_folds(path), len(data.y)
     labelled = np.full(n_rows, True) if data.labelled is None else data.labelled
@@ -406,7 +412,7 @@ def hash_with_folds(content_hash: str, path: str) -> str:
     """Return one hash of the data's content hash and the content of a file of folds."""
     with converted(path, OSError):
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    # the number is to be increased if a change of the code changes the folds that are read
+    # the number in "folds 2" must be increased if a change of the code changes the folds read
     return hashlib.sha256(f"{content_hash}\nfolds 2 {folds}".encode()).hexdigest()
 
 

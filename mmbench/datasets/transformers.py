@@ -1,7 +1,8 @@
 """Transformers of the preprocessing steps.
 
 This module is imported only if a pipeline is constructed, since importing scikit-learn takes a
-second. All functions are defined at module level, so that fitted pipelines can be pickled.
+second. The functions that a pipeline calls are defined at module level, so that fitted pipelines
+can be pickled.
 
 In some data sets, a row is a pair of images ``(a, b)``. `PairPCA` applies the same transformation
 to both images. The result of `pair_features` is the same for ``(a, b)`` and ``(b, a)``.
@@ -108,7 +109,7 @@ def true_divide(X: NDArray, by: float) -> NDArray[np.float64]:
     return X / float(by)
 
 
-#: Constructors of the transformers that do not treat categorical columns separately, by step.
+#: Constructors of the transformers that treat all columns alike, by the name of the step.
 ON_ALL_COLUMNS = {
     "none": lambda _: FunctionTransformer(),
     "standard": lambda _: StandardScaler(),

@@ -41,7 +41,8 @@ class Prepared:
     deviations: tuple[str, ...]
     #: Warnings about possible faults in a user's data file.
     warnings: tuple[str, ...]
-    #: Group labels of the rows of `X_pool`; rows of one group belong to one fold. Shape (n_pool,).
+    #: Group labels of the rows of `X_pool`, or None; rows of one group belong to the same fold.
+    #: Shape (n_pool,).
     groups_pool: NDArray | None = field(default=None, repr=False)
 
 
@@ -84,8 +85,8 @@ def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
     )
 
 
-# Only one data set is cached, since two large data sets may exceed the memory. Jobs are ordered by
-# data set.
+# A cache of one data set suffices, since jobs are ordered by data set. Two large data sets may
+# exceed the memory.
 _cached = lru_cache(maxsize=1)(load_dataset)
 
 
@@ -95,8 +96,8 @@ def _fitted(
 ) -> tuple[Split, Any]:
     """Return a split, and the preprocessing steps fitted on its training rows.
 
-    The argument `content_hash` only distinguishes cache entries, in case a data file changes during
-    a run.
+    If a data file changes during a run, the argument `content_hash` distinguishes the cache entries
+    of the old and the new data; it has no other purpose.
     """
     dataset, values = _cached(ref, store=store, mirror=mirror), asdict(split)
     found = split_at(spec=values.pop("rule"), **values, dataset=dataset)
@@ -105,7 +106,12 @@ def _fitted(
 
 
 def check_rows(job: Job, y_train: NDArray, n_rest: int) -> None:
-    """Raise UserError if the training rows have only one class, or are too few for the folds."""
+    """Raise UserError if the training rows have only one class, or if there are too few rows.
+
+    `n_rest` is the number of rows that `max_train` excludes from training. If parameters are
+    validated on these rows, `n_rest` must be positive. A class needs at least one training row per
+    fold.
+    """
     where = f"data set {job.dataset.name!r}"
     labels = np.unique(y_train)
     if len(labels) < 2:

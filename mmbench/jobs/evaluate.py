@@ -128,7 +128,9 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 
 
 def doubts(fits: Sequence[Fit]) -> str:
-    """Return, as text, the number of fits and the first pair of classes per non-optimal status.
+    """Return a text that states, per status, the number of fits and the first pair of classes.
+
+    The statuses ``optimal``, ``stopped_by_rule``, ``uncertified`` and ``one_class`` are left out.
 
     Examples
     --------
@@ -161,8 +163,8 @@ def calibrated_probabilities(
 ) -> tuple[NDArray | None, list[str]]:
     """Return the class probabilities of the test rows, and warnings.
 
-    The argument `machine` is a machine that was fitted with the selected parameters. If the machine
-    cannot be calibrated on the folds, the probabilities are None, and a warning gives the reason.
+    `machine` must be fitted with the selected parameters. If the machine cannot be calibrated on
+    the folds, the probabilities are None, and a warning gives the reason.
     """
     try:
         labels = np.searchsorted(machine.classes_, data.y_train)

@@ -3,8 +3,8 @@
 The fingerprint of a machine is a hash of the code of the machine's module and of its direct and
 indirect imports. Imported modules of packages other than mmbench and the machine's package are not
 hashed. The hash is computed from syntax trees without docstrings, so comments, docstrings and
-formatting do not change the fingerprint. The text that describes a parameter does, since it is an
-argument of a function call.
+formatting do not change the fingerprint. A change of the text that describes a parameter changes
+the fingerprint, since the text is an argument of a function call.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from mmbench import machines
 from mmbench.datasets.preprocess import is_path
 from mmbench.jobs.job import Job
 
-#: Estimator parameters of the execution, such as `n_jobs`, which are left out of records. The
-#: parameter `random_state` follows from the job's seed.
+#: Estimator parameters that control the execution, such as `n_jobs`, and are left out of records.
+#: The parameter `random_state` is left out, since it follows from the job's seed.
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
 #: Estimator parameters that change `predict` and `decision_function`, but not the pairwise decision
 #: values in a record.
 PREDICTION = {"break_ties", "decision_function_shape"}
 
-#: Neutral values, which do not change a fit, of parameters that are newer than the first records.
-#: `parameters_of` omits parameters with neutral values, so that records without these parameters
-#: are reused.
+#: Parameters that are newer than the first records, each with its neutral value, which does not
+#: change a fit. `parameters_of` omits parameters with neutral values, so that records without these
+#: parameters are reused.
 ADDED = {"max_iter": -1}
 
 
 def identity(job: Job) -> dict[str, Any]:
-    """Return the version, commit and fingerprint of the code of a job's machine.
+    """Return the version, the commit and the fingerprint of the code that a job's machine uses.
 
     If the job has preprocessing steps that are given by import paths, the entry "steps" contains
     the fingerprints of their modules.
@@ -63,8 +63,8 @@ def fingerprint(machine: str) -> str:
 def module_fingerprint(module: str) -> str:
     """Return the fingerprint of a module with its imports.
 
-    The fingerprint of a module of another installed package is empty, since records contain the
-    versions of installed packages.
+    The fingerprint of a module of another installed package is empty. Records contain the version
+    of the package only if `mmbench.running.environment.LIBRARIES` lists the package.
     """
     spec = _spec(module)
     installed = "site-packages" in Path((spec and spec.origin) or "").parts
@@ -110,7 +110,7 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
 def without_docstrings(tree: ast.Module) -> str:
     """Return a syntax tree as text that does not depend on comments, formatting and docstrings.
 
-    The returned text is the same in all versions of Python from 3.11.
+    The returned text is the same in all versions of Python from 3.11 on.
     """
     for node in _statements(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

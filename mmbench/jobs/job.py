@@ -151,7 +151,8 @@ class Job:
     def has_kernel(self) -> bool:
         """Whether the machine uses the job's `kernel`, which classifiers of other packages ignore.
 
-        Machines of mmbench and of its plug-ins are recognised by their parameter `ties`.
+        A machine with a name ``module:Class`` uses the kernel if the class has the parameter
+        `ties`, as all machines of mmbench have.
         """
         return ":" not in self.machine or "ties" in dict(self.defaults)
 
@@ -173,7 +174,7 @@ class Job:
 
     @property
     def cell_digest(self) -> str:
-        """Hash of all fields except the parent and the split's repeat and fold.
+        """Hash of the fields in the key except the parent and the split's repeat and fold.
 
         Results of jobs with equal hashes may be averaged. The key of the parent job is not hashed,
         since it differs between the splits.

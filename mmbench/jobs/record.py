@@ -48,7 +48,7 @@ def unseal(text: bytes, schema: int) -> dict[str, Any]:
     Raises
     ------
     BadRecord
-        If the text is damaged, was edited, or has another value of the ``schema`` entry.
+        If the text is damaged or was edited, or if its entry ``schema`` differs from `schema`.
     """
     try:
         content = json.loads(text)
@@ -133,11 +133,10 @@ def merged(old: Choice, new: Choice) -> Choice:
 def middle(choices: Sequence[Choice]) -> Choice:
     """Return the median of each selected parameter over several splits.
 
-    If parameters are selected per pair of classes, the median is computed for each pair.
-
-    If the number of values is even, the lower of the two middle values is returned. The returned
-    median is always one of the selected values. If the values are not numbers, the most frequent
-    value is returned, or the first of several equally frequent values.
+    If parameters are selected per pair of classes, the median is computed for each pair. If the
+    number of values is even, the median is the lower of the two middle values, so the median is
+    always one of the selected values. If the values are not numbers, the most frequent value is
+    returned, or the first of several equally frequent values.
 
     Raises
     ------
@@ -193,7 +192,7 @@ class Record:
     #: Key of the job; also the file name of the record.
     key: str
     job: Job
-    #: Worst status of the binary problems, or status of a job without a result.
+    #: Most severe status of the binary problems, or status of a job without a result.
     status: Status
     #: Reason for a missing result, or summary of the fits that are not optimal.
     reason: str = ""
@@ -228,8 +227,8 @@ class Record:
     #: The limits of the job, with the entries "time" in seconds and "memory" in bytes.
     limits: dict[str, Number] = field(default_factory=dict)
     #: For a job that reached a limit, the entries "stage" (stage in which the job ended), "seconds"
-    #: (time since its start) and "bytes" (memory). If the stage is the selection, "trainings" and
-    #: "planned" are the numbers of completed and of planned trainings. If the stage is the
+    #: (time since the job's start) and "bytes" (memory). If the stage is the selection, "trainings"
+    #: and "planned" are the numbers of completed and of planned trainings. If the stage is the
     #: training, "pairs", "pairs_begun" and "pairs_solved" are the numbers of all, of begun and of
     #: solved pairs of classes. The entry "pair" is the pair of classes with the largest duality
     #: gap. The entries "iterations", "objective", "bound", "gap" and "violation" describe the
@@ -313,7 +312,7 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Co
     ----------
     job : Job
     status : Status
-        Worst status of the binary problems, or status of a job without a result.
+        Most severe status of the binary problems, or status of a job without a result.
     reason : str
         Reason for a missing result, or summary of the fits that are not optimal; one line.
     **content

@@ -5,10 +5,10 @@ jobs. Tables are made from ``plan.json`` and the records alone. A table cell is 
 machine with one data set, kernel, degree and training size, averaged over splits. A record whose
 key is not in the plan belongs to other settings or to an earlier version of a machine.
 
-A record consists of two files named by the job's key, ``.npz`` (arrays) and ``.json``. The JSON
-file is written last and contains the hash of the arrays, so that a record with a JSON file is
-complete. Files are written under a temporary name and renamed. The record of a finished job is
-never overwritten.
+A record consists of a JSON file and, if the job has a result, of a file ``.npz`` with arrays. Both
+files are named by the job's key. The JSON file is written last and contains the hash of the arrays,
+so that a record with a JSON file is complete. Files are written under a temporary name and renamed.
+The record of a finished job is never overwritten.
 
 Since a results folder may come from an untrusted source, links are not followed, and only regular
 files of a bounded size are read.
@@ -49,7 +49,7 @@ TEMPORARY = ".tmp"
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 #: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
 TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
-#: Flags of `os.open`; 0 on Windows, where these flags do not exist.
+#: Flags of `os.open`, or 0 on Windows, which does not have these flags.
 NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 
 
@@ -206,7 +206,7 @@ class Plan:
     smoke: bool = False
     #: Metrics in the tables; if empty, the metrics are determined by the layout of the tables.
     metrics: tuple[str, ...] = ()
-    #: For each table column with inherited parameters, the column from which they are inherited.
+    #: For each table column with inherited parameters, the column whose parameters are inherited.
     uses: Mapping[str, str] = field(default_factory=dict)
     #: Number of test rows divided by the number of all other rows, including rows that `max_train`
     #: excludes from training. The attribute `test_to_train` is 0 if `max_train` excludes no rows,
@@ -280,7 +280,8 @@ SUPERSEDED = "superseded"
 #: Arrays by name.
 Arrays = Mapping[str, Any]
 #: For each array with one entry or row per test row, the allowed kinds of NumPy's data types, each
-#: followed by the number of dimensions. The first four arrays are stored together.
+#: followed by the number of dimensions; "f2" is a matrix of floats. A file with the array
+#: `test_index` must also contain three other arrays of TEST_ROWS.
 TEST_ROWS = {"test_index": "i1 u1"} | dict.fromkeys(("predicted", "y_test"), "b1 i1 u1 f1 U1 S1")
 TEST_ROWS |= dict.fromkeys(("decisions", "scores", "probabilities"), "f2 i2")
 
@@ -362,7 +363,7 @@ class RecordStore:
         return self._records / (key + suffix)
 
     def write(self, record: Content, arrays: Arrays | None = None) -> None:
-        """Write the arrays of a record, and then the record, to files.
+        """Write the arrays of a record to a file, and then the record to another file.
 
         Raises
         ------
@@ -401,7 +402,7 @@ class RecordStore:
         raise BadRecord("its arrays are missing or damaged")
 
     def plan(self) -> Plan | None:
-        """Return the plan of the last run, or None in a folder of an earlier version of mmbench.
+        """Return the plan of the last run, or None if the folder has no plan.
 
         Raises
         ------
@@ -413,7 +414,10 @@ class RecordStore:
         return None
 
     def damage(self) -> list[str]:
-        """Return a message if the configuration or plan was changed since the last run."""
+        """Return one message if the configuration or the plan was changed since the last run.
+
+        The returned list is empty if neither file was changed.
+        """
         try:
             plan = self.plan()
         except BadRecord as error:

@@ -22,8 +22,8 @@ from mmbench.selection import select
 def job_seeds(job: Job) -> dict[str, int]:
     """Return independent seeds for the random choices of a job.
 
-    The seeds depend only on the experiment's seed and the split. All machines have the same inner
-    folds on a split.
+    The seeds depend only on the experiment's seed and the split, so that all machines have the same
+    inner folds on a split.
     """
     sequence = np.random.SeedSequence([job.split.seed, job.split.repeat, job.split.fold])
     selection, ties, machine = sequence.generate_state(3).tolist()
@@ -43,8 +43,8 @@ def train(
 
     `inherited` contains the selected parameters of the parent jobs; `seeds` has the entries
     "selection" and "machine". The clock measures the stages "warm_up", "selection" and "training".
-    The machine is fitted inside the context manager `spread`, which distributes the pairs of
-    classes to the workers of a cluster.
+    If the context manager `spread` is given, the machine is fitted inside it. Inside `spread`, the
+    pairs of classes are distributed to the workers of a cluster.
     """
     choice: Choice = middle(inherited) if inherited else {}
     machine = make_machine(job, threads, seeds["machine"])
@@ -123,7 +123,7 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     known = machines.machine_class(name).parameters
     stated = {"kernel": kernel, **({"solver": solver} if solver else {})}
-    # errors are ignored, since a machine with errors fails on the real data as well
+    # errors are ignored, since they occur again when the machine is trained on the data of the job
     with suppress(Exception), within(Allowance()):
         machine = machines.make_machine(name, **{k: v for k, v in stated.items() if k in known})
         select(machine, X, y, {"tol": [machine.tol]}, folds=2)

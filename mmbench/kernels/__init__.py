@@ -2,7 +2,8 @@
 
 Each entry of a kernel matrix is a scalar function of the same entry of a *base* matrix. The base
 matrix contains squared distances for ``rbf``, and inner products for ``linear`` and ``poly``. On a
-grid of kernel parameters, the base matrix is computed once, and the scalar function per grid point.
+grid of kernel parameters, the base matrix is computed only once; only the scalar function is
+computed at each grid point.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SINGLE_PRECISION_EXPONENT = 100.0
 #: ``gamma (x'x + z'z) > 1e10``.
 NEAR_SHARE = 1e-10
 
-#: Number of rows of a kernel matrix whose entries are raised to a power at a time.
+#: Number of rows per chunk of a matrix; `_integer_power` changes the matrix chunk by chunk.
 CHUNK_ROWS = 256
 
 #: Squared distances of close rows are computed from differences of rows only if

@@ -264,7 +264,7 @@ def _hyperplanes(
     elif hasattr(machine, "coef_") and hasattr(machine, "classes_"):
         w = np.atleast_2d(machine.coef_)
         b = np.broadcast_to(machine.intercept_, len(w))
-        if len(w) == 1:  # the hyperplane of the second of two classes
+        if len(w) == 1:  # two classes: the hyperplane of the second class
             w, b = np.vstack([np.zeros_like(w), w]), np.append(0.0, b)
         for i, j in combinations(range(len(w)), 2):
             yield _linear(tuple(machine.classes_[[i, j]]), w[j] - w[i], b[j] - b[i])
@@ -339,7 +339,8 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
         K, labels = np.asarray(kernel_function(model, X)(rows, rows)), y[support]
         for pair, coef, b in pair_coefficients(model):
             t, size = np.where(labels == pair[1], 1.0, -1.0), np.abs(K) @ np.abs(coef)
-            scale = 1.0 if getattr(model, "C", 0) else np.abs(coef).max()  # 1/rho for a NuSVC.
+            # the coefficients of a NuSVC with the margin rho are at most 1/rho
+            scale = 1.0 if getattr(model, "C", 0) else np.abs(coef).max()
             allowed = 2 * model.tol * scale + FLOAT32 * size  # libsvm's kernel values are float32
             above = t * (K @ coef + b) - 1 > allowed
             wrong |= bool((coef * t < 0).any() or (above & (coef != 0)).any())
@@ -363,8 +364,8 @@ def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
     - ``average_margin``: the mean margin, which the MAMC maximises in (5).
     - ``margin_variance``: twice the variance of the margins, which is the mean squared difference
       between the margins of two rows, as in the LDM paper.
-    - ``spread``: the standard deviation of ``f / ||w||`` over the rows of both classes, which is
-      ``||S^(1/2) w|| / ||w||`` in (3) of the RMM paper.
+    - ``spread``: the standard deviation of ``f / ||w||`` over the rows of both classes. In (3) of
+      the RMM paper, this is ``||S^(1/2) w|| / ||w||`` with the covariance matrix S of the rows.
     - ``B``: the largest ``|f_i|``, which is the smallest B for which (w, b) is feasible in (5) of
       the RMM paper.
     - ``relative_margin``: the smallest ``t_i f_i``, divided by B; it is 1/B if the data are
@@ -384,6 +385,8 @@ def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
 def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, float]:
     """Return the dispersions and ratios of the MMRM paper for projections ``s_i = w'z_i``.
 
+    Equation numbers without the name of a paper are from the MMRM paper.
+
     Dispersions within classes, where sx and sy are the standard deviations of the projections:
 
     - ``d_w_v = sqrt(sx^2 + sy^2)`` of the LDA, (2);
@@ -401,7 +404,7 @@ def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, floa
     Ratios of these dispersions:
 
     - ``rho = d_b_m / d_w_m``, the margin ratio (20);
-    - ``rho_m4 = d_b_m / d_w_s``, the largest rho in (12) of the M4 for this w;
+    - ``rho_m4 = d_b_m / d_w_s``, the largest rho in (1) of the M4 paper for this w;
     - ``kappa = d_b_c / d_w_s``, the largest kappa of the MPM for this w;
     - ``alpha = kappa^2 / (1 + kappa^2)``, the worst-case accuracy of both classes, (12) of the M4
       paper.
@@ -431,9 +434,9 @@ def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
     ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the mean of ``t_i
     f_i`` over the class divided by the standard deviation of ``t_i f_i``. By an inequality of
     Marshall and Olkin (theorem 1 of the MEMPM paper), ``alpha_positive`` and ``alpha_negative`` are
-    lower bounds on the probability of a correct decision. The numbers ``alpha_positive`` and
-    ``alpha_negative`` are valid for all distributions with the mean and covariance of the class.
-    ``worst_case`` is the mean of ``alpha_positive`` and ``alpha_negative`` weighted by class size,
+    lower bounds on the probability of a correct decision for a row of the class. The lower bounds
+    are valid for all distributions with the mean and covariance of the class. ``worst_case`` is the
+    mean of ``alpha_positive`` and ``alpha_negative`` weighted by class size,
     ``theta alpha + (1 - theta) beta`` in the MEMPM paper. Since the class means and covariances are
     estimated, ``alpha_positive`` and ``alpha_negative`` are only estimates of the lower bounds.
     """
@@ -514,13 +517,15 @@ def rademacher_bounds(
     RMM, the parameter E is ``(w'w + D max (w'u_i)^2) / 2``.
 
     The multipliers lambda in the bound for H are written as ``s q``, where q is in the simplex and
-    the optimal scalar s has a closed form. With ``q_i = 1/n_u`` for the class G and the optimal q
-    for the class H, the bounds are
+    the optimal scalar s has a closed form. For n rows x_i and n_u rows u_j, the bounds are
 
     .. math::
 
         U = \frac2n \sqrt{2 E T(q)}, \qquad
         T(q) = \sum_i x_i^\top \Big(I + D \sum_j q_j u_j u_j^\top\Big)^{-1} x_i .
+
+    The bound for the class G has ``q_j = 1/n_u``, and the bound for the class H has the optimal q.
+    In the bound for the class F, T(q) is replaced by the sum of the ``x_i'x_i``.
 
     Parameters
     ----------

@@ -200,7 +200,7 @@ class KernelRows:
         return other
 
     def values(self, other: KernelRows, out: NDArray | None = None) -> NDArray:
-        """Return the kernel values of all pairs of a row of X and a row of `other`.
+        """Return the kernel values between the rows of X and the rows of `other`.
 
         `X` and the rows of `other` must have the same centre. If the rows are dense and `out` is
         given, the kernel values are written to `out`.

@@ -1,8 +1,8 @@
 """The classifiers as scikit-learn estimators, with one file or folder per classifier.
 
-`MACHINES` maps the name of each machine in YAML files to the module and the name of its class.
-`ALIASES` contains the papers' names for machines with fixed parameter values. The module of a
-classifier is imported at its first use.
+`MACHINES` maps the name of each machine, as written in YAML files, to the module and the name of
+the machine's class. `ALIASES` contains the papers' names for machines with fixed parameter values.
+The module of a classifier is imported at its first use.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ __all__ += [path.rpartition(":")[2] for path in MACHINES.values()]
 
 
 def alias_of(name: str) -> Alias:
-    """Return the alias of a name; for the name of a machine, an alias without fixed parameters.
+    """Return the alias with this name, or an alias without fixed parameters for a machine's name.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def machine_class(name: str) -> type[PairwiseClassifier]:
     ------
     UserError
         If no machine or alias has this name. The error message contains the most similar name of a
-        machine or alias.
+        machine or alias, or all names if no name is similar.
     """
     machine = alias_of(name).machine
     if machine in MACHINES:
@@ -165,14 +165,14 @@ def machine_class(name: str) -> type[PairwiseClassifier]:
 
 
 def make_machine(name: str, **params: Any) -> PairwiseClassifier:
-    """Return an estimator by the name of its machine or alias.
+    """Return an unfitted estimator, given the name of a machine or an alias.
 
     Parameters
     ----------
     name : str
         A machine, an alias or ``module:Class``.
     **params
-        Parameters of the estimator. The fixed parameter values of an alias take precedence.
+        Parameters of the estimator. Fixed parameter values of an alias replace values in `params`.
 
     Examples
     --------

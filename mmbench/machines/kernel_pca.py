@@ -2,11 +2,12 @@
 
     S = (1/n) sum_i (x_i - xbar)(x_i - xbar)' = U diag(s) U',    z(x) = U'(x - xbar)
 
-With a kernel, the coordinates are the components of kernel PCA. Let H be the centring matrix, and
-let ``H K H = V diag(n s) V'`` be the eigendecomposition of the centred kernel matrix. With the
-eigenvalues n s_k and the eigenvectors V, coordinate k of training row i is ``sqrt(n s_k) V_ik``.
-The eigendecomposition depends only on the kernel, the training rows and their weights, and need not
-be repeated for other hyper-parameters.
+The training rows x_i have the mean xbar, and the columns of U are the principal directions. With a
+kernel, the coordinates are the components of kernel PCA. Let H be the centring matrix, and let ``H
+K H = V diag(n s) V'`` be the eigendecomposition of the centred kernel matrix. With the eigenvalues
+n s_k and the eigenvectors V, coordinate k of training row i is ``sqrt(n s_k) V_ik``. The
+eigendecomposition depends only on the kernel, the training rows and their weights, and need not be
+repeated for other hyper-parameters.
 
 If rows have weights p_i with sum 1, p_i replaces 1/n in the scatter matrix S and in the mean. Let P
 = diag(p), let Kc be the Gram matrix of the rows centred at the weighted mean, and let ``P^(1/2) Kc
@@ -27,20 +28,20 @@ from mmbench.machines.base.problem import BinaryProblem
 from mmbench.solvers.ridge import FeatureGram, Gram
 from mmbench.solvers.rows import MappedRows
 
-#: Directions are omitted if their variance is below NO_VARIANCE times the largest variance.
+#: Directions are omitted if their variance is at most NO_VARIANCE times the largest variance.
 NO_VARIANCE = 1e-12
 
-#: Minimum number of rows per feature for which the features of a linear kernel are used instead of
-#: the Gram matrix.
+#: `gram_by_features` returns the features instead of the Gram matrix if the kernel is linear and
+#: there are at least ROWS_PER_FEATURE rows per feature.
 ROWS_PER_FEATURE = 2
 
 #: If the number of requested components is at most PARTIAL_SHARE times the matrix order, LAPACK
 #: computes only the requested components.
 PARTIAL_SHARE = 0.25
 
-#: The Lanczos method is used if there are at least LANCZOS_ROWS rows, and at most LANCZOS_SHARE
-#: requested components per row. For 20 components of 2000 rows, the Lanczos method is 8 times as
-#: fast as LAPACK (`benchmarks/routes.py`).
+#: The Lanczos method is used if there are at least LANCZOS_ROWS rows, and if the number of
+#: requested components is at most LANCZOS_SHARE times the number of rows. For 20 components of 2000
+#: rows, the Lanczos method is 8 times as fast as LAPACK (`benchmarks/routes.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 
@@ -86,7 +87,11 @@ class Spectrum:
         )
 
     def original(self, w: NDArray, b: float) -> tuple[NDArray, float]:
-        """Return the weights of the features or rows, and the bias, of ``f(x) = w'z(x) + b``."""
+        """Convert ``f(x) = w'z(x) + b`` to a function of the features or of the kernel values.
+
+        Returns weights and a bias. For a linear kernel, the weights belong to the features. For
+        other kernels, they are the coefficients of the kernel values ``k(x_i, x)``.
+        """
         weights = self.basis @ w
         return weights, b - float(self.origin @ weights)
 
@@ -96,9 +101,10 @@ def spectrum(
 ) -> Spectrum:
     """Return the eigendecomposition of the total scatter of the training rows of all classes.
 
-    For a nonlinear kernel, at most `n_components` components are computed. The row weights
-    `weights` need not sum to 1. Directions with zero variance are omitted. If all rows are equal,
-    there is one coordinate, which is zero for each row.
+    For a nonlinear kernel, only the first `n_components` components are computed if `n_components`
+    is at most PARTIAL_SHARE times the number of rows; otherwise all components are computed. The
+    row weights `weights` need not sum to 1. Directions with zero variance are omitted. If all rows
+    are equal, there is one coordinate, which is zero for each row.
     """
     s = np.ones(len(problem.y)) if weights is None else weights / weights.mean()
     roots = np.sqrt(s)[:, None]  # the square roots of n p_i, with row weights p_i of sum 1
@@ -141,7 +147,7 @@ def _linear(X: NDArray, weights: NDArray | None, roots: NDArray) -> Spectrum:
 
 
 def gram_by_features(problem: BinaryProblem) -> Gram:
-    """Return the float64 Gram matrix, as a `FeatureGram` if a linear kernel has few features."""
+    """Return the float64 Gram matrix, or a `FeatureGram` for a linear kernel with few features."""
     n, d = problem.X.shape
     few = problem.kernel.name == "linear" and d <= n // ROWS_PER_FEATURE
     return FeatureGram(problem.X) if few else np.asarray(problem.gram, dtype=np.float64)
@@ -205,8 +211,8 @@ def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
     # needs a column-major matrix
     triangle = matrix.T
     products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
-    # a fixed start vector replaces the random start vector of `eigsh`; `maxiter` is chosen such
-    # that the Lanczos method takes at most as long as `_eigh_lapack`
+    # a fixed start vector makes the results of `eigsh` reproducible; `maxiter` is chosen such that
+    # the Lanczos method takes at most as long as `_eigh_lapack`
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     try:
         values, vectors = eigsh(products, few, which="LA", v0=start, maxiter=n // (2 * few))

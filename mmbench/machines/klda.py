@@ -7,25 +7,26 @@ without a factor 1/n. The optimal w is ``sum_i a_i phi(x_i)`` over the training 
 
     a = (N_K + eta K)^-1 (m_+ - m_-),    N_K = sum_c K_c (I - 11'/n_c) K_c',   m_c = K_c 1 / n_c
 
-K_c contains the columns of the Gram matrix K that belong to class c. The papers do not define the
-intercept b.
+K_c contains the n_c columns of the Gram matrix K that belong to class c, and m_c is the mean of
+these columns. The intercept b is not part of the problem; the parameter `bias` selects a rule for
+b.
 
 If rows have sample weights s_i, the class means are weighted means. With sample weights, the
 scatter matrix N is the sum of ``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i.
-If rows have sample weights, the ridge is relative to the weighted mean of ``k(x_i, x_i)`` instead
-of ``tr(K)/n``. Class weights affect only the intercept b, which minimises the weighted training
-errors. Class weights in the within-class scatter matrix N would reduce the projected scatter of the
-training rows of the class with the larger weight, and new rows of that class would be
-misclassified.
+The parameter `eta` of `KLDA` is relative to ``tr(K)/n``, or with sample weights to the weighted
+mean of ``k(x_i, x_i)``. Class weights affect only the intercept b, which minimises the weighted
+training errors. N does not contain class weights. With class weights in N, the projected scatter of
+the class with the larger weight would be small for its training rows only, and new rows of this
+class would be misclassified.
 
 The total scatter matrix is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore the optimal w is a
 multiple of the w of the least squares SVM with C = 1/eta. KLDA and the least squares SVM use the
 same solver.
 
-| `Fit.route` | condition | operations per eta |
+| `Fit.route` | condition | operations per eta, for n rows and d features |
 | --- | --- | --- |
 | Cholesky in features | linear kernel, at least two rows per feature | d^3 + n d |
-| Cholesky | other kernels | n^3 / 3 |
+| Cholesky | otherwise | n^3 / 3 |
 | printed system | ``solver="reference"`` | n^3 |
 | equal means | the class means are equal: w = 0 | |
 
@@ -163,8 +164,9 @@ def train_klda(
         status, route, features = Status.TRIVIAL, "equal means", None
         coef = np.zeros((len(rows.y), len(etas)))
     elif reference:
-        # The system is (P K + eta I) a = d, where P subtracts the mean of each class. The paper
-        # prints the system K (P K + eta I) a = K d, which has no unique solution if K is singular.
+        # The solved system is (P K + eta I) a = delta, where P subtracts the mean of each class.
+        # The paper prints this system multiplied by K, which has no unique solution if K is
+        # singular.
         route, printed, eye = "printed system", rows.centred(np.asarray(gram)), np.eye(len(rows.y))
         coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])
     else:
@@ -192,7 +194,7 @@ class _Rows:
         self.gram = gram if weights is None else scaled(gram, self.root)
         self.sides = self.root * (y > 0), self.root * (y < 0)
         self.totals = [float(side @ side) for side in self.sides]
-        #: Coefficients of the difference ``m+ - m-`` of the class means over the rows, shape
+        #: Coefficients of the rows in the difference ``m+ - m-`` of the class means, shape
         #: (n_samples,).
         self.delta = self.sides[0] / self.totals[0] - self.sides[1] / self.totals[1]
 
@@ -212,10 +214,10 @@ def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArra
     """Return the weights w if features are given, else the coefficients a, for each value of eta.
 
     The least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and c = 2
-    n+ n- / n. By the Sherman-Morrison formula, the optimal w of `KLDA` is the w of the least
-    squares SVM divided by ``c - w'(m+ - m-) c/2``. Without features, ``w'(m+ - m-)`` is computed as
-    ``2 - eta delta'a`` from the dual variables a of the least squares SVM. The vector delta
-    contains the coefficients of ``m+ - m-`` over the rows.
+    n+ n- / n. By the Sherman-Morrison formula, the optimal w of `KLDA` is this w divided by ``c -
+    w'(m+ - m-) c/2``. Without features, ``w'(m+ - m-)`` is computed as ``2 - eta delta'a`` from the
+    dual variables a of the least squares SVM. The vector delta contains the coefficients of the
+    rows in ``m+ - m-``.
     """
     y, costs = rows.root * rows.y, (1 / etas).tolist()
     half = rows.totals[0] * rows.totals[1] / sum(rows.totals)

@@ -2,9 +2,10 @@
 
     min over w, b   1/2 w'w + C/2 sum_i xi_i^2    subject to   y_i f(x_i) = 1 - xi_i    (30), (31)
 
-The objective of the paper has an additional average margin term with a factor C_a. The average
-margin term only rescales (w, b), and is omitted. Let Phi be the matrix with the rows phi(x_i)'. The
-optimal w and b solve
+The MAMC is the maximal average margin classifier of `mmbench.machines.mamc`. In the EMAMC paper
+(Abe), the objective has an additional average margin term with a factor C_a. The average margin
+term only rescales (w, b), and is omitted. Let Phi be the matrix with the rows phi(x_i)' of the M
+training rows. The optimal w and b solve
 
     (I/C + Phi'Phi) w + Phi'1 b = Phi'y,    1'Phi w + M b = 1'y                        (36), (37)
 
@@ -14,8 +15,8 @@ The dual variables a solve the dual system with the Gram matrix G = Phi Phi',
 
 Two interpretations of the feature map phi lead to two classifiers:
 
-- With ``reading="gram"``, phi is the feature map of the kernel. The machine is the usual LS-SVM
-  with ``G = K`` and ``f(z) = sum_i a_i k(x_i, z) + b``.
+- With ``reading="gram"``, phi is the feature map of the kernel. The machine is the usual LS-SVM, in
+  which G is the kernel matrix K, and ``f(z) = sum_i a_i k(x_i, z) + b``.
 
 - With ``reading="empirical"``, ``phi(x) = (k(x, x_1), ..., k(x, x_M))'`` as printed in (32). The
   machine is the EMAMC with ``G = K K'`` and ``f(z) = sum_i w_i k(x_i, z) + b``, where ``w = K a``.
@@ -25,11 +26,11 @@ penalty in (30) is ``C/2 sum_i s_i xi_i^2``, and ``diag(1/(C s))`` replaces I/C.
 (32) becomes ``phi(x) = (sqrt(s_m) k(x, x_m))_m``, so that ``G = K diag(s) K'``. With the weighted
 feature map, a row of weight 2 has the same effect as two equal rows of weight 1.
 
-| `Fit.route` | condition | operations per C |
+| `Fit.route` | condition | operations per C, for n rows and d features |
 | --- | --- | --- |
 | Cholesky in features | linear kernel, at least two rows per feature | d^3 + n d |
-| Cholesky | other kernels; with (32), if K K' has no accurate factor, eigenvectors of K | n^3 / 3 |
-| printed system | ``solver="reference"``; with (32) as a least squares problem | n^3 |
+| Cholesky | otherwise; with (32), eigenvectors of K if 1/C is below rounding errors | n^3 / 3 |
+| printed system | ``solver="reference"``; with (32), a least squares problem is solved | n^3 |
 
 References
 ----------
@@ -69,7 +70,7 @@ GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200)
 COSTS = (0.1, 1, 10, 50, 100, 500, 1000, 2000)
 
 #: A solution has the status "failed" if its objective value exceeds the objective value at w = 0 by
-#: more than the fraction ROUNDING.
+#: a relative difference of more than ROUNDING.
 ROUNDING = 1e-9
 
 
@@ -83,9 +84,9 @@ class LSSVM(WeightedClassifier):
         at the returned w and b. `bound` is the dual objective ``y'a - 1/2 a'(G + I/C)a`` at the
         dual variables a, which are centred such that ``1'a = 0``. `max_violation` is the largest
         residual of the dual system. If ``reading="empirical"``, or if a linear machine has few
-        features, `max_violation` is the largest residual of (36) relative to the right-hand side.
-        If rows have weights, each row and its residual in `max_violation` are multiplied by the
-        square root of the row's weight.
+        features, `max_violation` is the larger of two residuals: the residual of (36), relative to
+        the largest entry of Phi'y, and the residual of ``1'a = 0``. If rows have weights, each row
+        and its residual in `max_violation` are multiplied by the square root of the row's weight.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of each pair (``rbf``, ``poly``): a, or w if ``reading="empirical"``. If
         ``reading="empirical"`` and rows have weights, each w_i is multiplied by the square root of
@@ -108,12 +109,12 @@ class LSSVM(WeightedClassifier):
 
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"gamma": ("gamma", GAMMAS), "C": ("C", COSTS)},
-        # at C = 2000, rounding the kernel matrix of German or Image to float32 changes decision
-        # values by 0.007
+        # at C = 2000, rounding the kernel matrix of the data sets German or Image to float32
+        # changes decision values by 0.007
         single_precision=False,
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
-        gram_copies=3,  # The Gram matrix K, K K and a Cholesky factor are stored.
+        gram_copies=3,  # The Gram matrix K, the product K K and a Cholesky factor are stored.
         linear_row_copies=3,  # Features and, if reading="empirical", a factor of K K are stored.
         weight_copies=1,  # Row weights need a weighted copy of the Gram matrix or of the rows.
         rows_per_feature=ROWS_PER_FEATURE,
@@ -210,8 +211,8 @@ def _certificates(
     `rows` and `y` are multiplied by the square roots of the row weights. `root` contains the square
     roots of the row weights, which replace the vector of ones in (37). If `of_weights` is true,
     `coef` contains the weights w. If `a` is None, the dual variables are computed as ``a = C (y - F
-    w - b)``, where F is `rows`. If `a` is None, only the equation ``w = F'a`` of the dual system
-    has a residual, which is the residual of (36).
+    w - b)``, where F is `rows`. With this a, the first equation of the dual system holds exactly,
+    and the residual of ``w = F'a`` is C times the residual of (36).
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)

@@ -1,10 +1,11 @@
-"""Maximal average margin classifiers, whose scores are differences of class sums of kernel values.
+"""Maximal average margin classifiers; a score is the difference of two sums of kernel values.
 
     max over w, b   (1/M) sum_i y_i (w'phi(x_i) + b) - 1/2 (w'w + b^2)                  (11)
     w = (1/M) sum_i y_i phi(x_i),   b = (1/M) sum_i y_i                           (12), (13)
 
-The intercept b of (13) depends only on the class sizes. ``bias="optimized"`` replaces the b of (13)
-by the intercept with the fewest training errors (14)-(25). The parameter `Cm` changes the direction
+M is the number of training rows. The intercept b of (13) depends only on the class sizes.
+``bias="optimized"`` replaces the b of (13) by the intercept with the fewest training errors; for
+equations (14)-(25), see `mmbench.machines.base.threshold`. The parameter `Cm` changes the direction
 of w:
 
     f(x) = (1/M) sum_{y_i=+1} k(x, x_i) - (Cm/M) sum_{y_i=-1} k(x, x_i) + b             (29)
@@ -16,7 +17,7 @@ One estimator covers four classifiers of the paper. The MAMC has the w of (12) a
 The MAMC_b has ``bias="optimized"``. The MAMC_bs and the MAMC_bsg also have ``bias="optimized"``,
 and select the hyper-parameter Cm. The MAMC_bs selects Cm after gamma, and the MAMC_bsg selects Cm
 jointly with gamma. All solutions are in closed form. `Fit.route` is "closed form", or "closed form,
-bias pair by pair" if ``solver="reference"``.
+bias pair by pair" if ``bias="optimized"`` and ``solver="reference"``.
 
 References
 ----------
@@ -53,12 +54,13 @@ class MAMC(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair. `objective` is the negative value of (11), with the factor Cm for
-        the rows of class 2. In `objective`, the terms with b are omitted if ``bias="optimized"``.
-        Since the solution is in closed form, `bound` is equal to `objective`, and `max_violation`
-        is zero. `extra` has the entries "errors" (14), "slack" (16) and "rho" (15) for the returned
-        b. With ``bias="optimized"``, the status is "trivial" if every score of class 1 is at most
-        every score of class 2.
+        Certificate of each pair. `objective` is the negated objective of (11), with the factor Cm
+        for the rows of class 2. Class 1 has the label y = +1, and class 2 the label y = -1. In
+        `objective`, the terms with b are omitted if ``bias="optimized"``. Since the solution is in
+        closed form, `bound` is equal to `objective`, and `max_violation` is zero. `extra` has the
+        entries "errors" (14), "slack" (16) and "rho" (15) for the returned b; see
+        `mmbench.machines.base.threshold`. With ``bias="optimized"``, the status is "trivial" if
+        every score of class 1 is at most every score of class 2.
     dual_coef_, support_, support_vectors_ : ndarray
         Coefficients of the kernel expansion (29), and indices and features of all training rows
         (``rbf``, ``poly``).
@@ -132,8 +134,8 @@ class ClassSums(NamedTuple):
 
     #: Class sums at the training rows, shape (n_samples, 2).
     own: NDArray
-    #: Class sums at all rows of a stored kernel matrix, shape (n_all, 2). `whole` is None if no
-    #: kernel matrix is stored.
+    #: Class sums at all rows of the kernel matrix `PartProblem.whole`, shape (n_all, 2). `whole` is
+    #: None if the training problem is not a `PartProblem`.
     whole: NDArray | None = None
 
 
@@ -141,8 +143,9 @@ def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassS
     """Return the class sums of ``k(x, x_i)`` in (29), divided by the number M of rows.
 
     `weights` are the row weights s_i. If a kernel matrix is stored or given, the class sums are a
-    product with the kernel matrix. If no kernel matrix exists, kernel values are computed in blocks
-    and not stored.
+    product with the kernel matrix. If no kernel matrix exists, the class sums are computed from the
+    features: with a linear kernel by two products, with other kernels from blocks of kernel values
+    that are not stored.
     """
     shares = _shares(problem.y, weights)
     if isinstance(problem, PartProblem):
@@ -159,7 +162,7 @@ def class_sums(problem: BinaryProblem, weights: NDArray | None = None) -> ClassS
 
 
 def _shares(y: NDArray, weights: NDArray | None) -> NDArray:
-    """Return one column per class, with the weight s_i/M for each row i of the class, else 0."""
+    """Return one column per class, with s_i/M for each row i of the class and 0 for other rows."""
     sides = np.column_stack([y > 0, y < 0])
     return sides / len(y) if weights is None else sides * (weights / weights.sum())[:, None]
 

@@ -3,8 +3,8 @@
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -B <= f(x_i) <= B                   (7)
 
-With the Gram matrix K and ``u_i = y_i alpha_i - lambda_i + lambda*_i``, the dual of (7) is problem
-(8):
+With the Gram matrix K, the multipliers alpha_i, lambda_i and lambda*_i, and the variables ``u_i =
+y_i alpha_i - lambda_i + lambda*_i``, the dual of (7) is problem (8):
 
     max over alpha, lambda, lambda*   sum_i alpha_i - B sum_i (lambda_i + lambda*_i) - 1/2 u'Ku
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
@@ -25,23 +25,25 @@ The dual of (13) is (8) with B = 1, with the constant D added to the objective, 
 additional constraint ``sum_i (lambda_i + lambda*_i) <= D``. The dual of (14) is the dual of (13)
 with the upper bound ``D nu / n`` on each lambda_i and lambda*_i. Let v(t) be the optimal value of
 (8) with B = t and, for (14), with the upper bound ``D nu / n`` on each lambda_i and lambda*_i.
-Problems (13) and (14) minimise ``v(t) + D t`` over t >= 1, where v(t) is the optimal value for the
-bound t. The derivative of the optimal value v(t) is ``-sum_i (lambda_i + lambda*_i)``, which is a
-monotone, piecewise linear function of t. A root search finds the bound t at which the derivative of
-the objective ``v(t) + D t`` is zero.
+Problems (13) and (14) minimise ``v(t) + D t`` over t >= 1. The derivative of v(t) is ``-sum_i
+(lambda_i + lambda*_i)``, which is a monotone, piecewise linear function of t. A root search finds
+the bound t at which the derivative of the objective ``v(t) + D t`` is zero.
 
-If row i has weight s_i, the penalty on xi_i and the upper bound of alpha_i in (8) are ``C s_i``.
-With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j s_j``.
+If row i has weight s_i, the penalty on xi_i in all problems and the upper bound of alpha_i in (8)
+are ``C s_i``. With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j
+s_j``.
 
 | `Fit.route` | used by "auto" | cost |
 | --- | --- | --- |
-| route of the SVM | (7) with B >= theta | none in addition to the SVM |
-| route of the SVM | (7) with B < theta | 1 to 3 SVMs (benchmarks/peers.py), 13 in rmm_table1_opt |
-| root search | (13) and (14) | 10 RMMs with warm starts |
-| Clarabel | never: solver="reference" | n^3 per iteration |
+| as for the SVM | (7) with B >= theta | only the SVM training |
+| as for the SVM | (7) with B < theta | 1 to 3 SVM trainings (benchmarks/peers.py) |
+| root search | (13) and (14) | 10 RMM trainings with warm starts |
+| Clarabel | never; only by solver="reference" | n^3 operations per iteration |
 
-In a grid search, each RMM starts from the solution at a neighbouring grid point. The experiment
-configs/rmm_fig2.yaml measures the CPU time of an RMM that starts from the SVM's solution.
+In the experiment configs/rmm_table1_opt.yaml, an RMM with B < theta has the cost of 13 SVM
+trainings. In a grid search, each RMM starts from the solution at a neighbouring grid point. The
+experiment configs/rmm_fig2.yaml measures the CPU time of an RMM that starts from the SVM's
+solution.
 
 References
 ----------
@@ -111,18 +113,20 @@ class RMM(WeightedClassifier):
     ----------
     fits_ : list of Fit
         Certificate of each pair of classes. `objective` is the value of (7) at the returned w and
-        b, which are feasible. `bound` is the value of (8) at a feasible u. The optimum lies between
-        `bound` and `objective`. `extra` contains the bound `B`, which is the optimal t for (13) and
-        (14), and `theta`, the maximum of ``|f|`` at the training rows for the SVM with the same C.
-        `seconds` and `iterations` include the training of the SVM that determines theta.
+        b, which are feasible. `bound` is the value of (8) at a feasible u. For (13) and (14),
+        `objective` and `bound` are values of the respective problem and of its dual. The optimum
+        lies between `bound` and `objective`. `extra` contains the bound `B`, which is the optimal t
+        for (13) and (14), and `theta`, the maximum of ``|f|`` at the training rows for the SVM with
+        the same C. `seconds` and `iterations` include the training of the SVM that determines
+        theta.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Dual variables u of each pair (``rbf``, ``poly``).
 
     Notes
     -----
-    The solution of a solver satisfies ``|f| <= B + tol`` at the training rows. The returned w and b
-    are the w and b of the solver, multiplied by ``B / max |f|``. The returned w and b therefore
-    satisfy (7) exactly, and `objective` is never below the optimum.
+    For (7), the solution of a solver satisfies ``|f| <= B + tol`` at the training rows. The w, b
+    and u of the solver are multiplied by a factor of at most ``B / max |f|``. The returned w and b
+    therefore satisfy (7) exactly, and `objective` is never below the optimum.
 
     Examples
     --------
@@ -234,7 +238,8 @@ class RMM(WeightedClassifier):
     def _train_timed(self, problem: BinaryProblem) -> BinaryModel:
         """Train from the SVM's solution or from zero, and report the CPU seconds of each stage."""
         _, gram_seconds = _timed(lambda: problem.gram)
-        # the Gram matrix is stored, since kernel values on demand cannot be timed separately
+        # the Gram matrix is stored, since kernel values that are computed on demand cannot be timed
+        # separately
         if self.kernel != "linear":
             problem.given_gram = problem.gram
         svm, svm_seconds = _timed(lambda: self._train_svm(problem))
@@ -316,7 +321,7 @@ class RMM(WeightedClassifier):
         return BinaryModel(best.bias, fit, coef=best.u, w=best.w, state=state), t
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Sort grid points by ascending C, then by descending B, ascending nu and ascending D."""
+        """Return a sort key: ascending C, then descending B, ascending nu and ascending D."""
         bound = (-(point.get("B") or 0), -point.get("B_fraction", 0))
         return (point.get("C", 0), *bound, point.get("nu", 0), point.get("D") or 0)
 
@@ -359,11 +364,12 @@ def train_rmm(
     points: Sequence[PiecewiseSolution] = (),
     cache_size: float | None = None,
 ) -> BinaryModel:
-    """Train one binary RMM; the warm start is the best of the dual solutions `points`.
+    """Train one binary RMM; its warm start is one of the dual solutions `points`.
 
-    `points` are dual solutions at neighbouring grid points. `C` is a number, or an array with one
-    value per row. The `coef` of the model is the solution u of (8), multiplied by a factor so that
-    the constraints of (7) hold exactly. The `state` of the model is the solution of problem (8).
+    `points` are dual solutions at neighbouring grid points. The warm start is the solution with the
+    best dual objective for the given C and B. `C` is a number, or an array with one value per row.
+    The `coef` of the model is the solution u of (8), multiplied by a factor so that the constraints
+    of (7) hold exactly. The `state` of the model is the solution of problem (8).
     """
     dual = rmm_dual(rows_or_gram(problem, solver, cache_size), problem.y, C, B)
     started = time.perf_counter()
@@ -447,10 +453,10 @@ def solve_paper_dual(
 class DualPoint(NamedTuple):
     """A feasible point of the dual of problem (13) or (14)."""
 
-    #: Shape (n,).
+    #: Dual variables u, shape (n,).
     u: NDArray
-    #: Decision values without the intercept b, which are ``Zw`` for the feature matrix Z if w is
-    #: given, else ``Ku``. Shape (n,).
+    #: Decision values without the intercept b, shape (n,): ``Zw`` with the feature matrix Z if w is
+    #: given, else ``Ku``.
     decision: NDArray
     #: Intercept b.
     bias: float
@@ -464,11 +470,11 @@ class DualPoint(NamedTuple):
     w: NDArray | None
 
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
-        """Return a convex combination of two dual points, with `total` as the sum of all lambdas.
+        """Return the convex combination of two dual points whose sum of all lambdas is `total`.
 
-        The bound `rounding` of the returned point is the convex combination of the bounds of both
-        points. The convex combination is an upper bound on the rounding error, since the square
-        root of `rounding` is a convex function of u.
+        The bound `rounding` of the returned point is the convex combination of the bounds of the
+        two points. For a Gram matrix, the convex combination is an upper bound on the rounding
+        error, since the square root of `rounding` is a convex function of u.
         """
         share = (total - other.total) / (self.total - other.total)
         mix: list[Any] = [

@@ -18,13 +18,14 @@ of this SVM.
 =============  ==============================================  ===================================
 matrix         condition                                       cost
 =============  ==============================================  ===================================
-inverse        a kernel other than linear, D below 1, equal    n^3 per D and an additional n x n
-               weights                                         array: 3.5 to 8 times faster than a
-                                                               decomposition of 500 to 2000 rows
+inverse        a nonlinear kernel, D below 1, no row weights,  n^3 operations per D and an
+               and solver "auto" or "smo"                      additional n x n array: 3.5 to 8
+                                                               times faster than a decomposition
+                                                               of 500 to 2000 rows
                                                                (benchmarks/routes.py)
-decomposition  otherwise                                       kernel PCA once for all D; with a
-                                                               linear kernel in the feature space,
-                                                               without any n x n array
+decomposition  otherwise                                       one kernel PCA for all D; no n x n
+                                                               array if a linear SVM with many rows
+                                                               per feature is trained on features
 =============  ==============================================  ===================================
 
 Let Kc be the centred Gram matrix of n rows, and ``s = n (1-D)/D``. The kernel matrix of (4) is
@@ -37,11 +38,11 @@ rows are ``(n/D) P u`` with the inverse matrix P. In the coordinates of the eige
 covariance Sigma and the matrix ``((1-D) I + D Sigma)^-1`` are diagonal.
 
 The matrix inverse takes 86 % of the CPU time of a training on 3000 rows (50 normally distributed
-features, rbf, gamma = 0.02, D = 0.9). A working set of m rows would need a Cholesky factor (n^3/3
-operations) and m columns of the kernel matrix (``n^2 m + n m^2`` operations). A working set with
-more than 15 % of the n training rows needs more than half of the n^3 operations of the inverse. No
-working set is used, since a working set must contain all support vectors, which are 75 % of the
-rows in the example with 3000 rows.
+features, rbf, gamma = 0.02, D = 0.9). Training on a working set of m rows would replace the inverse
+by a Cholesky factor (n^3/3 operations) and m columns of the kernel matrix (``n^2 m + n m^2``
+operations). A working set with more than 15 % of the n training rows needs more than half of the
+n^3 operations of the inverse. No working set is used, since a working set must contain all support
+vectors, which are 75 % of the rows in the example with 3000 rows.
 
 References
 ----------
@@ -104,8 +105,9 @@ class SigmaSVM(WeightedClassifier):
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of w over the training rows (``rbf``, ``poly``).
     support_, support_vectors_ : ndarray
-        Indices and features of the rows with a non-zero coefficient (``rbf``, ``poly``). All
-        training rows have non-zero coefficients, since each row contributes to Sigma.
+        Indices and features of the rows with a non-zero coefficient (``rbf``, ``poly``). If D > 0,
+        in general all training rows have non-zero coefficients, since each row contributes to
+        Sigma.
     intercept_ : ndarray of shape (n_pairs,)
         Intercept ``b - w'mu`` of each pair, so that ``f(x) = w'phi(x) + intercept``.
 
@@ -135,9 +137,8 @@ class SigmaSVM(WeightedClassifier):
     translation_invariant = True
     #: Version 3: folds are trained one by one, and a grid search uses float64. Version 4: the lower
     #: bound takes account of directions of small variance, and no longer exceeds the optimum.
-    #: Version 5: w = 0 is returned if the solver finds no smaller objective value than at w = 0.
-    #: Version 6: if the solver finds no smaller objective value than at w = 0, smaller tolerances
-    #: are tried before w = 0 is returned.
+    #: Version 5: w = 0 is returned if the objective value that the solver finds is not below the
+    #: objective value at w = 0. Version 6: before w = 0 is returned, smaller tolerances are tried.
     version: ClassVar[int] = 6
     #: Version 1 of ``poly``: polynomials of degree 1 are solved like other degrees. Version 3 of
     #: ``linear``: the gap is relative to the objective, even if the objective is tiny.
@@ -215,7 +216,7 @@ def train_sigma_svm(
             objective = primal_objective(problem, model, D, points[k], weights)
             bound = svm.fit.bound
             if D < 1:
-                dual = replace(svm, coef=svm.state.u, w=svm.state.weights)  # before any scaling
+                dual = replace(svm, coef=svm.state.u, w=svm.state.weights)  # u and w, unscaled
                 lower = dual_bound(problem, svm.state.u, original(dual), D, weights)
                 # if `lower` is nan, this order of the arguments of min and max gives 0
                 bound = max(0.0, min(lower, bound))
@@ -230,9 +231,10 @@ def primal_objective(
 ) -> float:
     """Return the objective (3) at the coefficients of a model.
 
-    The machine is trained as an SVM with another kernel, and the coefficients of this SVM are then
-    converted. If D is near 1 and the Gram matrix is singular, the conversion loses digits.
-    Therefore, the objective is computed from the converted coefficients.
+    The machine is trained as an SVM with the kernel (4), and the coefficients of this SVM are
+    converted to coefficients for the kernel of the data. If D is near 1 and the Gram matrix is
+    singular, the conversion loses digits. Therefore, the objective is computed from the converted
+    coefficients.
     """
     if model.w is None:
         products = problem.gram @ model.coef
@@ -251,10 +253,11 @@ def dual_bound(
 ) -> float:
     """Return a lower bound on (3) for D < 1, from the dual variables u of the SVM with kernel (4).
 
-    The dual objective of the SVM with the kernel (4) is not used. The kernel matrix of (4) lacks
-    directions of the feature space with small variance, and its rounding errors grow with the
-    condition number of the centred Gram matrix. With the centred rows Z and ``M = (1-D) I + D
-    Sigma``, the dual objective of (3) is the following expression for any w:
+    The dual objective of the SVM with the kernel (4) may exceed the optimum of (3), since the
+    computed kernel matrix of (4) lacks directions of the feature space with small variance, and has
+    rounding errors that grow with the condition number of the centred Gram matrix. With the centred
+    rows Z and ``M = (1-D) I + D Sigma``, the dual objective of (3) has the following value, where w
+    is arbitrary:
 
         y'u - max over w of (u'Zw - 1/2 w'Mw) = y'u - u'Zw + 1/2 w'Mw - 1/2 r'M^-1 r
 
@@ -314,8 +317,8 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
         coef: Any = svm.coef
         if D > 0:
             coef = ((n / D) * coef - matrix.T @ coef) * (D / (n * (1 - D)))
-            # the coefficients sum to zero, since the dual variables u sum to zero, and the vector
-            # of ones is an eigenvector of P
+            # in exact arithmetic, the coefficients sum to zero, since the dual variables u sum to
+            # zero and the vector of ones is an eigenvector of P
             coef -= coef.mean()
         return BinaryModel(svm.intercept - float(means @ coef), svm.fit, coef=coef)
 

@@ -3,29 +3,31 @@
     min over w, b   1/2 ||w||^2 + C sum_i xi_i
     subject to      y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,   f(x) = w'phi(x) + b            (1)
 
-With the Gram matrix K and the variables ``u_i = y_i alpha_i``, the dual of (1) is problem (2):
+With the Gram matrix K, the multipliers alpha_i and the variables ``u_i = y_i alpha_i``, the dual of
+(1) is problem (2):
 
     max over u      sum_i y_i u_i - 1/2 u'Ku   subject to  sum_i u_i = 0,  0 <= y_i u_i <= C   (2)
 
 The decision function is ``f(z) = sum_i u_i k(x_i, z) + b``. If row i has weight s_i, the penalty on
 the slack xi_i in (1) and the upper bound of ``y_i u_i`` in (2) are ``C s_i``. Equation numbers
-follow the RMM paper. If ``C=inf``, all slacks are zero (hard margin).
+follow the paper on relative margin machines. If ``C=inf``, all slacks are zero (hard margin).
 
-| `Fit.route` | used by "auto" | module |
+| `Fit.route` | used by "auto", for n rows and d features | module |
 | --- | --- | --- |
-| SMO | kernels; linear with few rows per feature | `solvers.svm_dual.smo` |
-| SMO on working sets | as SMO, many rows | `solvers.svm_dual.smo` |
-| active set, interior point | linear, n > d and d <= 64, or n >= 4 d | `solvers.features` |
-| coordinate descent | linear, d > 64; sparse or many rows | `solvers.svm_dual.coordinates` |
-| warm start | linear, the solution at a neighbouring grid point is optimal | `solvers.features` |
-| libsvm | never: solver="reference", "libsvm" or "sklearn" | `solvers.libsvm_` |
-| liblinear | never: solver="liblinear" | `solvers.libsvm_` |
-| Clarabel | never: solver="clarabel" | `solvers.clarabel_` |
+| SMO | nonlinear kernel; linear kernel with few rows per feature | `solvers.svm_dual.smo` |
+| SMO on working sets | as SMO, if there are many rows | `solvers.svm_dual.smo` |
+| active set, interior point | linear kernel, n > d, and d <= 64 or n >= 4 d | `solvers.features` |
+| coordinate descent | linear kernel, d > 64, sparse or many rows | `solvers.svm_dual.coordinates` |
+| warm start | linear kernel, solution at neighbouring grid point is optimal | `solvers.features` |
+| libsvm | never; only by solver="reference", "libsvm" or "sklearn" | `solvers.libsvm_` |
+| liblinear | never; only by solver="liblinear" | `solvers.libsvm_` |
+| Clarabel | never; only by solver="clarabel" | `solvers.clarabel_` |
 
-With a linear kernel, if SMO or `solvers.features` finds no optimal solution, the other algorithm
-continues. If coordinate descent finds no optimal solution, `solvers.features` or SMO continues. SMO
-alone leaves a relative duality gap of up to 0.7 on unscaled features. The interior-point method
-alone stalls if there are many rows and one class is rare.
+If SMO (sequential minimal optimisation) finds no optimal solution with a linear kernel,
+`solvers.features` continues, and vice versa. If coordinate descent finds no optimal solution,
+`solvers.features` or SMO continues. SMO alone leaves a relative duality gap of up to 0.7 on
+unscaled features. The interior-point method alone stalls if there are many rows and one class is
+rare.
 
 References
 ----------
@@ -63,22 +65,22 @@ from mmbench.solvers.svm_dual.coordinates import solve_by_coordinates
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_gap
 
-#: Minimum number of rows per feature for the solvers in the feature space. For a path over C on 200
-#: rows, solvers in the feature space take 1/3 to 1 times the CPU time of SMO (1.4 times on
-#: Flare-Solar). On 800 rows, solvers in the feature space take 1/180 to 1/7 of the CPU time of SMO.
-#: On a pair of digits (256 features), solvers in the feature space and SMO take the same CPU time
-#: at four rows per feature.
+#: Minimum number of rows per feature for the solvers in the feature space, if there are more than
+#: FEW_FEATURES features. For a path over C on 200 rows, solvers in the feature space take 1/3 to 1
+#: times the CPU time of SMO, and 1.4 times on the data set Flare-Solar. On 800 rows, solvers in the
+#: feature space take 1/180 to 1/7 of the CPU time of SMO. On a pair of digits (256 features),
+#: solvers in the feature space and SMO take the same CPU time at four rows per feature.
 ROWS_PER_FEATURE = 4
 
-#: If there are at most FEW_FEATURES features d, the interior-point method is used for any number n
-#: > d of training rows. The interior-point method is insensitive to feature scaling. On unscaled
-#: features, SMO takes seconds and stops with a duality gap above the tolerance.
+#: If the number d of features is at most FEW_FEATURES, the interior-point method is used for any
+#: number of training rows above d. The interior-point method is insensitive to feature scaling. On
+#: unscaled features, SMO takes seconds and stops with a duality gap above the tolerance.
 FEW_FEATURES = 64
 
 #: If there are more than MANY_FEATURES features and many dense rows, coordinate descent is tried
-#: before the interior-point method. On 10,000 rows with C = 1 (C = 0.01), the CPU time of
-#: coordinate descent relative to the interior-point method is 1.2 (0.3) for 500 features, 0.55
-#: (0.15) for 1000, and 0.23 (0.05) for 2000.
+#: before the interior-point method. On 10,000 rows, the CPU time of coordinate descent relative to
+#: the interior-point method is 1.2 for 500 features, 0.55 for 1000 and 0.23 for 2000 features with
+#: C = 1. With C = 0.01, the relative CPU times are 0.3, 0.15 and 0.05.
 MANY_FEATURES = 1000
 
 #: Maximum number of features d for the interior-point method, which factors a d x d matrix per
@@ -90,8 +92,8 @@ MOST_FEATURES = 5000
 #: optimum than if it starts at zero.
 MOST_START_GAP = 0.1
 
-#: For at most FEW_GRAM_ROWS rows, SMO is also tried if the duality gap is within its tolerance but
-#: a KKT condition is violated.
+#: For at most FEW_GRAM_ROWS rows, SMO is also tried after a solver in the feature space if the
+#: duality gap of its solution is within the tolerance, but a KKT condition is violated.
 FEW_GRAM_ROWS = 100
 
 #: Tolerance for the relative duality gap, in units of `tol`. GAP_TOLERANCE_FACTOR is large, since
@@ -133,11 +135,11 @@ class SVM(WeightedClassifier):
     Notes
     -----
     This class differs from scikit-learn's SVC. With more than two classes, `coef_`, `intercept_`,
-    `dual_coef_` and decision values of pairs have the opposite sign of SVC's. `dual_coef_` has one
-    row per pair of classes. Negative sample weights raise an error, whereas SVC removes rows with
-    negative weights. A linear machine does not store its support vectors, which are
-    ``X[support_]``. For probabilities, use scikit-learn's CalibratedClassifierCV, since there is no
-    parameter `probability`.
+    `dual_coef_` and decision values of pairs have signs opposite to the signs of SVC's.
+    `dual_coef_` has one row per pair of classes, whereas SVC's has ``n_classes - 1`` rows. Negative
+    sample weights raise an error, whereas SVC removes rows with negative weights. A linear machine
+    does not store its support vectors, which are ``X[support_]``. For probabilities, use
+    scikit-learn's CalibratedClassifierCV, since there is no parameter `probability`.
 
     Examples
     --------
@@ -163,9 +165,9 @@ class SVM(WeightedClassifier):
     )
     sparse_input = translation_invariant = True
     #: Version 2: SMO uses all rows; rows are no longer removed by shrinking. Version 3: w = 0 is
-    #: returned if the solver finds no smaller objective value than at w = 0, which may occur with C
-    #: below 1e-5. Version 4: if the solver finds no smaller objective value than at w = 0, smaller
-    #: tolerances are tried before w = 0 is returned.
+    #: returned if the objective value that the solver finds is not below the objective value at w =
+    #: 0, which may occur with C below 1e-5. Version 4: before w = 0 is returned, smaller tolerances
+    #: are tried.
     version: ClassVar[int] = 4
     #: Version 1 of ``linear``: problems with many rows are solved exactly, which may change ties in
     #: a grid search. Version 2 of ``linear``: in addition to problems with many rows, problems with
@@ -265,7 +267,7 @@ def _rows(problem: BinaryProblem) -> Any:
 def kernel_values(
     problem: BinaryProblem, solver: str, cache_size: float | None
 ) -> NDArray | KernelMatrix:
-    """Return the kernel matrix of a problem, as an array for solvers of other packages."""
+    """Return the kernel matrix of a problem; solvers of other packages need an array."""
     return problem.gram if solver in NATIVE else problem.matrix(cache_size)
 
 
@@ -284,8 +286,8 @@ def solve_dual(
 
     `dual` contains the rows or the Gram matrix that `rows_or_gram` returns. `start` is the solution
     at a neighbouring grid point, or the dual variables u of this solution. Smaller tolerances are
-    tried if a solution within the gap tolerance has no smaller objective value than w = 0, which
-    may occur if C is small.
+    tried if the objective value of a solution within the gap tolerance is not below the objective
+    value at w = 0, which may occur if C is small.
     """
     found = _solve(problem, dual, C, solver, tol, gap_tolerance, start, B, cache_size)
     for factor in TOLERANCE_FACTORS[3::3]:
@@ -421,12 +423,12 @@ def solve_by_clarabel(dual: PiecewiseQP) -> PiecewiseSolution:
 def train_hard_margin(
     problem: BinaryProblem, solver: str, tol: float, cache_size: float | None, max_iter: int
 ) -> BinaryModel:
-    """Train one binary SVM without slack by increasing finite values of C.
+    """Train one binary SVM without slack, by trainings with increasing finite values of C.
 
     If all dual variables ``|u_i|`` of a solution are below C, the solution is optimal for all
     larger C. The margin of two classes is half the distance between their convex hulls. Every
-    feasible u of (2) defines a point in the convex hull of each class. Half the distance of both
-    points, ``||w|| / sum_i |u_i|``, is an upper bound on the margin of the classes.
+    feasible u of (2) defines a point in the convex hull of each class. Half the distance between
+    the two points, ``||w|| / sum_i |u_i|``, is an upper bound on the margin of the classes.
     """
     y, model, iterations = problem.y, None, 0
     diagonal = svm_dual(rows_or_gram(problem, solver, cache_size), y, 1.0).diagonal()
@@ -463,7 +465,8 @@ def certified(
     """Return the model of a solution of the dual, with its certificate.
 
     If large terms of ``u'Ku`` cancel, rounding errors of the dual objective may leave the duality
-    gap above its tolerance although the solution is optimal.
+    gap above its tolerance although the solution is optimal. In this case, ``extra["reason"]``
+    names the rounding errors.
     """
     gap_tolerance = GAP_TOLERANCE_FACTOR * tol
     found = dual.constant_if_unresolved(state, tol, gap_tolerance)

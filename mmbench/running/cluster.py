@@ -5,11 +5,12 @@ The time and memory limits of a job apply to the child process that runs the job
 crashes or hangs, only one job fails; the Dask worker goes on sending heartbeats to the scheduler.
 Several runs may share a cluster, since a run never ends child processes of other runs.
 
-The process of a large job trains one pair of classes at a time, and sends the rows of the other
-pairs to Dask workers. If a Dask worker takes too long for a pair of classes, the job's process
-trains the pair as soon as the process is idle. Two jobs that wait for busy workers cannot block
-each other, since the process of each job can train all pairs of classes. The model of a pair of
-classes does not depend on the worker that trains the pair.
+A job with several pairs of classes is large if the largest pair has at least `LEAST_PAIR_ROWS`
+rows. The child process of a large job trains one pair of classes at a time, and sends the rows of
+the other pairs to Dask workers. If a Dask worker takes too long for a pair, the child process
+trains the pair itself as soon as the child process is idle. Two jobs that wait for busy workers
+cannot block each other, since the child process of each job can train all pairs of the job. The
+model of a pair of classes does not depend on the worker that trains the pair.
 """
 
 import gc
@@ -53,14 +54,14 @@ ANSWER_SECONDS = 5
 
 @dataclass
 class _Task:
-    """A task on a Dask cluster."""
+    """A task that is sent to a Dask cluster."""
 
     function: Callable[..., Any]
     args: tuple
     limits: Limits
-    #: Future that `DaskExecutor.submit` has returned.
+    #: Future that `DaskExecutor.submit` has returned to its caller.
     future: Future
-    #: The future by which Dask represents the task.
+    #: Future of the Dask task.
     remote: Any = None
     #: Whether the data files of the job were sent with the task.
     supplied: bool = False
@@ -73,15 +74,16 @@ class DaskExecutor:
     system. With "local", a scheduler and `slots` workers start on this computer. With a batch
     system, a scheduler starts on this computer, and workers start in at most `slots` batch jobs.
     The argument `batch` contains arguments of dask-jobqueue, and is None without a batch system.
-    The function `say` is called with a message if a worker has other versions of the code or the
-    libraries than this process. Raises UserError if a package is not installed, if no scheduler
+    The function `say` is called with a message if a worker and this process have different versions
+    of the code or of the libraries. Raises UserError if a package is not installed, if no scheduler
     answers, or if the batch system refuses a job.
     """
 
     remote = True
     task_threads = 1
 
-    #: Number of threads per batch job, and total number of threads of all permitted batch jobs.
+    #: Number of threads per batch job, and total number of threads of all permitted batch jobs. The
+    #: default values are for executors without a batch system.
     capacity = (1, 0)
 
     def __init__(
@@ -110,11 +112,12 @@ class DaskExecutor:
             self.client = distributed.Client(self.cluster or address, timeout=ANSWER_SECONDS)
             self._own_address = self.client.scheduler_info()["address"]
         except Exception as error:
-            # a wrong address, certificate or protocol raise exceptions of different types
+            # a wrong address, a wrong certificate and a wrong protocol raise different exceptions
             words = " ".join(str(error).split()) or type(error).__name__
         if words:
-            # A client that failed to start is deleted here. If the failed client were deleted
-            # while the next client starts, both clients might wait for the same lock for ever.
+            # The garbage collector deletes the client that failed to start. If the failed client
+            # were deleted later, while the next client starts, both clients might wait for the
+            # same lock for ever.
             gc.collect()
             raise UserError(f"scheduler {address}: no answer ({words})")
         self._tasks: dict[Future, _Task] = {}
@@ -122,7 +125,7 @@ class DaskExecutor:
         self._parcels: dict[str, Any] = {}
         self._threads: dict[str, int] = {}
         self._looked = -POLL_SECONDS
-        self.batch = uuid4().hex  # common identifier of all tasks until the next `cancel`
+        self.batch = uuid4().hex  # identifier that all tasks share until `cancel` is called
 
     @property
     def scheduler(self) -> tuple[str, str] | None:
@@ -131,11 +134,11 @@ class DaskExecutor:
 
     @property
     def slots(self) -> int:
-        """Number of worker threads or, if larger, of threads of all permitted batch jobs.
+        """Number of threads of all workers or, if larger, of all permitted batch jobs.
 
-        Workers may start and stop at any time, so the list of workers is updated after
-        `POLL_SECONDS`. If a new worker has other versions of the code or the libraries than this
-        process, `say` is called with a message.
+        Workers may start and stop at any time, so the list of workers is updated if the last update
+        is at least `POLL_SECONDS` old. If a new worker and this process have different versions of
+        the code or of the libraries, `say` is called with a message.
         """
         if time.monotonic() - self._looked >= POLL_SECONDS and self.client.status == "running":
             with self._reached():
@@ -149,7 +152,10 @@ class DaskExecutor:
 
     @property
     def computer_slots(self) -> int:
-        """Maximum number of worker threads on one computer, that is, with one host address."""
+        """Maximum number of worker threads on one computer.
+
+        Workers with the same host address run on the same computer.
+        """
         hosts = Counter[str]()
         for worker, threads in self._threads.items():
             hosts[worker.rpartition(":")[0]] += threads
@@ -172,7 +178,8 @@ class DaskExecutor:
     def wait(self, timeout: float | None = None) -> list[Future]:
         """Wait until a task ends, at most `timeout` seconds; return the futures of ended tasks.
 
-        Raises UserError if the connection to the Dask scheduler is lost.
+        The default of `timeout` is `ANSWER_SECONDS`. Raises UserError if the connection to the Dask
+        scheduler is lost.
         """
         ended: list[Future] = []
         end = time.monotonic() + (ANSWER_SECONDS if timeout is None else timeout)
@@ -186,7 +193,7 @@ class DaskExecutor:
         except UserError:
             if not ended:
                 raise
-            self._ended.put(task)  # the next call raises the error
+            self._ended.put(task)  # the next call of `wait` raises the error
         return ended
 
     def _has_ended(self, task: _Task) -> bool:
@@ -239,7 +246,7 @@ class DaskExecutor:
         """Cancel all running tasks of this run, and end their processes on the workers."""
         tasks, self._tasks = self._tasks, {}
         if self.client.status == "running":
-            with suppress(OSError, RuntimeError):  # a worker without a scheduler ends its tasks
+            with suppress(OSError, RuntimeError):  # workers that lose the scheduler end their tasks
                 self.client.cancel([task.remote for task in tasks.values()], force=True)
                 self.client.run(stop_here, self.batch, on_error="ignore")
         self.batch = uuid4().hex
@@ -253,7 +260,7 @@ class DaskExecutor:
 
 
 def _silence() -> None:
-    """Turn off each logger of Dask, tornado and asyncio, since each logger has its own level."""
+    """Turn off all loggers of Dask, tornado and asyncio, even loggers with a level of their own."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -263,8 +270,8 @@ def _check_greeting(address: str) -> None:
     """Raise UserError if the server at a TCP address does not answer like a Dask scheduler.
 
     A Dask scheduler sends a message to each new client. This function waits at most
-    `ANSWER_SECONDS` for the scheduler's message. Dask itself would wait for the rest of an
-    incomplete message without a time limit.
+    `ANSWER_SECONDS` for the scheduler's message. If a server sends only the beginning of a message,
+    Dask itself waits for the rest without a time limit.
     """
     place = urlsplit(address if "://" in address else f"tcp://{address}")
     try:
@@ -275,7 +282,8 @@ def _check_greeting(address: str) -> None:
             connection.makefile("rb") as stream,
         ):
             size = int.from_bytes(stream.read(8), "little")
-            # a Dask scheduler first sends the length of a message, which is at most 2**24 bytes
+            # The first 8 bytes contain the length of the message. A Dask scheduler sends at
+            # most 2**24 bytes.
             greeting = stream.read(size) if size <= 2**24 else b""
     except (OSError, ValueError) as error:
         why = f"within {ANSWER_SECONDS} s" if isinstance(error, TimeoutError) else f"({error})"
@@ -295,7 +303,7 @@ def _local_cluster(slots: int) -> Any:
     # by default, Dask does not restart a worker that is lost twice within 15 s
     dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
 
-    # the resource tracker is started before SIGINT is blocked, since starting it unblocks SIGINT
+    # the resource tracker is started before SIGINT is blocked, since its start unblocks SIGINT
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -311,7 +319,7 @@ def _local_cluster(slots: int) -> Any:
 
 
 def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[Any, int]:
-    """Start a Dask cluster on a batch system; return the cluster and its cores per batch job.
+    """Start a Dask cluster on a batch system; return the cluster and the cores per batch job.
 
     This function submits the first batch job. If tasks wait, Dask submits more batch jobs, up to
     `jobs` in total. Arguments of dask-jobqueue that are not in `arguments` are read from the
@@ -342,7 +350,7 @@ async def _submit(cluster: Any) -> None:
 
 @cache
 def facts() -> dict[str, str]:
-    """Return a hash of mmbench's code, and the versions of Python and libraries, by name."""
+    """Return a dict with a hash of mmbench's code, and the versions of Python and libraries."""
     root = Path(mmbench.__file__).parent
     code = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -367,7 +375,8 @@ def differences(theirs: dict[str, str] | Exception) -> list[str]:
 
 # -- inside a Dask worker -------------------------------------------------------------------------
 
-#: Local executors in this Dask worker, mapped to the identifier of the run that used them last.
+#: Local executors in this Dask worker. Each executor is mapped to the identifier (`batch`) of the
+#: task that it ran last.
 executors: dict[LocalExecutor, str] = {}
 idle_executors: list[LocalExecutor] = []
 _stopped: set[str] = set()
@@ -410,14 +419,13 @@ def stop_here(batch: str) -> None:
                 executor.close() if executor in idle_executors else executor.kill()
 
 
-#: Pairs of classes are sent to workers if the largest pair has at least this number of rows. If a
-#: pair of classes has fewer than LEAST_PAIR_ROWS rows, sending the rows takes longer than training
-#: on the rows.
+#: Pairs of classes are sent to workers if the largest pair has at least this number of rows. With
+#: fewer rows, sending the rows of a pair takes longer than training on the rows.
 LEAST_PAIR_ROWS = 500
 
-#: The process of a job waits for the result of a pair of classes before it trains the pair itself.
-#: The waiting time is PATIENCE_FACTOR times the longest training time so far, or LEAST_PATIENCE
-#: seconds if this is longer.
+#: The process of a job waits for a Dask worker to train a pair of classes before it trains the pair
+#: itself. The waiting time is the maximum of LEAST_PATIENCE seconds and PATIENCE_FACTOR times the
+#: longest training time of a pair in the process so far.
 PATIENCE_FACTOR, LEAST_PATIENCE = 2.0, 1.0
 
 
@@ -425,9 +433,9 @@ class PairBackend(ThreadingBackend):
     """A joblib backend that trains pairs of classes in this process and on Dask workers.
 
     This process trains one pair of classes at a time. Each thread of the backend waits for the
-    training of one pair of classes. The time and memory limits of the job, `limits`, apply to each
-    training on a worker. The list `cpu_seconds` contains the CPU time of each training on a Dask
-    worker.
+    training of one pair of classes. The argument `limits` contains the time and memory limits of
+    the job, which apply to each training on a Dask worker. The list `cpu_seconds` contains the CPU
+    time of each training on a Dask worker.
     """
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):
@@ -441,7 +449,7 @@ class PairBackend(ThreadingBackend):
         return sum(self.client.nthreads().values())
 
     def submit(self, func: Callable[[], Any], callback: Any = None) -> Any:
-        """Start a training in this process if this process is idle, otherwise on a Dask worker."""
+        """Start a training: in this process if it is idle, and on a Dask worker if it is busy."""
         return super().submit(partial(self.train, func), callback)
 
     def train_here(self, func: Callable[[], Any]) -> Any:
@@ -454,7 +462,7 @@ class PairBackend(ThreadingBackend):
             self.busy.release()
 
     def train(self, func: Any) -> Any:
-        """Train in this process if this process is idle, otherwise on a Dask worker.
+        """Train in this process if it is idle, and on a Dask worker if this process is busy.
 
         If the Dask worker takes too long, train in this process as soon as this process is idle.
         """
@@ -491,10 +499,9 @@ def train_items(items: Sequence[tuple[Callable[..., Any], tuple, dict]]) -> tupl
 class Spread(ExitStack):
     """A context manager in which pairs of classes are trained on all workers of a Dask cluster.
 
-    The context manager has no effect without a cluster, for a single pair of classes, or if the
-    largest pair has fewer than `LEAST_PAIR_ROWS` rows. The attribute `at_a_time` is the number of
-    pairs of classes that are trained at the same time. If the context manager has no effect, the
-    attribute `backend` is None.
+    Without a cluster, for a single pair of classes, or if the largest pair has fewer than
+    `LEAST_PAIR_ROWS` rows, the context manager has no effect, and the attribute `backend` is None.
+    The attribute `at_a_time` is the number of pairs of classes that are trained at the same time.
     """
 
     backend: PairBackend | None = None

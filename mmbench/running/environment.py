@@ -16,7 +16,7 @@ SOLVERS = ("highspy", "libsvm-official", "clarabel", "ecos")
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib", *SOLVERS)
 
 
-@cache  # cached per process, since reading the thread pools takes milliseconds
+@cache  # reading the thread pools takes milliseconds
 def environment(threads: int) -> dict[str, Any]:
     """Return the library versions, the processor and the numbers of threads for a record.
 
@@ -39,7 +39,7 @@ def environment(threads: int) -> dict[str, Any]:
 
 @cache
 def library_versions() -> dict[str, str]:
-    """Return the versions of the installed packages among `LIBRARIES`, by name."""
+    """Return a dict from the name of each installed package in `LIBRARIES` to its version."""
     found = {}
     for name in LIBRARIES:
         with suppress(PackageNotFoundError):
@@ -48,7 +48,7 @@ def library_versions() -> dict[str, str]:
 
 
 def _cpu_model() -> str:
-    with suppress(OSError):  # not Linux
+    with suppress(OSError):  # only Linux has this file
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
@@ -59,8 +59,8 @@ def _cpu_model() -> str:
 def thread_pools() -> Any:
     """Return the controller of the thread pools of BLAS and OpenMP libraries in this process.
 
-    The controller finds only loaded libraries; the import of `mmbench.selection` loads BLAS and
-    OpenMP libraries.
+    The controller finds only libraries that are loaded already. This function imports
+    `mmbench.selection` first, since this import loads BLAS and OpenMP libraries.
     """
     from threadpoolctl import ThreadpoolController
 

@@ -1,10 +1,10 @@
 """Worker processes on this computer, with limits on time, memory and output.
 
-A task is a picklable function with picklable arguments. The result of a task is returned as a
+A task is a picklable function with picklable arguments. The result of a task is returned in a
 `Future`. `LocalExecutor` has the same interface as `mmbench.running.cluster.DaskExecutor`. A worker
 process runs the function `serve`, which receives messages (function, arguments) and sends messages
-(kind, value). Each worker process is the leader of a process group, so that processes that a job
-has started are killed with the worker process.
+(kind, value). Each worker process is the leader of a process group, so that one signal kills the
+worker and all processes that it has started.
 
 Process pools of other packages have disadvantages. Loky 3.7 ends all tasks if one worker dies.
 Pebble 5.2 ends only the task of the dead worker, but a busy worker of Pebble survives if its parent
@@ -46,8 +46,9 @@ class LimitReached(WorkerDied):
     status : {Status.TIME_LIMIT, Status.MEMORY_LIMIT}
         The limit that was exceeded.
     reached : dict
-        The entries are "seconds" since the start of the task, the last "stage" that the task
-        reported and, if measured, the "bytes" of memory of the task.
+        The progress of the task. The entry "seconds" is the time since the start of the task, and
+        "stage" is the last stage that the task reported. The entry "bytes", if present, is the
+        memory that the process used.
     """
 
     def __init__(self, status: Status, reached: dict[str, Any]):
@@ -55,7 +56,7 @@ class LimitReached(WorkerDied):
         self.status, self.reached = status, reached
 
 
-#: Kinds of messages from a worker: start, stage, result and error of a task.
+#: Kinds of messages from a worker: the start, a stage, the result or the error of a task.
 STARTED, NOTE, RESULT, ERROR = "started", "note", "result", "error"
 
 _connection: Connection | None = None
@@ -104,7 +105,8 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
 def _die_with_parent(descriptor: int) -> None:
     """End this process and its child processes when its parent process has died.
 
-    On Linux, a signal ends this process too, and may do so before its child processes are ended.
+    On Linux, the signal that `serve` requests may kill this process before this function kills the
+    child processes.
     """
     poll = select.poll()
     poll.register(descriptor, 0)  # with the mask 0, `poll` waits only for hang-up and error events
@@ -123,9 +125,9 @@ THREAD_VARIABLES = [
 #: Interval between two checks of the limits of running tasks, in seconds.
 POLL_SECONDS = 0.05
 #: A task that does not end by itself is killed after the time limit plus a grace period. The grace
-#: period is GRACE_SECONDS, or GRACE_SHARE times the time limit if this is longer.
+#: period is the maximum of GRACE_SECONDS and GRACE_SHARE times the time limit.
 GRACE_SECONDS, GRACE_SHARE = 5.0, 0.05
-#: Maximum fraction of the time of one core that is spent on measuring the memory of a task.
+#: Maximum fraction of this process's time that is spent on measuring the memory of one task.
 MEMORY_LOOK_SHARE = 0.05
 #: Maximum number of bytes of a worker's output that are printed per task.
 OUTPUT_BYTES = 2**20
@@ -146,8 +148,8 @@ class LocalExecutor:
     The first worker process is started at once, and imports modules while this process continues.
     The other worker processes are started when their slots are first used. A worker process runs
     one task after the other, and is replaced if it dies. If a worker dies, only the running task of
-    this worker ends. A worker is killed by `cancel` or if its task exceeds a limit. If this process
-    dies, all workers end. Raises UserError on operating systems that lack a function in `POSIX`.
+    this worker is lost. If a task exceeds a limit, its worker is killed. If this process dies, all
+    workers end. Raises UserError on operating systems that lack a function in `POSIX`.
 
     The attribute `slots` is the maximum number of simultaneous tasks with one thread each. The
     attribute `task_threads` is the maximum number of threads of one task. The attribute
@@ -178,7 +180,8 @@ class LocalExecutor:
     def wait(self, timeout: float | None = None) -> list[Future]:
         """Wait until a task ends, at most `timeout` seconds; return the futures of ended tasks.
 
-        If a worker died or a task exceeded a limit, the future has the exception `WorkerDied`.
+        If the worker of a task died, or if the task exceeded a limit, the future of the task has
+        the exception `WorkerDied`.
         """
         busy = [worker for worker in self.workers if worker.future is not None]
         end = time.monotonic() + (float("inf") if timeout is None else timeout)
@@ -214,13 +217,13 @@ class LocalExecutor:
 
 
 def _search_path() -> tuple[list[str], list[str]]:
-    """Return the variable PYTHONPATH of a worker, and folders to append to ``sys.path``.
+    """Return the folders in the PYTHONPATH of a worker, and folders to append to ``sys.path``.
 
     The current folder is the last folder of ``sys.path`` in a worker. If the current folder were
     the first folder, a file ``random.py`` in it would replace the module ``random`` of the standard
-    library. The current folder is not added to PYTHONPATH, since Python runs a file
-    ``sitecustomize.py`` in a folder of PYTHONPATH. If the current folder is already in PYTHONPATH,
-    or contains the package mmbench, the position of the current folder in ``sys.path`` is not
+    library. The current folder is not added to PYTHONPATH, since Python runs any file
+    ``sitecustomize.py`` in the folders of PYTHONPATH when it starts. If the current folder is
+    already in PYTHONPATH, or contains the package mmbench, its position in ``sys.path`` is not
     changed.
     """
     here = os.getcwd()
@@ -258,8 +261,7 @@ class _Worker:
         places, appended = _search_path()
         head = f"import sys; sys.path += {appended!r}; from mmbench.running.local import serve; "
         changes = {"PYTHONPATH": os.pathsep.join(places), "PYTHONUNBUFFERED": "1"}
-        # SIGINT is blocked in the worker from its first instruction on, so that only this process
-        # handles Ctrl-C.
+        # The worker inherits the blocked SIGINT, so that only this process handles Ctrl-C.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             ours, theirs = socket.socketpair()
@@ -350,8 +352,9 @@ class _Worker:
     def _died(self) -> Future | None:
         """End the task of a dead process, and return the future of the task.
 
-        If an idle process was killed, the next task is sent to a new process instead. Raises
-        UserError if a process ended before its first task, for example because an import failed.
+        If the process was killed before it began the task, the task is sent once more, to a new
+        process, and None is returned. Raises UserError if the process exited by itself before it
+        began the task, for example because an import failed.
         """
         assert self.process is not None
         code = self.process.wait(timeout=10)
@@ -362,7 +365,7 @@ class _Worker:
         if not self.begun and code >= 0:
             last = self.tail.decode(errors="replace").strip().rpartition("\n")[2]
             raise UserError(f"a worker process cannot start: {last or f'exit status {code}'}")
-        if not self.begun and not self.sent_again:  # the process was killed while it was idle
+        if not self.begun and not self.sent_again:  # killed while it was idle
             self.sent_again = True
             self._send()
             return None
@@ -380,7 +383,7 @@ class _Worker:
     def kill_process(self) -> None:
         """Kill the process and the processes that it has started; may be called from any thread."""
         if (process := self.process) is not None:
-            with suppress(ProcessLookupError, PermissionError):  # the group has no process left
+            with suppress(ProcessLookupError, PermissionError):  # no process is left
                 os.killpg(process.pid, signal.SIGKILL)
             process.kill()
             process.wait()

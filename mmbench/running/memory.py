@@ -23,9 +23,10 @@ from mmbench.selection.views import can_share, precision, stores_pairs
 
 #: Memory of a worker process that has imported NumPy, scikit-learn, Numba and a solver, in bytes.
 PROCESS_BYTES = 300 * 2**20
-#: Number of copies of the data in memory: loaded, preprocessed, and converted by a machine.
+#: Number of copies of the data in memory: the loaded data, the preprocessed data, and the data in
+#: the format of a machine.
 DATA_COPIES = 3
-#: Fraction of the free memory that jobs may use; the other part is a margin for wrong estimates.
+#: Fraction of the free memory that jobs may use; the rest is a reserve for too low estimates.
 USABLE_SHARE = 0.9
 
 
@@ -58,20 +59,23 @@ class Sizes:
 
     @property
     def n_pairs(self) -> int:
-        """Number of binary trainings."""
+        """Number of binary trainings: one per pair of classes, and at least one."""
         return max(1, comb(len(self.class_counts), 2))
 
 
 def stored_numbers(X: Any) -> int | None:
     """Return the mean memory of a sparse row, in units of 8 bytes; None for dense rows.
 
-    Each stored value of a sparse row takes 8 bytes, and the column index of the value 4 bytes.
+    Each stored value of a sparse row takes 8 bytes, and its column index takes 4 bytes.
     """
     return None if isinstance(X, np.ndarray) else 1 + int(1.5 * X.nnz / X.shape[0])
 
 
 def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
-    """Return an upper bound on the peak memory of a job; each thread trains a pair of classes."""
+    """Return an upper bound, in bytes, on the peak memory of a job with `threads` threads.
+
+    Each thread trains one pair of classes at a time.
+    """
     threads = min(threads, sizes.n_pairs)
     n_rows = sizes.n_train + sizes.n_test + sizes.n_rest
     data = DATA_COPIES * 8 * n_rows * (sizes.n_stored or sizes.n_features)
@@ -83,7 +87,7 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
 
 
 def _training_bytes(job: Job, n_rows: int, n_columns: int, itemsize: int = 8) -> int:
-    """Return the memory of the arrays in a binary training, mainly parts of a Gram matrix."""
+    """Return an upper estimate of the memory of one binary training without its data, in bytes."""
     params = dict(job.params)
     largest = {name: values[-1] for name, values in job.grid if len(values)}
     needs = machine_class(job.machine).needs_at({**params, **largest})
@@ -93,18 +97,18 @@ def _training_bytes(job: Job, n_rows: int, n_columns: int, itemsize: int = 8) ->
 
 
 def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
-    """Return the memory of a grid search: stored kernel matrices, and one training per thread.
+    """Return the memory of a grid search in bytes.
 
-    A grid search stores either one kernel matrix of all training rows, or one kernel matrix of a
-    pair of classes per thread. In a grid search, each thread also needs the memory of a training on
-    the training part of a fold.
+    A grid search stores one kernel matrix of all training rows or, for each thread, one kernel
+    matrix of a pair of classes, or no kernel matrix. Each thread also needs the memory of a
+    training on the training part of a validation split.
     """
     single = machine_class(job.machine).search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     fold = _training_bytes(job, int(share * sizes.largest_pair), sizes.n_features, itemsize)
-    # no kernel matrix is stored for a linear kernel, for validation on rows that `max_train` leaves
-    # out, or if the matrix would be too large
+    # No kernel matrix is stored if the kernel is linear, if the grid search validates on the rows
+    # that `max_train` leaves out, or if the matrix would be too large.
     if job.validates_on_rest or not stores_pairs(sizes.largest_pair, job.kernel, single):
         return threads * fold
     # if the grid has several values of a kernel parameter, the base matrix (inner products or
@@ -118,8 +122,8 @@ def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
 def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int:
     """Return the largest number of threads with which a job needs at most `budget` bytes.
 
-    The returned number of threads is at most `threads`. The returned number is 0 if the job needs
-    more than `budget` bytes even with one thread.
+    The returned number is at most `threads`, and is 0 if the job needs more than `budget` bytes
+    even with one thread.
     """
     return next((n for n in range(threads, 0, -1) if estimate_bytes(job, sizes, n) <= budget), 0)
 
@@ -127,7 +131,7 @@ def threads_that_fit(job: Job, sizes: Sizes, threads: int, budget: float) -> int
 def budget_bytes(share: float = 1.0) -> float:
     """Return the memory that this process may use, in bytes.
 
-    The budget is the memory in use by this process plus ``USABLE_SHARE * share`` times the free
-    memory.
+    The returned number is the memory that this process uses already, plus ``USABLE_SHARE * share``
+    times the free memory.
     """
     return private_bytes() + USABLE_SHARE * share * available_bytes()

@@ -1,8 +1,9 @@
 """Send the data files of a job to a computer that has no other access to the data.
 
-A computer that runs a job searches for the data in its local store, in the mirror and at the
-sources of the data set card. If the data are not found, the process that started the run sends the
-data files. The computer that runs the job then adds the data files to its local store.
+A computer that runs a job searches for the data in its local store, in the mirror (a folder or URL
+with data files), and at the sources that the data set card lists. If the data are not found, the
+process that started the run sends the data files. The computer that runs the job then adds the data
+files to its local store.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ Parcel = list[tuple[str, str, bytes]]
 
 
 class MissingData(Exception):
-    """A computer cannot find the data of a job; the data files must be sent with the job."""
+    """The computer that runs a job cannot find the data, which must be sent with the job."""
 
 
 def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
@@ -60,7 +61,7 @@ def unpack(parcel: Parcel, data: Path) -> None:
 
 
 def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | None]:
-    """Return a job, the local store and the mirror, with paths that exist on this computer.
+    """Return a job, its local store and its mirror, with paths that exist on this computer.
 
     Raises
     ------
@@ -83,15 +84,16 @@ def at_hand(job: Job, data: Path, mirror: str | None) -> tuple[Job, Path, str | 
 
 
 def _store(data: Path) -> Path:
-    """Return the folder `data` if it exists on this computer, else the default local store."""
+    """Return the folder `data` or, if this computer has no folder `data`, the default store."""
     return data if data.is_dir() else Path(os.environ.get("MMBENCH_DATA", "datasets")).absolute()
 
 
 def _user_files(job: Job) -> dict[str, tuple[str, str]]:
-    """Return the path and the store name of each user's file, by field of `job.dataset`.
+    """Return the path and the store name of each file of the user that a job reads.
 
-    The store name of a file is its path in the local store. The store name of a data file keeps the
-    suffix, which determines the file format.
+    The keys of the returned dict are fields of `job.dataset`. The store name of a file is the path
+    of its copy in the local store. The copy of a data file keeps the name of the file, since the
+    suffix determines the file format.
     """
     ref, files = job.dataset, dict[str, tuple[str, str]]()
     if ref.path is not None and not ref.path.startswith(("openml:", "sklearn:")):

@@ -1,4 +1,4 @@
-"""The progress of a run: a bar on terminals and in notebooks, otherwise one line per job."""
+"""The progress of a run: a bar on terminals and in notebooks, and one line per job elsewhere."""
 
 import math
 import sys
@@ -27,7 +27,7 @@ class Lines:
         self.say(f"[{self._count}/{self._total}] {describe(job)}: {outcome(record)}{rest}")
 
     def tick(self, left: float | None) -> None:
-        """Do nothing; only a progress bar shows the remaining time between the ends of jobs."""
+        """Do nothing; only a progress bar updates the remaining time while jobs run."""
 
     def say(self, line: str) -> None:
         """Print a line; if it cannot be written, for example to a full disk, the run continues."""
@@ -70,7 +70,7 @@ class Bar(Lines):
 
 
 def progress_for(total: int, stream: TextIO | None = None) -> Lines:
-    """Return a progress bar for a terminal or a notebook, else a display with a line per job."""
+    """Return a progress bar for a terminal or a notebook, and `Lines` for any other stream."""
     notebook = stream is None and "ipykernel" in sys.modules
     stream = stream or sys.stderr
     if total and (notebook or stream.isatty()):
@@ -84,8 +84,8 @@ def progress_for(total: int, stream: TextIO | None = None) -> Lines:
 def describe(job: Job) -> str:
     """Return a short description of a job, such as ``usps mmrm rbf``.
 
-    Jobs with an official split have no split number in the description. Classifiers of other
-    packages have no kernel in the description.
+    The description contains the numbers of the split, except for official splits, and the kernel,
+    except for classifiers of other packages.
     """
     split = job.split
     numbers = "" if split.rule == "official" else f" {split.repeat + 1}.{split.fold + 1}"
@@ -136,10 +136,10 @@ def readable(n_bytes: float) -> str:
     return f"{gib:.1f} GiB" if gib >= 1 else f"{n_bytes / 2**20:.0f} MiB"
 
 
-#: Ratio of a machine's CPU time to the CPU time of the SVM on the same split, by machine. The ratio
-#: of CPU times was measured in `mmbench easy` with 270 training rows, and with 1000 training rows
-#: of separable and of overlapping classes; the largest ratio is given. Machines with about the same
-#: CPU time as the SVM are omitted.
+#: Ratio of each machine's CPU time to the CPU time of the SVM on the same split. The ratio was
+#: measured in `mmbench easy` with 270 training rows, with 1000 training rows of separable classes,
+#: and with 1000 training rows of overlapping classes. The largest of the measured ratios is given.
+#: Machines with about the same CPU time as the SVM are omitted.
 COSTS = {
     "logistic_regression": 0.3,
     "lssvm": 3.0,
@@ -156,9 +156,9 @@ class TimeLeft:
 
     A table cell contains all jobs with the same data set, training size, kernel and machine. The
     expected time of a job is the mean time of the finished jobs of its table cell. If the table
-    cell has no finished job, the expected time is estimated from the times of all finished jobs and
-    the ratios `COSTS` of CPU times. If `falling` is true, the estimate of the remaining time never
-    rises.
+    cell has no finished job, the expected time is estimated from the times of all finished jobs,
+    and from the ratios of CPU times in `COSTS`. If `falling` is true, the estimate of the remaining
+    time never rises.
     """
 
     def __init__(self, jobs: Iterable[Job], falling: bool = False):
@@ -186,7 +186,7 @@ class TimeLeft:
     def seconds(self, slots: int) -> float | None:
         """Return the estimated remaining seconds of the run, if `slots` jobs run at the same time.
 
-        Return None if no job has finished.
+        Returns None if no job has finished.
         """
         if not self._times:
             return None

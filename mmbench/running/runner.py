@@ -5,11 +5,13 @@ is run again, only jobs without a result are run. Ctrl-C stops the worker proces
 records. If the process of a run is killed, only the results of running jobs are lost.
 
 The parents of a job are the jobs whose selected parameters the job inherits. A job is ready if all
-its parents have a record. Among the ready jobs, the job with the longest expected time starts
+its parents have a result. Among the ready jobs, the job with the longest expected time starts
 first. The expected time of a job includes the time of the longest chain of jobs that depend on the
-job. A job of unknown time starts before all jobs of known time. The free slots are distributed
-evenly among the ready jobs. Many ready jobs run with one thread each, and a single ready job runs
-with a thread per slot.
+job. A job of unknown time starts before all jobs of known time.
+
+A running job occupies one slot of the executor per thread. The free slots are distributed evenly
+among the ready jobs: many ready jobs run with one thread each, and a single ready job runs with one
+thread per free slot.
 """
 
 from __future__ import annotations
@@ -52,10 +54,11 @@ class Start(NamedTuple):
 class Schedule:
     """The waiting and running jobs of a run, and the order in which jobs start.
 
-    The dict `records` contains the records of jobs that are not run again, by job key. The function
-    `expected` returns the expected seconds of a job, or None if they are unknown. The argument
-    `most_threads` is the maximum number of threads of one job. The dict `absent` maps the name of a
-    data set that cannot be downloaded to the reason.
+    The dict `records` contains the records of jobs that are not run again; its keys are job keys.
+    The argument `slots` is the number of slots of the executor. The function `expected` returns the
+    expected time of a job in seconds, or None if the time is unknown. The argument `most_threads`
+    is the maximum number of threads of one job. The keys of the dict `absent` are the names of data
+    sets that cannot be downloaded; the values are the reasons.
     """
 
     def __init__(
@@ -106,10 +109,11 @@ class Schedule:
     def _longest(self) -> Job:
         """Remove and return the ready job with the longest expected time.
 
-        Among jobs with equal expected times, a job whose parent has just finished starts first.
-        Other jobs with equal expected times start in the order in which they became ready. Expected
-        times are compared for the first job of each table cell, since all jobs of a table cell have
-        the same expected time.
+        Among jobs with equal expected times, a job whose parent has just finished is returned
+        first. Other jobs with equal expected times are returned in the order in which they became
+        ready. Only the first job of each table cell is compared, since all jobs of a table cell
+        have the same expected time. A table cell contains all jobs with the same data set, training
+        size, kernel and machine.
         """
         first = {cell: jobs[0] for cell, jobs in self._ready.items()}
         cell = max(first, key=lambda cell: (self._seconds(first[cell][1]), -first[cell][0]))
@@ -124,10 +128,10 @@ class Schedule:
             yield self._impossible.popleft()
 
     def finish(self, record: Content) -> None:
-        """Mark a job as finished; if it has no result, all jobs that depend on it fail."""
+        """Mark the job of a record as finished; if the job failed, jobs that depend on it fail."""
         self._running.pop(record["key"], None)
         for job in self._blocked.pop(record["key"], []):
-            if job.key not in self._waits:  # another parent of the job has failed before
+            if job.key not in self._waits:  # another parent of this job has already failed
                 continue
             self._waits[job.key].discard(record["key"])
             if not is_done(record):
@@ -142,16 +146,19 @@ class Schedule:
         self._alone.append(job)
 
     def _make_ready(self, job: Job, first: bool = False) -> None:
-        """Add a job to the ready jobs of its table cell, at the end or at the beginning.
+        """Add a job to the list of ready jobs of its table cell.
 
-        A job whose parent has just finished (`first`) is added at the beginning, since its data set
-        is still in memory.
+        A job whose parent has just finished (`first`) is added at the beginning of the list, since
+        the data set of the parent and the job is still in memory. Other jobs are added at the end.
         """
         number, jobs = next(self._number), self._ready[key_of(job)]
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
 
     def _seconds(self, job: Job) -> float:
-        """Return the expected time of a job and of the longest chain of jobs that depend on it."""
+        """Return the expected time of a job, plus the expected time of jobs that depend on it.
+
+        If several chains of jobs depend on the job, only the longest chain is counted.
+        """
         seconds = self._expected(job)
         after = max(map(self._seconds, self._blocked.get(job.key, ())), default=0.0)
         return float("inf") if seconds is None else seconds + after
@@ -181,11 +188,11 @@ class Summary:
     reused: int = 0
     #: Records of jobs without a result.
     failed: list[Content] = field(default_factory=list)
-    #: Number of finished jobs with a non-optimal fit, by the worst status of the job's fits.
+    #: Number of finished jobs with non-optimal fits, counted by the worst status of a job's fits.
     #: Trivial solutions, fits without a certificate and problems with a single class are not
     #: counted.
     doubtful: Counter[Status] = field(default_factory=Counter)
-    #: Number of jobs without a record because the run was interrupted.
+    #: Number of jobs that have no record, because the run was interrupted before they ended.
     left: int = 0
     #: Number of finished jobs whose records were deleted during the run.
     lost: int = 0
@@ -203,12 +210,16 @@ class Summary:
 
     @property
     def wrong_input(self) -> list[str]:
-        """Reasons of jobs that failed because of the user's input, without duplicates."""
+        """Reasons why jobs failed because of the user's input, without duplicates."""
         return list(dict.fromkeys(r["reason"] for r in self.failed if r["wrong_input"]))
 
     @property
     def exit_code(self) -> int:
-        """0 if all jobs are done, 1 if a job failed, 2 after invalid input, 130 if interrupted."""
+        """Exit code of the program.
+
+        The exit code is 0 if all jobs are done, 1 if a job failed or a record was deleted, 2 if the
+        user's input was invalid, and 130 if the run was interrupted.
+        """
         if self.interrupted or self.wrong_input:
             return EXIT_INTERRUPTED if self.interrupted else EXIT_WRONG_INPUT
         return EXIT_FAILED if self.failed or self.lost else EXIT_DONE
@@ -217,8 +228,9 @@ class Summary:
 def run(jobs: Collection[Job], store: RecordStore, executor: Executor, **options: Any) -> Summary:
     """Run the jobs that have no result yet, and store their records.
 
-    The `options` are arguments of the class `Run`. Raises UserError if another run uses the results
-    folder, or has stored another plan in it meanwhile.
+    The `options` are arguments of the class `Run`. Raises UserError if another run is using the
+    results folder, or if another run has stored another plan in the folder since this run was
+    planned.
     """
     with store.locked():
         if (planned := options.get("planned")) and (plan := store.plan()) and plan.jobs != planned:
@@ -232,12 +244,12 @@ class Run:
 
     The parents of each job must be in `jobs`, or have records in `store` or in `source`, the record
     store of another experiment. The argument `data` is the local store of data files, and `mirror`
-    is a folder or URL with data files. A job that a limit stopped in an earlier run is run only if
-    `limits` has a higher limit. With ``rerun="changed"``, a finished job is run again if the source
-    code of its machine has changed. The outcomes of the jobs are counted in `summary`. The set
-    `planned` contains the keys of all jobs of the experiment. The estimate `time_left` may include
-    jobs of later runs. The dict `absent` maps the name of a data set that cannot be downloaded to
-    the reason; the jobs with this data set fail.
+    is a folder or URL with data files. If a limit stopped a job in an earlier run, the job is run
+    again only if `limits` has a higher limit. With ``rerun="changed"``, a finished job is run again
+    if the source code of its machine has changed. The outcomes of the jobs are counted in
+    `summary`. The set `planned` contains the keys of all jobs of the experiment. The estimate
+    `time_left` may include jobs of later runs. The keys of the dict `absent` are the names of data
+    sets that cannot be downloaded; the values are the reasons. Jobs with these data sets fail.
     """
 
     def __init__(
@@ -355,7 +367,7 @@ class Run:
         self.progress.tick(self.time_left.seconds(self.executor.slots))
 
     def _end(self, future: Future) -> None:
-        """Store the record of an ended task; a job that lacked memory starts again alone."""
+        """Store the record of an ended task, or run the job again alone if memory was lacking."""
         start = self.tasks[future]
         record, arrays = self._outcome(start.job, future)
         if record["status"] == Status.MEMORY_LIMIT and not (record["reached"] or start.alone):
@@ -366,7 +378,7 @@ class Run:
             del self.tasks[future]
 
     def _outcome(self, job: Job, future: Future) -> tuple[Content, Arrays]:
-        """Return the record and the arrays of a job; the record of a failed job has a reason."""
+        """Return the record and the arrays of a job; if the job failed, its record has a reason."""
         error = future.exception()
         if error is None:
             return future.result()
@@ -398,11 +410,12 @@ class Run:
 
 
 def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -> set[str]:
-    """Return the keys of records that a different source code of the machine or of the steps has
-    made, and of records that inherit parameters from such records or have other parameters than the
-    records of their parents.
+    """Return the keys of records that the present source code might not reproduce.
 
-    The parents of a job precede the job.
+    The key of a record is returned in three cases: if the source code of the machine or of a
+    preprocessing step has changed, if the key of a parent is returned, or if inherited parameters
+    differ from the parameters in the records of the parents. In `jobs`, parents precede their
+    children.
     """
     found: set[str] = set()
     for job in (job for job in jobs if job.key in records):
@@ -415,12 +428,13 @@ def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -
 
 
 def _inherits(job: Job, records: Mapping[str, Content]) -> bool:
-    """Whether a job's record has the parameters of its parents' records, except for the parameters
-    that the job selects itself.
+    """Return whether the inherited parameters of a job's record equal its parents' parameters.
+
+    Parameters that the job selects itself are not compared.
     """
     params = [records[key]["selection"]["params"] for key in job.parents if key in records]
     used, own = records[job.key]["selection"]["params"], dict.fromkeys(name for name, _ in job.grid)
-    with suppress(ValueError):  # the parents have parameters for other numbers of pairs
+    with suppress(ValueError):  # the records have different numbers of pairs of classes
         given = middle(params) if params and len(params) == len(job.parents) else {}
         return merged(merged(used, given), own) == merged(used, own)
     return False
@@ -429,8 +443,8 @@ def _inherits(job: Job, records: Mapping[str, Content]) -> bool:
 def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list[str]:
     """Return messages about records made with another machine version or other default values.
 
-    A job runs again if its record is outdated, and the outdated record is kept. A record is not
-    outdated if its key is in the set `planned`.
+    The jobs of these records run again, and the old records are kept. Records whose keys are in the
+    set `planned` are not reported.
     """
     waiting = {_place(job): job for job in jobs}
     known, counts = {job.key for job in waiting.values()} | planned, Counter[str]()
@@ -444,15 +458,14 @@ def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list
 
 
 def _place(job: Job) -> Hashable:
-    """Return five fields of a job: data hash, kernel, degree, table column (machine), split."""
+    """Return the data hash, the kernel, the degree, the table column and the split of a job."""
     return job.dataset_hash, job.kernel, job.degree, job.column, job.split
 
 
 def _difference(then: Job, now: Job) -> str:
     """Return a text that states how two jobs differ in machine version or default values.
 
-    The returned text is empty if the two jobs differ in any field except machine version and
-    defaults.
+    The returned text is empty if the two jobs also differ in any other field.
     """
     if replace(then, defaults=now.defaults, machine_version=now.machine_version).key != now.key:
         return ""

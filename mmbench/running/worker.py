@@ -1,8 +1,8 @@
 """Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
-CPU seconds are summed over all threads of the process. Before its first job with a machine, a
-process trains the machine on a tiny problem, which compiles Numba code and imports solvers. The
-training on the tiny problem is the stage ``warm_up``, which tables of CPU times do not include.
+CPU times are summed over all threads of the process. Before its first job with a machine, a process
+trains the machine on a tiny problem, which compiles Numba code and imports solvers. The training on
+the tiny problem is the stage ``warm_up`` of the job. Tables of CPU times do not include this stage.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
     """Return the reason, the limits and the progress of a job that a limit has stopped.
 
     The dict `reached` contains the last stage of the job (or None) under the key "stage", and the
-    elapsed time under the key "seconds". The text `more` is appended to the reason for the stop.
+    elapsed time under the key "seconds". The text `more` is appended to the reason.
     """
     time_limit, memory_limit = duration(limits.time or 0), readable(limits.memory or 0)
     limit = time_limit if status == Status.TIME_LIMIT else memory_limit
@@ -46,9 +46,10 @@ def stopped(status: Status, limits: Limits, reached: dict[str, Any], more: str =
 
 
 def best_reached(fits: Sequence[Fit], gap_tolerance: float) -> tuple[dict[str, Any], str]:
-    """Return the certificate (dict and text) of the unfinished fit with the largest duality gap.
+    """Return a description (dict and text) of the unfinished fit with the largest duality gap.
 
-    The list `fits` contains a fit per pair of classes; at least one fit has the status TIME_LIMIT.
+    The list `fits` contains one fit per pair of classes. At least one fit is unfinished, that is,
+    has the status TIME_LIMIT.
     """
     ended = [fit for fit in fits if fit.status is Status.TIME_LIMIT]
     begun = [fit for fit in ended if math.isfinite(fit.objective)]
@@ -75,7 +76,7 @@ Arrays = dict[str, Any]
 
 @dataclass(frozen=True)
 class Context:
-    """The settings of a run that are passed to each job."""
+    """The settings of a run that a job receives."""
 
     #: Local store of data files.
     data: Path
@@ -83,10 +84,11 @@ class Context:
     mirror: str | None = None
     #: Number of pairs of classes that are trained at the same time.
     threads: int = 1
-    #: Fraction of the free memory that this job may use; the rest is for jobs that run at the same
-    #: time.
+    #: Fraction of the free memory that this job may use; the rest is for other jobs that run at the
+    #: same time.
     memory_share: float = 1.0
-    #: Selected parameters of each parent job, as one dict or as one dict per pair of classes.
+    #: Selected parameters of each parent (a job whose parameters this job inherits): one dict, or
+    #: one dict per pair of classes.
     inherited: tuple[Choice, ...] = ()
     limits: Limits = NO_LIMITS
     #: Whether the job may run on a computer with another file system.
@@ -122,7 +124,7 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
             facts = {"trainings": error.done, "planned": error.planned}
         reached = {"stage": clock.now, "seconds": time.monotonic() - since, **facts}
         content = stopped(status, limits, reached, words)
-    except LimitReached as error:  # while another worker trained a pair of classes
+    except LimitReached as error:  # another worker trained a pair of classes for this job
         status, reached = error.status, {**error.reached, "stage": clock.now}
         content = stopped(status, limits, reached)
     except Exception as error:
@@ -187,12 +189,12 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
 
 def _threads(job: Job, data: Prepared, context: Context) -> int:
-    """Return the largest number of threads for which the free memory suffices for a job.
+    """Return the largest number of threads, up to `context.threads`, for which memory suffices.
 
     Raises NotEnoughMemory if the job needs more than the free memory even with one thread.
     """
     from mmbench.machines.base.search_space import ADVICE
-    from mmbench.running import memory  # as in `_run`
+    from mmbench.running import memory  # imported here for the reason in `_run`
 
     n_test, n_rest = len(data.y_test), len(data.y_pool) - len(data.y_train)
     n_columns, n_raw = data.X_train.shape[1], data.split["n_features"]
@@ -202,6 +204,6 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     if (need := memory.estimate_bytes(job, sizes)) > free:
         amounts = f"{readable(need)} of memory, {readable(free)} may be used"
         raise NotEnoughMemory(f"needs about {amounts}; {ADVICE}")
-    # if the estimate exceeds only the memory limit of the job, the job runs with one thread, since
-    # the estimate is an upper bound
+    # If the estimate exceeds the memory limit of the job, but not the free memory, the job runs
+    # with one thread, since the estimate is an upper bound and the job may need less memory.
     return memory.threads_that_fit(job, sizes, context.threads, min(free, limit or free)) or 1

@@ -38,8 +38,8 @@ class Cut(NamedTuple):
 
     #: Number of folds of the cross-validation, or None for random splits.
     folds: int | None
-    #: Fraction of rows held out in each random split. If `folds` and `split` are both None, the
-    #: rows after the training rows are held out.
+    #: Fraction of rows held out in each random split. If `folds` and `split` are both None, all
+    #: rows that are used for validation only are held out.
     split: float | None
     #: Number of repetitions of the cross-validation, or number of random splits.
     repeats: int
@@ -105,11 +105,12 @@ def inner_splits(
     seed: int,
     groups: NDArray | None = None,
 ) -> Splits:
-    """Return the training rows and the validation rows of each stratified split.
+    """Return the training rows and the validation rows of each inner split.
 
-    The parameters are described in `Cut`. Raises ValueError unless exactly one of `folds`
-    and `split` is given. Raises ValueError if there are fewer rows of a class, or fewer groups,
-    than folds.
+    The splits are stratified, except random splits of groups. `labels` contains the class index of
+    each row; the other parameters are described in `Cut`. Raises ValueError unless exactly one of
+    `folds` and `split` is given. Raises ValueError if a class has fewer rows than there are folds,
+    or if there are fewer groups than folds.
     """
     if (folds is None) == (split is None):
         raise ValueError("selection needs either folds or split")

@@ -37,7 +37,7 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
 
 
 def group_by_kernel(points: Sequence[GridPoint]) -> list[tuple[GridPoint, list[int]]]:
-    """Return the kernel parameters, and the indices of the grid points, for each kernel.
+    """Return, for each kernel, its parameters and the indices of the grid points with this kernel.
 
     Examples
     --------
@@ -61,10 +61,10 @@ def without_kernel(point: GridPoint) -> GridPoint:
 
 
 def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str, str]) -> int:
-    """Return the index of the largest score; scores that differ by at most 1e-12 are ties.
+    """Return the index of the grid point with the largest score.
 
-    Ties are resolved by the rules in `prefer`, in the order of `prefer`, then by the order of the
-    grid points.
+    Scores at most 1e-12 below the largest score are tied. Ties are resolved by the rules in
+    `prefer`, in the order of `prefer`, then by the order of the grid points.
 
     Examples
     --------

@@ -58,7 +58,7 @@ def _accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
 def _balanced_accuracy(truth: NDArray, predicted: NDArray, classes: NDArray) -> float:
     from sklearn.metrics import recall_score
 
-    # scikit-learn's balanced_accuracy_score warns if a class occurs in the predictions only
+    # scikit-learn's balanced_accuracy_score would warn if a class occurs in the predictions only
     return float(recall_score(truth, predicted, labels=np.unique(truth), average="macro"))
 
 
@@ -75,7 +75,7 @@ def _of_ranks(name: str) -> Compute:
     """Return scikit-learn's metric `name` of class scores; scikit-learn is imported at first use.
 
     For more than two classes, the metric is averaged over the classes that contain some but not all
-    of the rows.
+    of the test rows.
     """
 
     def compute(truth: NDArray, scores: NDArray, classes: NDArray) -> float:
@@ -97,7 +97,7 @@ def _log_loss(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float
         return float("nan")
     # scikit-learn requires row sums of 1; sums of float32 probabilities deviate by up to 1e-7
     rows = probabilities / probabilities.sum(axis=1, keepdims=True)
-    # `log_loss` sorts labels of type str ("10" before "2"), and therefore gets class indices
+    # `log_loss` would sort labels of type str ("10" before "2"), so it is called with class indices
     return float(log_loss(own.argmax(axis=1), rows, labels=np.arange(len(classes))))
 
 

@@ -1,4 +1,4 @@
-"""Scores of all grid points on all inner splits, per pair of classes or per one-vs-one classifier.
+"""Scores of all grid points on all inner splits, for each pair or for the one-vs-one classifier.
 
 If the kernel matrix of all rows can be stored, the outer loop is over kernels, and all pairs of
 classes use the same stored matrix. If the kernel matrix of all rows is too large, the outer loop is
@@ -33,7 +33,7 @@ Decided = list[tuple[list[int], list[NDArray]]]
 
 
 class GridScores:
-    """Values of a metric at all grid points, computed in parallel over pairs or inner splits."""
+    """Values of a metric at all grid points, computed in parallel for pairs or inner splits."""
 
     def __init__(self, data: SearchRows, points: list[GridPoint], metric: Metric, n_jobs: int):
         self.data, self.points, self.metric = data, points, metric
@@ -64,7 +64,10 @@ class GridScores:
         return table
 
     def of_votes(self, machines: list[PairwiseClassifier]) -> list[NDArray]:
-        """Return the one-vs-one classifier's scores in a list of one array (n_points, n_splits)."""
+        """Return the scores of the one-vs-one classifier on the held-out rows of all classes.
+
+        The returned list contains one array of scores, shape (n_points, n_splits).
+        """
         data, points, metric, machine = self.data, self.points, self.metric, machines[0]
         n_classes = int(data.labels.max()) + 1
         splits = data.splits(np.arange(len(data.labels)))
@@ -165,7 +168,7 @@ class GridScores:
     def _decided_by_pair(
         self, machine: PairwiseClassifier, pair: Pair, blocks: Iterable[Block], splits: Splits
     ) -> Decided:
-        """Return the decision values of one pair on the held-out rows of all classes."""
+        """Return the decision values of one pair's models on the held-out rows of all classes."""
         labels, signs_only = self.data.labels, self.metric.source != "scores"
         sign_of = np.where(labels == pair[1], 1.0, np.where(labels == pair[0], -1.0, 0.0))
         owns = [train[sign_of[train] != 0] for train, _ in splits]

@@ -91,7 +91,8 @@ def select(
         With "pair", one grid point per pair of classes is selected by the metric of the pair's
         binary classifier on rows of the pair.
     prefer : mapping of str to {"small", "large", "near_one"}, optional
-        Tie rule; takes precedence over the tie rule of the machine.
+        Preferred values of parameters among grid points with equal scores. The preferences of the
+        machine apply to all other parameters.
     seed : int, default=0
         Seed of the inner splits.
     n_jobs : int, default=1
@@ -100,7 +101,7 @@ def select(
         Number of training rows, which come first; the remaining rows are used for validation only.
         By default all rows are training rows.
     pair_params : sequence of dict, optional
-        Fixed parameters of each pair of classes, for example selected by another machine.
+        Fixed parameters of each pair of classes, such as parameters selected for another machine.
     tol : float, optional
         Tolerance of the trainings in the search. The default of `tol` is the tolerance of the
         machine's `search_space`, unless `tol` is in the grid or set in the machine.
@@ -142,7 +143,7 @@ def select(
         machine = machine.with_params({"tol": tol})
     cut = Cut(folds, split, repeats, seed, groups, ordered)
     data = SearchRows(X, y, n_train, sum(map(len, parts)), cut)
-    # the parameters in `prefer` come first
+    # ties are resolved first by the parameters in `prefer`, then by the machine's preferences
     rule = {**(prefer or {}), **machine.search_space.prefer, **(prefer or {})}
     given = [dict(params) for params in pair_params or [{}] * len(data.pairs)]
     chosen: GridPoint = {}  # parameters selected in earlier stages

@@ -31,7 +31,7 @@ SHARED_BYTES = 2**30
 #: pair is larger, machines compute kernel values on demand during each training.
 PAIR_BYTES = 2**32
 
-#: Indices of the grid points with a common kernel, and the `View` with the values of this kernel.
+#: Indices of the grid points with the same kernel, and the `View` with the values of this kernel.
 Block = tuple[list[int], "View"]
 
 
@@ -116,8 +116,9 @@ def precision(kernel_name: str, single: bool = True) -> type:
 
     Values of the rbf kernel lie in [0, 1] and are stored as float32, the precision of libsvm.
     Kernel values in float32 need half the memory and half the time of kernel values in float64.
-    Values of other kernels are stored as float64, unless `Kernel.fits_single_precision` returns
-    True. Machines whose search space has ``single_precision = False`` always use float64.
+    For all other kernels, float64 is returned. If `Kernel.fits_single_precision` returns True,
+    `kernel_blocks` stores values of other kernels as float32, too. If `single` is false, as for
+    machines whose search space has ``single_precision = False``, all kernel values are float64.
     """
     return np.float32 if kernel_name == "rbf" and single else np.float64
 

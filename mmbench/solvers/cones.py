@@ -106,7 +106,7 @@ def _by_clarabel(program: ConeProgram, tol: float, max_iter: int) -> Solved:
 
 @memory_of("ECOS")
 def _by_ecos(program: ConeProgram, tol: float, max_iter: int) -> Solved:
-    """Solve a program without semidefinite matrices by ECOS, which has no time limit."""
+    """Solve a program without semidefinite matrices by ECOS, which supports no time limit."""
     import ecos
 
     equal = len(program.b) > 0

@@ -6,7 +6,7 @@ its piecewise linear cost. At the optimum, there are about as many free support 
 SMO needs thousands of passes over the n x n Gram matrix to find the free support vectors. An
 interior-point method finds the free support vectors in 10 to 30 iterations with one product ``Z'
 diag(weights) Z`` each. If the free support vectors are known, one linear system determines the dual
-variables u and the intercept b.
+variables u and the intercept b. For n rows and k features, the methods of this module are:
 
 ==============  =======================================  ==========================================
 route           condition                                cost
@@ -15,7 +15,7 @@ warm start      u at a neighbouring grid point is        one product with the ro
                 optimal
 active set      the active set converges (203 of 208     10 to 30 interior-point iterations of cost
                 fits of 13 data sets)                    n k^2, and a few linear systems in at most
-                                                         k + 1 free rows
+                                                         k + 1 free support vectors
 interior point  the active set does not converge         as for the active set, and a least squares
                                                          problem in k unknowns for a feasible u
 ==============  =======================================  ==========================================
@@ -40,8 +40,8 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, free_par
 #: Relative duality gaps of the interior point at which the active set method is tried.
 GAP_TOLERANCES = (1e-7, 1e-10)
 
-#: Initial multipliers of the interior-point method as a fraction of the penalty C. If the classes
-#: overlap, many optimal multipliers equal C.
+#: Initial multipliers of the interior-point method as a fraction of the penalty C. The initial
+#: multipliers are of the order of C, since many optimal multipliers equal C if the classes overlap.
 FIRST_BOX_SHARE = 0.25
 
 #: If all multipliers a are below ``LOST_SHARE * C``, the problem is solved again with the smaller
@@ -204,9 +204,10 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
 def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
     """Guess the optimal dual variables u from an interior point.
 
-    In each complementarity product, the smaller of the two factors is replaced by zero. Before the
-    factors of a complementarity product are compared, the slack xi is multiplied by C, and every
-    other slack by the largest multiplier.
+    At the optimum, a factor of each complementarity product of `HingeInteriorPoint` is zero. The
+    smaller factor of each product is guessed to be zero. Before the two factors are compared, the
+    slack xi is multiplied by C, and the surplus and the slacks of the bounds are multiplied by the
+    largest multiplier.
     """
     at, unit = point.at, float(point.at["a"].max())
     at_C = at["rest"] < at["slack"] * C
@@ -241,7 +242,7 @@ def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     is on a linear piece of its cost, the decision of row i must be minus the slope of the piece.
     The conditions for all dual variables on linear pieces form a linear system in these variables
     and the intercept b. If the solution of the linear system violates an optimality condition of
-    row i, u_i is assigned to the next knot or linear piece.
+    row i, u_i is assigned to the adjacent knot or linear piece.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
     # `place[i]` is 2 j if u_i is assigned to knot j, and 2 j + 1 if u_i is assigned to the linear
@@ -275,10 +276,10 @@ def _on_slopes(
 ) -> tuple[NDArray, NDArray, float] | None:
     """Return u, weights w and intercept b for which the decisions of the rows `part` are `slopes`.
 
-    `part` contains the free support vectors, `w` is the contribution of all other rows to the
-    weights, and `total` is the sum of the returned u. Iterative refinement continues while the
-    residual exceeds SLOPE_TOLERANCE and decreases. Iterative refinement is necessary if the norms
-    of the rows or the dual variables are large. Iterative refinement makes the weights w more
+    `part` contains the free support vectors, the argument `w` is the contribution of all other rows
+    to the weights, and `total` is the sum of the returned u. Iterative refinement continues while
+    the residual exceeds SLOPE_TOLERANCE and decreases. Iterative refinement is necessary if the
+    norms of the rows or the dual variables are large. Iterative refinement makes the weights w more
     accurate than the dual variables u.
     """
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf

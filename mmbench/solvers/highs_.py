@@ -172,10 +172,11 @@ def _solution(
 
 
 def _dual_value(dual: NDArray, lower: NDArray, upper: NDArray) -> tuple[float, NDArray]:
-    """Return the multipliers' part of the dual objective, and violations of their sign conditions.
+    """Return a term of the dual objective, and the violation of each multiplier's sign condition.
 
-    A positive multiplier belongs to the lower bound, a negative multiplier to the upper bound. A
-    multiplier of an infinite bound must be zero and does not contribute to the dual objective.
+    The term is the sum of the multipliers `dual` times their bounds. A positive multiplier belongs
+    to the lower bound, a negative multiplier to the upper bound. A multiplier of an infinite bound
+    must be zero and does not contribute to the dual objective.
     """
     bound = np.where(dual > 0, lower, upper)
     finite = np.isfinite(bound)

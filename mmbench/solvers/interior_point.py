@@ -41,11 +41,12 @@ from mmbench.allowance import time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
 
 #: BOUNDARY_SHARE is the maximum step length as a fraction of the distance to the boundary of the
-#: feasible set. A step that violates a nonlinear constraint is shortened by BACKTRACK_FACTOR.
+#: feasible set. If a step violates a nonlinear constraint, its length is multiplied by
+#: BACKTRACK_FACTOR.
 BOUNDARY_SHARE, BACKTRACK_FACTOR = 0.99, 0.8
 
 #: Lower bound on the initial complementarity products of the rows, as a fraction of the largest
-#: initial complementarity product of a subclass's variables.
+#: initial complementarity product of the variables that a subclass adds.
 FIRST_PRODUCT_SHARE = 0.1
 
 #: Maximum absolute value of the initial decisions, as a fraction of the bound B.
@@ -79,8 +80,9 @@ def solve_growing(
     A sequence of problems with increasing penalty C is solved. In the first problem of the
     sequence, the penalty C is the largest initial multiplier times a ratio from
     LARGEST_FIRST_RATIOS. In each later problem, C is the previous C times the ratio, but at most
-    the given C. The function `start` returns the initial point for a value of C, from the
-    multipliers of the previous problem if there is one.
+    the given C. The sequence ends early if the solution is the same for every larger C. The
+    function `start` returns the initial point for a value of C and the multipliers of the previous
+    problem; the multipliers are None for the first problem.
     """
     iterations, largest = 0, float(np.max(C))
     for ratio in LARGEST_FIRST_RATIOS:
@@ -102,7 +104,7 @@ def solve_growing(
 
 
 class HingeInteriorPoint:
-    """A primal-dual point that is strictly feasible in all inequalities, and its Newton steps.
+    """A primal-dual point that strictly satisfies all inequalities, and its Newton steps.
 
     Subclasses may override `dual_variables` and the methods from `_norm` to `_curved`.
 
@@ -121,7 +123,7 @@ class HingeInteriorPoint:
     B : float, optional
         Bound on the decisions.
     given : dict of str to ndarray, optional
-        Initial values of the variables of a subclass on which `_norm` depends.
+        Initial values of a subclass's variables, if the method `_norm` uses these variables.
 
     Attributes
     ----------
@@ -163,7 +165,7 @@ class HingeInteriorPoint:
         self.at |= {"a": a, "v": rows.T @ (y * a), "rest": C - a}
         largest = self._begin()
         decision = rows @ self.at["w"] + offset
-        # the intercept b that minimises the sum of the slacks xi
+        # this intercept b minimises the sum of the slacks xi
         b = np.sort(y - decision)[n_positive - 1 : n_positive + 1].mean()
         margin, share = y * (decision + b), 1.0
         if B is not None:
@@ -171,7 +173,7 @@ class HingeInteriorPoint:
             self.at["w"] = share * self.at["w"]
         self.at["b"], margin = share * b, share * margin - 1.0
         # Newton steps would be short if the complementarity products of the rows were far smaller
-        # than the complementarity products of a subclass's variables
+        # than the complementarity products of the variables that a subclass adds
         room = max(
             float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / float(np.max(C))
         )
@@ -191,8 +193,8 @@ class HingeInteriorPoint:
     def run(self, tol: float, max_iter: int = 100) -> None:
         """Take Newton steps until the relative duality gap is at most `tol`.
 
-        The iterations end earlier if a step is too short, after `max_iter` iterations, or at the
-        time limit.
+        The iterations end earlier after a step shorter than SHORTEST_LENGTH, after `max_iter`
+        iterations, at the time limit, or if a Newton system is singular.
         """
         while self.gap > tol and self.iterations < max_iter and not time_is_up():
             self.iterations += 1
@@ -203,14 +205,14 @@ class HingeInteriorPoint:
                 break
 
     def dual_variables(self) -> NDArray:
-        """Return the dual variables u, one per row, with the dual weights ``v = Z'u``."""
+        """Return the dual variables u, one per row; the dual weights are ``v = Z'u``."""
         a = self.at["a"]
         return self.y * sum((sign * self.at[z] for z, _, sign in self.bounds), start=a)
 
     # -- methods that a subclass may override ---------------------------------------------------
 
     def _norm(self, v: NDArray) -> float:
-        """Return twice the quadratic term of the dual objective, as a function of ``v = Z'u``."""
+        """Return ``||v||^2``, half of which is subtracted in the dual objective."""
         return float(v @ v)
 
     def _begin(self) -> float:
@@ -253,7 +255,10 @@ class HingeInteriorPoint:
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 
     def _sides(self, target: float, ahead: Values | None) -> tuple[NDArray, NDArray]:
-        """Return right-hand sides of the Newton system, for w and the unknowns of a subclass."""
+        """Return right-hand sides of the Newton system, for w and the unknowns of a subclass.
+
+        The arguments are described in `_step`.
+        """
         return -self.miss, np.empty(0)
 
     def _complete(self, step: Values, added: NDArray) -> None:

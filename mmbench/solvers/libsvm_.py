@@ -55,8 +55,8 @@ def solve_libsvm(
     -------
     PiecewiseSolution
         `iterations` is 0 and `status` is ``optimal``, since libsvm reports neither its number of
-        iterations nor a failure. The certificate shows whether the solution is accurate; it is
-        computed from feasible dual variables u and a recomputed ``Ku``.
+        iterations nor a failure. The certificate shows whether the solution is accurate, since the
+        certificate is computed from feasible dual variables u and a recomputed ``Ku``.
 
     Raises
     ------
@@ -88,16 +88,16 @@ def solve_liblinear(
 ) -> PiecewiseSolution:
     """Solve the linear SVM with scikit-learn's LinearSVC, which adds ``b^2 / 2`` to the objective.
 
-    LinearSVC returns no multipliers. The lower bound is computed from guessed multipliers, which
-    are C for rows with slack and 0 for all other rows. Guessed multipliers give a lower bound far
-    below the optimum.
+    LinearSVC returns no multipliers. The lower bound on the SVM's objective is computed from
+    guessed multipliers, which are C for rows with slack and 0 for all other rows. Guessed
+    multipliers give a lower bound far below the optimum.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
     model = LinearSVC(C=1.0, loss="hinge", tol=tol, max_iter=LIBLINEAR_PASSES, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # see `status`
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the status replaces the warning
         model.fit(X, y, sample_weight=C * np.ones(len(y)))
     w, bias = model.coef_[0], float(model.intercept_[0])
     decision, passes = X @ w, int(model.n_iter_)
@@ -114,9 +114,8 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
 
     options = f"-s 0 -t 4 -c {float(C)!r} -e {float(tol)!r} -m {CACHE_MB} -q"
     # libsvm expects row numbers, from 1, in the first column of a precomputed matrix. The
-    # precomputed matrix is passed as a sparse array that stores all entries. For sparse arrays,
-    # libsvm-official copies the entries in compiled code, but for dense arrays one by one in
-    # Python.
+    # precomputed matrix is passed as a sparse array that stores all entries, since libsvm-official
+    # copies sparse arrays in compiled code, but dense arrays entry by entry in Python.
     n = len(gram)
     values = np.column_stack([np.arange(1.0, n + 1), gram])
     columns = np.tile(np.arange(n + 1, dtype=np.int32), n)
@@ -134,7 +133,7 @@ def openmp() -> Any:
     """Return the controller of OpenMP threads; libsvm must be imported before the first call.
 
     libsvm evaluates kernels in several threads, which are useless if the kernel is precomputed. On
-    a busy computer, waiting for OpenMP threads takes a second; with one thread, libsvm takes 4 ms.
+    a busy computer, libsvm waits one second for its threads; with one thread, it takes 4 ms.
     """
     from threadpoolctl import ThreadpoolController
 

@@ -62,7 +62,7 @@ Gram = NDArray | FeatureGram
 
 @dataclass(frozen=True)
 class Solutions:
-    """Solutions of a ridge system for several values of C, with one column per value."""
+    """Solutions of a ridge system for several values of C, with one column per value of C."""
 
     #: Multipliers. Shape (n_samples, n_costs).
     a: NDArray
@@ -175,7 +175,7 @@ def solve_weights(
 def _by_primal(
     rows: Rows, square: NDArray, y: NDArray, C: float, border: NDArray
 ) -> tuple[NDArray, NDArray, float]:
-    """Return multipliers ``a = C (y - rows w - b)``, weights w and b for ``G = rows rows'``.
+    """Return multipliers ``a = C (y - rows w - b)``, weights w and bias b for ``G = rows rows'``.
 
     If the entries of the matrix G are large, decisions computed as ``G a`` have far larger rounding
     errors than decisions computed as ``rows w``. The second pass of the loop is one step of
@@ -220,8 +220,8 @@ def _by_eigenvectors(
 def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDArray, float]:
     """Return the multipliers a and the bias b for the Gram matrix G, after iterative refinement.
 
-    The KLDA needs iterative refinement, since it is computed from small differences between the
-    multipliers a, which magnify rounding errors.
+    The KLDA needs iterative refinement, since the KLDA is computed from small differences between
+    the multipliers a. Small differences magnify the rounding errors of the multipliers.
     """
     inverse = ridge_inverse(gram, 1 / C)
     from_border = inverse(border)
@@ -229,7 +229,7 @@ def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDAr
     a, b, residual = np.zeros(len(y)), 0.0, y
     for _ in range(2):
         step = inverse(residual)
-        more = float(border @ (step + a) / size)  # border'a = 0
+        more = float(border @ (step + a) / size)  # border'a is nearly 0
         a, b = a + step - more * from_border, b + more
         residual = y - gram @ a - a / C - b * border
     return a, b

@@ -105,7 +105,9 @@ Rows = NDArray | MappedRows
 
 
 def weighted_product(rows: Rows, weights: NDArray) -> NDArray:
-    """Return ``rows' diag(weights) rows`` for non-negative weights, block by block.
+    """Return ``rows' diag(weights) rows`` for non-negative weights.
+
+    Dense rows are processed block by block.
 
     Examples
     --------
@@ -118,7 +120,7 @@ def weighted_product(rows: Rows, weights: NDArray) -> NDArray:
 
 
 def moments(X: NDArray | sparse.csr_array) -> tuple[NDArray, NDArray]:
-    """Return the mean and the standard deviation of each column, without a copy of the data.
+    """Return the mean and the standard deviation of each column, without a dense copy of the data.
 
     Examples
     --------
@@ -135,6 +137,9 @@ def moments(X: NDArray | sparse.csr_array) -> tuple[NDArray, NDArray]:
 
 
 def blocks(n: int, d: int) -> Iterator[slice]:
-    """Yield slices that divide n rows of d floats into blocks of BLOCK_BYTES bytes."""
+    """Yield slices that divide n rows of d floats into blocks of at most BLOCK_BYTES bytes.
+
+    Each block has at least one row, even if the row has more than BLOCK_BYTES bytes.
+    """
     step = max(1, BLOCK_BYTES // (8 * max(d, 1)))
     return (slice(start, start + step) for start in range(0, n, step))

@@ -1,1 +1,1 @@
-"""Tables and figures of results, in which each measured value has the published value beside it."""
+"""Tables and figures of results, which show published values beside measured values."""

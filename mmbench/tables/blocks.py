@@ -2,7 +2,7 @@
 
 Most blocks have one column per machine. In this module, a `place` is a combination of data set,
 kernel, degree and training size. Each row of a block shows one `place` (see
-`mmbench.tables.sheet`).
+`mmbench.tables.sheet`). The long table of an experiment has one row per table cell and metric.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ from mmbench.tables.statistics import (
 
 #: Type of a function that maps a row of the long table to the text of a table cell.
 Write = Callable[[Row], str]
-#: Type of the first columns of a table block. Each of the first columns has a function that returns
-#: the text in a row of the block. The argument of the function is a `Key` (data set, kernel,
-#: degree, training size) without a machine.
+#: Type of the first columns of a table block, each with a function that returns the text of the
+#: column in a row. The argument of the function is the `place` of the row, as a `Key` without a
+#: machine.
 Heads = Mapping[Column, Callable[[Key], object]]
 
 # -- blocks with one column per machine ------------------------------------------------------------
@@ -79,7 +79,8 @@ def by_machine(
     """Return a table block with one row per data set, kernel and training size.
 
     The table block has one column per machine, after the columns `heads`. By default, `heads` are
-    data set and kernel, and the training size if there are several sizes.
+    data set and kernel, and the training size if there are several sizes. The function `cell`
+    returns the text of a table cell.
     """
     machines = sheet.machines if machines is None else machines
     heads = heads or place_heads(sheet, lambda place: place.dataset)
@@ -118,8 +119,9 @@ def results(
 ) -> Grid:
     """Return a table block with the values of a metric, for each data set and machine.
 
-    The marks beside a value are its comparison mark, which states whether the value agrees with the
-    published value, and the marks of its footnotes. `by_machine` describes the other arguments.
+    The function `write` returns the text of a value. The value is followed by its comparison mark,
+    which states whether the value agrees with the published value, and by the marks of its
+    footnotes. `by_machine` describes the arguments `caption`, `heads` and `group`.
     """
 
     def cell(key: Key) -> str:
@@ -137,8 +139,8 @@ def stacked(
 
     Each data set has one row per entry of `texts`. The second column shows the keys of `texts`. The
     values of `texts` are functions that return the text of a table cell, given the row of its
-    accuracy in the long table. If `caption` is empty, the first column contains the kernel as well
-    as the data set.
+    accuracy in the long table. The first column contains the data set. If `caption` is empty and
+    the table has several kernels, the first column also contains the kernel.
     """
     rows = []
     for place in places:
@@ -182,10 +184,9 @@ def paired(
     shown, for example to convert an accuracy to an error rate. The function `measured_text` formats
     the values, with the arguments `decimals` and `sd`.
 
-    The function `count` summarizes the measured or the published results in a dict, whose keys are
-    headings. The values of the dict that `count` returns are lists with one text per machine. For
-    each heading that `count` returns, the block ends with two more rows: the texts on the measured
-    results, and the texts on the published results.
+    The function `count` summarizes the measured or the published results in a dict that maps
+    headings to lists with one text per machine. For each heading, the block ends with two more
+    rows: the texts on the measured results, and the texts on the published results.
     """
 
     def measured(row: Row) -> str:
@@ -247,8 +248,9 @@ def _used(sheet: Sheet, machine: str) -> Iterator[str]:
 
 
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
-    """Return a dict from each machine whose grid search is reused to the machines that reuse it, by
-    labels.
+    """For each machine whose grid search is reused, list the machines that reuse it.
+
+    The keys and the texts of the returned dict contain the labels of machines.
     """
     pairs = ((sheet.label(u), sheet.label(m)) for m in machines for u in _used(sheet, m))
     others = len(machines) - 1
@@ -377,7 +379,7 @@ def split_gaps(
 ) -> list[float]:
     """Return the improvement of a machine over the reference machine in a metric, on each split.
 
-    Splits without results of both machines are left out.
+    Splits on which one of the machines has no result are left out.
     """
     keys = (place._replace(machine=name) for name in (machine, reference))
     ours, theirs = (sheet.by_split(key, metric) for key in keys)
@@ -431,8 +433,10 @@ def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, 
     """Compare two machines on a data set by a paired test. Returns the p-value, or NaN if the test
     is not possible, and the name of the test.
 
-    Seeds on an official test part have the test rows in common, so that a test over seeds would
-    ignore the sampling error of the test part.
+    In general, the test is the corrected resampled t-test over splits. On an official test part,
+    however, runs with different seeds have the same test rows, so that a test over seeds would
+    ignore the sampling error of the test part. Therefore, McNemar's test is applied to the
+    predictions of the run with the first seed.
     """
     if not sheet.has_official_test(key):
         gaps = split_gaps(sheet, key, key.machine, best.machine, metric)
@@ -449,7 +453,7 @@ def dataset_gaps(
     """Return the improvement of a machine over the reference machine in the mean of a metric, on
     each data set.
 
-    Data sets without results of both machines are left out.
+    Data sets on which one of the machines has no result are left out.
     """
     values = sheet.wide(sheet.places_of(kernel), metric)
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())

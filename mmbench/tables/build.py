@@ -40,12 +40,15 @@ def draw_tables(
 ) -> str:
     """Return the tables of experiments as text, with measured values beside published values.
 
-    In the format ``csv``, the text is the long table with one row per table cell and metric, for
-    every layout. The arguments `layout` and `metrics` replace the settings of the same names in the
-    configurations. If `metrics` are given and the configured layout can only show accuracies, the
-    generic layout is used. If `bold` is true, the best machines are printed in bold; see
-    `embolden`. The stored Markdown text of a reference table is returned unless another format,
-    layout or metric is requested. If `bold` is false, bold type is removed from the stored text.
+    In the format ``csv``, all layouts give the same kind of text: the long table, with one row per
+    table cell and metric. The arguments `layout` and `metrics` replace the settings of the same
+    names in the configurations. If `metrics` are given and the configured layout can only show
+    accuracies, the generic layout is used. If `bold` is true, the best machines are printed in
+    bold; see `embolden`.
+
+    A reference table is the stored result of an earlier run. Its stored Markdown text is returned
+    unless another format, layout or metric is requested. If `bold` is false, bold type is removed
+    from the stored text.
 
     If the layout cannot show an experiment, `say` is called with a message. Raises UserError if the
     layout is unknown, or if the layout cannot show any of the experiments.
@@ -89,7 +92,9 @@ def sheet_of(
 def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the rows of a published table with the names and units of mmbench.
 
-    Data sets are renamed as in mmbench, and error rates are converted to accuracies.
+    Data sets are renamed as in mmbench, and error rates are converted to accuracies. The argument
+    `published_as` maps names in mmbench to names in the published table. Data sets for which the
+    name in the published table is empty are left out.
     """
     ours = {theirs: ours for ours, theirs in published_as.items() if theirs}
     rows = []

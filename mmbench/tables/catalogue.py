@@ -1,10 +1,9 @@
 """Layouts and figures by name, from YAML files and from plug-ins.
 
-A YAML entry has the fields of the class `Layout` or `Figure`. A YAML entry names a function by its
-module and its name, as ``module:function``. The module of a plug-in contains the function `layout`
-or `draw`. The module of a plug-in may also contain constants, which have the names of the fields of
-`Layout` or `Figure` in upper case. The first line of the plug-in's docstring describes the layout
-or figure.
+A YAML entry has the fields of the class `Layout` or `Figure`. Fields for functions have values of
+the form ``module:function``. The module of a plug-in contains the function `layout` or `draw`. The
+module may also set other fields of `Layout` or `Figure`, by constants with the names of the fields
+in upper case. The first line of the module's docstring describes the layout or figure.
 """
 
 from collections.abc import Mapping
@@ -35,8 +34,8 @@ def catalogue(kind: str) -> Mapping[str, Entry]:
 def entry_as(made: type[Made], entry: Entry, function: str) -> Made:
     """Return an entry of the catalogue as an object of the class `made` (`Layout` or `Figure`).
 
-    The argument `function` is "layout" for `Layout` and "draw" for `Figure`: the name of a
-    plug-in's function, and of the field of `made` that names the function.
+    The argument `function` is "layout" for `Layout` and "draw" for `Figure`. The module of a
+    plug-in defines a function with this name, and the class `made` has a field with this name.
     """
     if isinstance(entry, str):
         module = import_module(entry)

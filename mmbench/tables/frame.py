@@ -1,8 +1,12 @@
 """Data frames of an experiment's results: the split table (one row per split) and the long table
 (means over splits).
 
-In this package, a table cell is a combination of data set, kernel, degree, machine and training
-size. The split table has one row per table cell and split, with settings, metrics, CPU seconds and
+In this package, a table cell is a combination of data set, kernel, degree of a polynomial kernel,
+machine and training size. A record is the stored result of a table cell on one split. A fit is the
+training of a binary classifier on one pair of classes. The certificate of a fit states its duality
+gap and its largest constraint violation.
+
+The split table has one row per table cell and split, with settings, metrics, CPU seconds and
 certificates. The long table has one row per table cell and metric. Each row of the long table
 contains the mean of the metric over splits, and the published value if there is one.
 
@@ -40,7 +44,7 @@ MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
 #: Note for a classifier from another package, whose fits have no certificates.
 NO_CERTIFICATES = "its fits have no certificate"
-#: Beginning of the remark that a published value is not compared.
+#: First words of the remark on a published value that is not compared with the measured value.
 NO_TARGET = "the published value is no target"
 
 #: Name of the confusion matrix in the list of metrics. All metrics except the confusion matrix are
@@ -50,8 +54,8 @@ CONFUSION = "confusion_matrix"
 ACCURACY, METRIC = "accuracy", "accuracy_pct"
 #: Prefix of the metric name for a selected parameter, as in ``selected_C``.
 SELECTED = "selected_"
-#: Prefix of the metric names for the regression line of accuracy on margin ratio, over pairs of
-#: classes.
+#: Prefix of the metric names for the regression line of accuracy on margin ratio, which has one
+#: point per pair of classes.
 LINE = "regression_"
 
 #: Stages of a job for which CPU times are measured separately. Only jobs with calibrated
@@ -62,7 +66,7 @@ SECONDS = tuple(f"seconds_{stage}" for stage in (*STAGES, CALIBRATION))
 CODE = ("version", "fingerprint")
 _METRICS = (METRIC, "errors_count", "errors_expected", "n_ties")
 _CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
-#: Columns that identify a record, in the split table and in the table of all test rows.
+#: Columns that identify a record, in the split table and in the table with one row per test row.
 PLACE = ("experiment", "dataset", "kernel", "degree", "size", "machine", "repeat", "fold")
 SPLIT_COLUMNS = (
     *(*PLACE, "seed", "data_hash", "split_hash", "status", "reason", *_METRICS),
@@ -96,8 +100,8 @@ IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
 #: Half width of the comparison band in standard errors, slightly increased because of rounding
 #: errors.
 NOISE = 2 + 1e-9
-#: Minimum size of a parameter grid for which the selections of its smallest and largest value are
-#: counted.
+#: Minimum number of values in a parameter grid for which tables state how often the smallest and
+#: the largest value were selected.
 MIN_VALUES = 3
 
 #: Type that identifies a split: (repeat, fold, seed).
@@ -111,8 +115,8 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return a dict that maps each key of the pairs to the list of its values, in the order of the
-    pairs.
+    """Return a dict that maps each first element of the pairs to the list of its second elements,
+    in the order of the pairs.
     """
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
@@ -180,9 +184,13 @@ class Cell:
     with a failed fit does not enter the means, unless `include_failed` is true.
 
     The attributes `done` and `failed` contain the records of finished jobs and of failed jobs. The
-    attribute `fits` is the summary of all fits by `certificates`. The attribute `selected` contains
-    the rows of selected parameters, as returned by the function `selected`. The attribute `status`
-    is the most severe status of the failed jobs or, if no job failed, of the fits.
+    attribute `fits` is a summary of all fits, as returned by the function `certificates`. The
+    attribute `selected` contains the rows of selected parameters, as returned by the function
+    `selected`.
+
+    The attribute `status` is the most severe status of the failed jobs. If no job failed, `status`
+    is `MISSING` if a record is missing, and the most severe status of the fits otherwise. If no run
+    is planned, `status` is `PUBLISHED_ONLY`.
     """
 
     def __init__(self, planned: PlannedCell, records: Sequence[Record], experiment: Any):
@@ -245,8 +253,8 @@ class Cell:
     def values(self, metric: str) -> list[tuple[Split, float | str]]:
         """Return pairs (split, value of a metric) for the splits that enter the mean.
 
-        If the metric needs an array that is not stored in the record, the value is the name of the
-        array.
+        If the metric cannot be computed, the value is a text that names the missing input, as
+        returned by the function `value_of`.
         """
         if metric not in self._values:
             self._values[metric] = found = []
@@ -287,9 +295,9 @@ def _by_size(label: str) -> tuple[bool, float, str]:
 def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
     """Return the value of a metric for the predictions of one record.
 
-    If the metric needs an array that is not stored, return the name of the array. The argument
-    `name` is a key of `mmbench.selection.metrics.METRICS`. The argument `arrays` contains the
-    stored arrays of the record, such as predictions.
+    If the metric cannot be computed, return a text that names the missing input, for example
+    "probabilities". The argument `name` is a key of `mmbench.selection.metrics.METRICS`. The
+    argument `arrays` contains the stored arrays of the record, such as predictions.
     """
     from mmbench.machines.base.voting import ovr_scores, summed_decisions
     from mmbench.selection.metrics import METRICS
@@ -339,8 +347,8 @@ def check_metrics(names: Sequence[str]) -> None:
 
 
 def certificates(records: Iterable[Record]) -> dict[str, Any]:
-    """Return the number of fits by status and by algorithm, and the gaps and violations of all
-    fits.
+    """Return a summary of all fits: counts by status and by algorithm, duality gaps, and constraint
+    violations.
 
     The duality gap of a fit is infinite if its certificate has no dual bound. The value of
     ``median_gap`` is None if no fit has a certificate. The value of ``gap_tolerance`` is None if no
@@ -391,8 +399,8 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
     ``measured`` is the lower median of the selected values. For an even number of values, the lower
     median is the smaller one of the two middle values, and thus a value of the grid. The lower
     median is over all splits or, if parameters are selected per pair of classes, over all splits
-    and pairs. ``text`` states the median, and how many selections are the smallest or the largest
-    value of the grid. If jobs use the medians of parameters that were selected on several splits,
+    and pairs. ``text`` states the median, and how often the smallest and the largest value of the
+    grid were selected. If jobs use the medians of parameters that were selected on several splits,
     these medians have rows too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
@@ -424,8 +432,8 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
 def choices_of(record: Record) -> list[dict]:
     """Return the parameters that were selected for a record, as a list of dicts.
 
-    If parameters are selected per pair of classes, the list has one dict per pair, else a single
-    dict.
+    If parameters are selected per pair of classes, the list has one dict per pair. If the same
+    parameters are selected for all pairs, the list has a single dict.
     """
     params = record.selection.get("params") or {}
     return params if isinstance(params, list) else [params]
@@ -473,12 +481,15 @@ def long_table(
 def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Return rows as a long table, and add a column of comparison marks.
 
-    The mark of a row is `OUT_OF_BAND` if the published value lies outside the comparison band. The
-    mark of a row is `ALL_IN_BAND` if the comparison band contains the published values of all
-    machines. The machines are compared on the data set, kernel and metric of the row. With the mark
-    `ALL_IN_BAND`, the comparison does not distinguish the machines. The mark of a row is `IN_BAND`
-    if the comparison band contains the published value of the row, but not the published value of
-    every other machine. The mark of a row is empty if its published value is not compared.
+    The mark of a row states which published values lie in the comparison band of the row:
+
+    - `OUT_OF_BAND`: the published value of the row lies outside the band.
+    - `ALL_IN_BAND`: the band contains the published values of all machines on the same data set,
+      kernel and metric, so that the comparison does not distinguish the machines.
+    - `IN_BAND`: the band contains the published value of the row, but not the published value of
+      every other machine.
+
+    The mark is empty if the published value of the row is not compared with the measured value.
     """
     import pandas as pd
 
@@ -531,8 +542,8 @@ def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool)
 def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
     """Return the rows of the long table for metrics that are computed from stored predictions.
 
-    If a metric needs an array that is not stored in all records, the note of the row names the
-    array.
+    If a metric cannot be computed from some of the records, the note of its row names the missing
+    input.
     """
     rows = []
     for name in metrics:
@@ -546,8 +557,8 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
             lacking = Counter(array for _, array in cell.values(name) if isinstance(array, str))
             n = len(cell.counted)
             notes = [f"{name}: {k} of {n} records lack {array}" for array, k in lacking.items()]
-            # a row of a metric with lacking arrays omits the note `NO_CERTIFICATES`, which the row
-            # of the accuracy contains
+            # a row with a note on missing inputs omits the note `NO_CERTIFICATES`, which is already
+            # in the row of the accuracy
             own = [] if notes and cell.note == NO_CERTIFICATES else [cell.note]
             note = "; ".join(filter(None, own + notes))
             rows.append(cell.row(name, **_mean(cell, name), note=note))
@@ -557,13 +568,14 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
 def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[dict]:
     """Return rows of the long table for the regression of accuracy on margin ratio.
 
-    The rows of the regression contain the slope, the intercept, the correlation coefficient r and
-    the p-value. The regression of accuracy on margin ratio has one point per separable pair of
-    classes, and ``n`` is the number of points. A table cell has rows for the regression only if a
-    paper states the regression line. For the slope and the intercept, ``se`` is the standard error
-    of the least-squares estimate. The regression has no comparison band, since the paper states no
-    standard errors of slope and intercept. The published and the measured line are fitted to the
-    same pairs of classes, and are therefore dependent.
+    The rows contain the slope, the intercept, the correlation coefficient r and the p-value. The
+    regression has one point per separable pair of classes, and ``n`` is the number of points. A
+    table cell has rows for the regression only if a paper states the regression line. For the slope
+    and the intercept, ``se`` is the standard error of the least-squares estimate.
+
+    The rows have no comparison band, for two reasons. The paper states no standard errors of slope
+    and intercept. The published and the measured line are fitted to the same pairs of classes, and
+    are therefore dependent.
     """
     record = min(cell.done, key=lambda record: record.at)
     arrays = cell.arrays(record) if (cell.key, f"{LINE}slope") in known else {}
@@ -596,7 +608,7 @@ def _mean(cell: Cell, metric: str) -> dict[str, Any]:
 
 def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
     """Return the binomial standard deviation of a metric on one test set, if `mean` is the expected
-    value of the metric.
+    value of the metric; 0 for a metric that does not count errors.
     """
     n = cell.done[0].metrics["n_test"]
     if metric == METRIC:
@@ -643,16 +655,18 @@ def _place(row: Row) -> tuple[Key, str]:
 
 
 def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
-    """Count the published differences between two machines above the noise level, and how many of
-    them are reproduced.
+    """Count the published differences between two machines that exceed the noise level, and the
+    reproduced ones among them.
 
     The noise level is two standard errors of the difference between two measured means. Published
     differences are compared with the noise level of the measured means, since papers seldom state
     the meaning of their uncertainties.
 
-    Returns three numbers of published differences: all above the noise level; those that also have
-    the same sign in the measured means; those that are above the noise level in the measured means
-    too.
+    Returns three counts:
+
+    1. published differences above the noise level;
+    2. differences of count 1 for which the measured difference has the same sign;
+    3. differences of count 2 for which the measured difference is also above the noise level.
     """
     counts = [0, 0, 0]
     compared = rows_of(frame[frame.in_band.notna()])

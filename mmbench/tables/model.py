@@ -1,4 +1,8 @@
-"""Tables as text: table blocks, and functions that format numbers, kernels and marks."""
+"""Data classes for tables and their blocks, and functions that return numbers and kernels as text.
+
+The long table, which is mentioned below, has one row per table cell and metric; see
+`mmbench.tables.frame`.
+"""
 
 from __future__ import annotations
 
@@ -47,18 +51,13 @@ class Column:
 
 
 def emphasized(cell: str) -> tuple[str, str]:
-    """Split the text of a table cell into two texts, of which the first one is printed in bold.
-
-    The first of the two texts may be empty.
-    """
+    """Split the text of a table cell into a bold part, which may be empty, and the rest."""
     end = MEASURED_END.search(cell) if getattr(cell, "bold", False) else None
     return (cell[: end.start()], cell[end.start() :]) if end else ("", cell)
 
 
 def groupwise(columns: Iterable[Column]) -> list[tuple[str, int]]:
-    """Return pairs for adjacent column groups: the heading of the group, and the number of its
-    columns.
-    """
+    """Return the heading and the number of columns of each group of adjacent columns, as pairs."""
     groups = (column.group for column in columns)
     return [(group, len(list(same))) for group, same in groupby(groups)]
 
@@ -121,10 +120,11 @@ KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": 
 
 
 def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
-    """Return the mean of the measured values as text with its standard error or, without a mean,
-    the status.
+    """Return the mean of the measured values as text.
 
-    If `sd` is true, the text shows the standard deviation after ± instead of the standard error.
+    If there are several runs, the standard error follows in parentheses or, if `sd` is true, the
+    standard deviation follows after ±. If there is no mean, the text is the status of the table
+    cell, or a dash if no run is planned.
     """
     if row.status == PUBLISHED_ONLY:
         return NOTHING
@@ -170,7 +170,7 @@ def join(*parts: str) -> str:
 
 
 def small_text(value: float | None) -> str:
-    """Return a relative duality gap or a constraint violation as text; None and NaN are unknown.
+    """Return a relative duality gap or a constraint violation as text; None and NaN give a dash.
 
     Values below 1e-15, including negative values, are rounding errors and are shown as ``<1e-15``.
 

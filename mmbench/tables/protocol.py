@@ -10,8 +10,8 @@ from mmbench.tables.frame import grouped
 
 
 def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...]:
-    """Return sentences that describe how the jobs were run, for example on splits and
-    preprocessing.
+    """Return sentences on the train/test splits, the parameter selection and the preprocessing of
+    the jobs.
 
     The function `label` returns the name of a machine as printed in tables.
     """
@@ -44,7 +44,7 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
 
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
-    """Apply the function `describe` to the jobs of each data set.
+    """Return one text with the description of each data set, by the function `describe`.
 
     Data sets with the same description are listed together.
     """
@@ -119,9 +119,9 @@ def _plain(value: Any) -> str:
 def grid_rows(jobs: Sequence[Job], label: Callable[[str], str]) -> list[list[str]]:
     """Return the rows for the block of parameter grids.
 
-    Each row of the block of parameter grids states the values of one parameter of one machine, over
-    all data sets. If a machine uses the parameters that were selected for another machine, a row of
-    the block names the other machine.
+    Each row states the values of one parameter in the grids of one machine, over all data sets. If
+    a machine uses the parameters that were selected for another machine, a row names the other
+    machine.
     """
     axes: dict[tuple[str, str], set] = {}
     for job in jobs:

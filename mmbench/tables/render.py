@@ -1,8 +1,9 @@
 """Conversion of tables to Markdown and LaTeX, and of the long table to CSV.
 
-LaTeX text is rendered from the template ``table.tex``, for articles. In LaTeX, each block of a
-table is a float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...). Wide blocks are
-shrunk. A long block, and the notes below the blocks, can continue on the next page.
+LaTeX text for articles is rendered from the template ``table.tex``. In LaTeX, each block of a table
+is a float with a caption and a label (``tab:NAME``, ``tab:NAME-2``, ...). Wide blocks are shrunk. A
+long block, and the notes below the blocks, can continue on the next page. The long table has one
+row per table cell and metric; see `mmbench.tables.frame`.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def _markdown_cell(cell: str) -> str:
 
 def _column(cells: Sequence[str], align: str) -> list[str]:
     """Pad the texts of a column to equal width, and add a row of dashes below the heading."""
-    # In Markdown, the rule below a heading has at least three characters, and a colon at its end
+    # In Markdown, a column has at least three dashes below its heading. A colon after the dashes
     # aligns the column to the right.
     width = max(3, *map(len, cells))
     rule = "-" * (width - 1) + (":" if align == "right" else "-")
@@ -116,8 +117,8 @@ def _column(cells: Sequence[str], align: str) -> list[str]:
 
 #: Pattern for the beginning of a text that spreadsheet programs take for a formula.
 FORMULA = re.compile(r"[=+\-@\t\r]")
-#: Pattern for special characters of Markdown. The pattern for special characters of Markdown does
-#: not match the texts ``a_b``, ``<0.1`` and ``[1]``.
+#: Pattern for characters with a special meaning in Markdown. In the texts ``a_b``, ``<0.1`` and
+#: ``[1]``, no character has a special meaning.
 MARKDOWN = re.compile(
     r"[\\`*|$]|<(?=[A-Za-z/!?])|\](?=\()|^\[(?=[^\]]*\]:)|&(?=#?\w+;)|~(?=~)|(?<=~)~"
     r"|(?<![^\W_])_|_(?![^\W_])|^(?:>|#+(?=\s)|[+-](?=\s))"
@@ -166,7 +167,7 @@ def to_latex(table: Table) -> str:
     """
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
     footnotes = [(f"[{k}]", text) for k, text in enumerate(table.footnotes, 1)]
-    tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # LaTeX uses braces
+    tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # no braces, which LaTeX uses
     made = environment("mmbench.tables", (escape, groups, row), tags, keep_trailing_newline=True)
     template = made.get_template("table.tex")
     return template.render(table=table, name=name, footnotes=footnotes, max_rows=MAX_ROWS)

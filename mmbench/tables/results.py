@@ -38,9 +38,9 @@ REFERENCE = "reference"
 #: Columns of the table with one row per test row.
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
-#: Type of a function that returns the plan of the experiment in a folder. The plan of an experiment
-#: is made from the configuration in the folder or, without such a file, from the configuration with
-#: the folder's name. A function of this type returns None if there is no valid configuration.
+#: Type of a function that returns the plan of the experiment in a folder. The plan is made from the
+#: configuration in the folder or, if the folder has none, from the configuration with the folder's
+#: name. A function of this type returns None if there is no valid configuration.
 Replan = Callable[[Path], Plan | None]
 
 
@@ -124,8 +124,8 @@ class Experiment:
 
     @cached_property
     def stored_splits(self) -> dict[Key, list[Row]]:
-        """Rows of a reference table's split table, as a list per table cell, read from the file
-        `splits`.
+        """Split table of a reference table, read from the file `splits`: for each table cell, the
+        list of its rows.
         """
         if self.has_records or self.splits is None:
             return {}
@@ -162,10 +162,10 @@ def prediction_rows(experiment: Experiment) -> Iterator[dict[str, Any]]:
 def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experiment:
     """Return the experiment whose records are stored in a folder.
 
-    If no plan is stored in the folder, the plan is made by the function `replan`. If the function
-    `replan` returns no plan, only the latest record of each table cell and split is used. If `mix`
-    is true, records that do not belong to the plan are used too. Raises UserError if the folder
-    contains no undamaged record.
+    If no plan is stored in the folder, the plan is made by the function `replan`. If the plan lists
+    no jobs, only the latest record of each table cell and split is used. If `mix` is true, records
+    that do not belong to the plan are used too. Raises UserError if the folder contains no
+    undamaged record.
     """
     store = RecordStore(folder)
     records, damaged = store.records()
@@ -201,8 +201,8 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
 
 
 def _latest(records: list[Record]) -> list[Record]:
-    """Return the records with the latest machine version and the latest settings of each table
-    cell, one per split.
+    """For each table cell, return the records with the latest machine version and the latest
+    settings, one record per split.
     """
     newest: dict[Key, str] = {}
     chosen: dict[tuple[Key, tuple[int, int, int]], Record] = {}
@@ -242,7 +242,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
     """Return the rows of a CSV file, each in a pair with the key of its table cell.
 
-    If a row of the CSV file has no kernel, its key contains the kernel of the machine in the plan.
+    If a row of the CSV file has no kernel, the key contains the kernel of the machine in the plan.
     If the plan has no kernel for the machine, the key contains the first kernel of the data set.
     Raises ValueError if the CSV file lacks a column of the key, or one of the columns `needed`.
     """

@@ -1,8 +1,8 @@
 """The input of a layout: the long table of an experiment, its records, and footnotes.
 
-In this module, a `place` is a combination of data set, kernel, degree and training size, stored as
-a `Key` with an empty machine. A table with one column per machine has one row per data set, kernel
-and training size.
+The long table has one row per table cell and metric; see `mmbench.tables.frame`. In this module, a
+`place` is a combination of data set, kernel, degree and training size, stored as a `Key` with an
+empty machine. A table with one column per machine has one row per `place`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ __all__ = ["Sheet"]
 SMOKE = "Smoke version: fewer splits, rows and grid points; not compared with the paper."
 LEAK = "LEAK: parameters were selected by the accuracy on the test part, which is too high."
 
-#: If a footnote concerns at least this number of data sets, it says "all data sets" instead of
-#: naming them.
+#: A footnote on all data sets of a table does not name the data sets if the table has at least this
+#: number of data sets.
 MANY = 4
 #: Type of the subject of a footnote: machine, data set and kernel, of which machine and kernel may
 #: be empty.
@@ -127,13 +127,13 @@ class Sheet:
         return len({row.split_hash for row in self.experiment.stored_splits.get(key, [])}) == 1
 
     def per_pair(self, key: Key) -> dict[Split, list[Mapping[str, Any]]]:
-        """For each finished split of a table cell, return the certificates of all pairs."""
+        """For each finished split of a table cell, return one certificate per pair of classes."""
         done = self.cells[key].done if key in self.cells else []
         return {record.at: record.per_pair for record in done}
 
     def chosen(self, key: Key) -> str:
-        """Return the selected parameters of a table cell as text, or a dash without selected
-        parameters.
+        """Return the selected parameters of a table cell as text, or a dash if no parameter was
+        selected.
         """
         rows = self.cells[key].selected if key in self.cells else ()
         return ", ".join(row["text"] for row in rows) or NOTHING
@@ -153,7 +153,7 @@ class Sheet:
 
     @cached_property
     def deviations(self) -> dict[str, tuple[str, ...]]:
-        """For each data set, differences from the paper's data, and warnings about the file."""
+        """For each data set, differences from the paper's data, and warnings in the records."""
         texts = grouped(
             (record.job.dataset.name, text.removeprefix(f"{record.job.dataset.name}: "))
             for record in self.experiment.records
@@ -304,11 +304,11 @@ class Sheet:
         return join(self.printed(place.dataset), kernel)
 
     def head(self, place: Key, name: str = "") -> str:
-        """Return `name`, followed by the marks of the data set's footnotes on differences from the
-        paper's data.
+        """Return `name`, followed by the marks of the footnotes on the data set, for example on
+        differences from the paper's data.
 
-        By default, `name` is the paper's name of the data set. If the table has several kernels,
-        the name of the kernel follows.
+        The default name is the paper's name of the data set, followed by the name of the kernel if
+        the table has several kernels.
         """
         texts = self.deviations.get(place.dataset, ())
         marks = (self._mark(text, ("", place.dataset, "")) for text in texts)
@@ -324,11 +324,11 @@ class Sheet:
     def cite(self, row: Row, kernel: bool = True) -> str:
         """Return the marks of the footnotes to a table cell.
 
-        The first of two footnotes contains the note of the table cell, unless the note is "not
-        run". The first footnote also names the machine, the data set and, if `kernel` is true, the
-        kernel. If the published value of the table cell is not compared, a second footnote states
-        the reason. The second footnote names no table cell, since the same reason often applies to
-        a whole column.
+        A first footnote contains the note of the table cell, after the names of the machine, the
+        data set and, if `kernel` is true, the kernel. If the table cell was not run, there is no
+        first footnote. If the published value is not compared, a second footnote states the reason.
+        The second footnote names no table cell, since the same reason often applies to a whole
+        column.
         """
         if not row.metric:
             return ""
@@ -351,8 +351,8 @@ class Sheet:
 
     @property
     def footnotes(self) -> list[str]:
-        """Texts of the footnotes that are cited so far, each of which begins with the names of its
-        table cells.
+        """Texts of the footnotes that have been cited so far. A footnote on some machines or data
+        sets begins with their names.
         """
         return [
             f"{self._about(subjects)}: {text}" if subjects else text
@@ -360,8 +360,8 @@ class Sheet:
         ]
 
     def _about(self, subjects: Sequence[Subject]) -> str:
-        """Return a text that names table cells, with the data sets of the same machines listed
-        together.
+        """Return a text that names machines, data sets and kernels. Data sets with the same
+        machines and kernel are listed together.
         """
         machines = grouped(
             ((dataset, kernel), machine and self.label(machine))
@@ -382,8 +382,10 @@ class Sheet:
 
 
 def _has_other_code(record: Record) -> bool:
-    """Whether the code of a record's machine and steps differs from the installed code."""
-    with suppress(UserError):  # the machine no longer exists
+    """Whether a record was made by other code than the installed code of its machine and
+    preprocessing steps.
+    """
+    with suppress(UserError):  # raised if the machine no longer exists
         today = identity(record.job)
         return any(record.code.get(part) != today.get(part) for part in ("fingerprint", "steps"))
     return True

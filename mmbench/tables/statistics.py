@@ -60,17 +60,16 @@ def difference_se(
     deviation as measured runs.
 
     For random partitions, the measured and the published mean are treated as independent, and their
-    difference has the standard error ``sd sqrt(1/n + 1/n_published)``. For a single run on a random
-    partition, the binomial standard deviation replaces `sd`. For an official test set, `sd` only
-    measures how the result varies with the random seeds of inner folds and tie-breaking. The
-    sampling error of the official test set is included by adding the variance ``counting^2``.
+    difference has the standard error ``sd sqrt(1/n + 1/n_published)``. If `n_published` is None,
+    the published mean is treated as exact. For a single run on a random partition, the binomial
+    standard deviation replaces `sd`. For an official test set, `sd` only measures how the result
+    varies with the random seeds of parameter selection and tie-breaking. The sampling error of the
+    official test set is included by adding the variance ``counting^2``.
 
-    On an official test set, the measured and the published machine are tested on the same rows. The
-    sampling errors of the measured and the published machine have a correlation r. The difference
-    of the sampling errors of two machines with correlation r has the variance ``2 counting^2 (1 -
-    r)``. Two similar machines misclassify mostly the same rows, so that the correlation r of their
-    sampling errors is above one half. If r is above one half, the variance ``2 counting^2 (1 - r)``
-    is below ``counting^2``, the variance that is used.
+    On an official test set, the measured and the published machine are tested on the same rows, so
+    that their sampling errors have a correlation r. The difference of the two sampling errors has
+    the variance ``2 counting^2 (1 - r)``. Two similar machines misclassify mostly the same rows, so
+    that r is above one half. The variance is then below ``counting^2``, the variance that is used.
 
     Examples
     --------
@@ -99,8 +98,8 @@ def z_value(measured: float, published: float, se: float) -> float:
 
 
 def wins_and_losses(first: NDArray, second: NDArray) -> tuple[int, int]:
-    """Return two counts of test rows: those that only the first machine classifies correctly, and
-    those that only the second machine classifies correctly.
+    """Return the number of test rows that only the first machine classifies correctly, and the
+    number that only the second machine classifies correctly.
 
     `first` and `second` state, for each test row, whether a machine classifies the row correctly,
     shape (n_test,).
@@ -169,16 +168,16 @@ def win_tie_loss(first: ArrayLike, second: ArrayLike) -> Counts:
     the second machine.
 
     `first` and `second` contain the mean, the standard deviation and the number of splits on each
-    data set, shape (3, n_datasets). Larger means are better. A machine wins on a data set if its
-    mean is larger and the p-value of Welch's t-test is below `LEVEL`.
+    data set, shape (3, n_datasets). The machine with the larger mean on a data set wins if the
+    p-value of Welch's t-test is below `LEVEL`; otherwise, the machines tie.
     """
     signs = np.sign(np.subtract(first, second)[0]) * (welch_p(first, second) < LEVEL)
     return Counts(*(int(np.sum(signs == sign)) for sign in (1, 0, -1)))
 
 
 def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, tuple[int, int]]:
-    """For each machine, return the number of data sets on which it has the largest mean, and the
-    number on which it has the smallest mean.
+    """For each machine, return the number of data sets on which its mean is the largest of all
+    machines, and the number on which its mean is the smallest.
 
     `means` has one row per data set and one column per machine. Only data sets without missing
     means are counted. Means are rounded to `decimals` decimals before they are compared, unless
@@ -297,8 +296,9 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
     Different splits of a data set have training rows in common, so that their results are
     dependent. The uncorrected paired t-test ignores the dependence of the splits, and reports
     significant differences too often. The corrected resampled t-test estimates the variance of the
-    mean difference over n splits by ``(1/n + test_to_train) var`` instead of ``var/n``. The
-    corrected resampled t-test is meant for test sets that are smaller than the training sets.
+    mean difference over n splits by ``(1/n + test_to_train) var`` instead of ``var/n``, where var
+    is the variance of the differences. The corrected resampled t-test is meant for test sets that
+    are smaller than the training sets.
 
     References
     ----------
@@ -360,7 +360,7 @@ def _resampled(differences: ArrayLike, test_to_train: float) -> tuple[float, flo
 def holm(p_values: ArrayLike) -> NDArray:
     """Return p-values adjusted by Holm's method for multiple tests, in the given order.
 
-    Missing p-values stay missing.
+    A p-value of NaN stays NaN, and is not counted as a test.
 
     Examples
     --------
@@ -452,7 +452,8 @@ def correlated_posterior(
     return Posterior(worse, not_better - worse, 1.0 - not_better)
 
 
-#: Number of Monte Carlo draws in `signed_rank_posterior`, for probabilities accurate to 0.5 %.
+#: Number of Monte Carlo draws in `signed_rank_posterior`, for which the standard errors of the
+#: probabilities are below 0.5 %.
 DRAWS = 20_000
 
 
@@ -460,13 +461,15 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior:
     """Return the posterior probabilities of the Bayesian signed-rank test, which compares two
     machines over data sets.
 
-    The posterior probabilities are estimated from Monte Carlo draws. In each Monte Carlo draw, the
-    data sets are given random weights from a Dirichlet distribution. The Dirichlet distribution has
-    the parameter 1 for each data set, and 1/2 for an additional data set with difference 0, which
-    is the prior. Each pair of data sets is counted as worse, equivalent or better, according to the
-    mean of the differences on the two data sets. The weight of a pair of data sets is the product
-    of the weights of both data sets. The outcome of a Monte Carlo draw is the class (worse,
-    equivalent or better) whose pairs of data sets have the largest sum of weights.
+    The posterior probabilities are estimated from Monte Carlo draws. In each draw, the data sets
+    are given random weights from a Dirichlet distribution. The prior is an additional data set with
+    difference 0. The parameter of the Dirichlet distribution is 1/2 for this data set, and 1 for
+    every other data set.
+
+    Each pair of data sets belongs to the class worse, equivalent or better, according to the mean
+    of the differences on the two data sets. The weight of a pair is the product of the weights of
+    both data sets. The outcome of a draw is the class whose pairs have the largest sum of weights.
+    The posterior probability of a class is the fraction of draws with this outcome.
 
     `differences` contains, for each data set, the difference between the means of two machines. A
     difference between -`rope` and `rope` counts as practically equivalent.
@@ -490,7 +493,7 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior:
 @lru_cache(maxsize=1)  # most tests of a table have the same number of data sets n
 def _weights(n: int) -> NDArray:
     """Return random weights of `n` data sets, drawn from a Dirichlet distribution, shape (DRAWS,
-    n).
+    n). The first data set is the prior of `signed_rank_posterior`.
     """
     return np.random.default_rng(0).dirichlet(np.append(0.5, np.ones(n - 1)), DRAWS)
 
@@ -509,7 +512,8 @@ def pair_points(
     Pairs of classes without a margin ratio or without test rows are left out. The columns of the
     data frame are ``pair``, ``ratio``, ``accuracy`` and ``separable``. The margin ratio is computed
     from the training rows of the two classes. The accuracy of a pair of classes is the percentage
-    of the two classes' test rows that the binary classifier of the pair predicts correctly.
+    of the two classes' test rows that the binary classifier of the pair predicts correctly. A pair
+    of classes is separable if all slacks of the MMRM are zero.
 
     `per_pair` contains the certificates of an MMRM, one per pair of classes. `arrays` contains
     ``decisions``, of shape (n_test, n_pairs), and ``y_test`` from the MMRM's record. Column k of

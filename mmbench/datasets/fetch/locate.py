@@ -1,8 +1,9 @@
 """Search for the data of a card: first in the local store, then in a mirror, then in the sources.
 
-The local store is a folder of verified files. A mirror has the same relative paths as the store. A
-file is downloaded under a temporary name. A downloaded file is moved into the store after its hash,
-or its content, has been compared with the card. Files in the store are never deleted.
+A card describes a data set, its sources and its expected content. The local store is a folder of
+verified files. A mirror is a folder or URL with the same relative paths as the store. A file is
+downloaded under a temporary name. A downloaded file is moved into the store after its hash, or its
+content, has been compared with the card. Files in the store are never deleted.
 """
 
 import hashlib
@@ -34,7 +35,8 @@ from mmbench.datasets.generators import VERSION
 from mmbench.datasets.parsers.arrays import packed, packed_hash, write_packed
 from mmbench.errors import UserError, converted
 
-#: Folder of temporary files in the store. Temporary files of a killed process are harmless.
+#: Folder of temporary files in the store. If a process is killed, its temporary files remain, which
+#: is harmless.
 SCRATCH = ".incoming"
 
 
@@ -91,7 +93,7 @@ class SourceFiles:
         try:
             data = self._parse()
         except ValueError as error:
-            # files with a known hash are intact
+            # files with a known hash are intact, so that the parser or its options are wrong
             hint = "remove it and run 'mmbench data fetch'" if self.packed else "check the parser"
             raise UserError(f"data set {self.card.name!r}: {where}: {error}; {hint}") from error
         content = every_value or self.source.kind != "files"
@@ -116,7 +118,7 @@ class SourceFiles:
 
 
 def recipe_hash(card: Card, source: Source) -> str:
-    """Return the hash of a source's description, which identifies generated or missing data."""
+    """Return a hash of a source's description, to identify data that are generated or missing."""
     recipe: list[Any] = [card.name, source.label, sorted(source.options.items()), VERSION]
     return hashlib.sha256(repr(recipe).encode()).hexdigest()
 
@@ -193,7 +195,11 @@ class Search:
         self.tried: dict[str, type[ValueError]] = {}
 
     def local(self) -> SourceFiles | None:
-        """Return the first source with all files in the store or mirror, with correct hashes."""
+        """Return the first source with all files in the store or all files in the mirror folder.
+
+        A source with a wrong hash is skipped and noted in ``tried``. Returns None if no source is
+        found.
+        """
         folders = filter(None, (self.places.store, self.places.mirror_folder))
         found = (self._in_folder(source, f) for f in folders for source in self.card.sources)
         return next(filter(None, found), None)

@@ -118,8 +118,8 @@ def download(url: str, path: Path, progress: bool, most: int) -> None:
     """Download `url` to a new file.
 
     Raises SourceError if the download fails or exceeds `most` bytes. The download runs in a thread
-    that is abandoned after the maximum time of a download. A time limit of the socket does not
-    bound the time of a download, since a server may send its response header byte by byte.
+    that is abandoned after the maximum time of a download. The timeout of a socket would not bound
+    the time of a download, since a server may send its response header byte by byte.
     """
     stop = threading.Event()
     _within_limit(url, stop, lambda: _download(url, path, progress, most, stop))

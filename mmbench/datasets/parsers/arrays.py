@@ -13,7 +13,7 @@ from mmbench.errors import converted
 
 
 def read_npz(path: Path, names: Sequence[str] = ()) -> dict[str, NDArray]:
-    """Return the arrays of an ``.npz`` file, by default all, without loading Python objects."""
+    """Return the arrays `names` (by default all) of an ``.npz`` file; refuse Python objects."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in names or arrays.files}
@@ -51,12 +51,12 @@ def write_packed(path: Path, data: Parsed) -> None:
 
 
 def packed_hash(path: Path) -> str:
-    """Return the content hash in a file of `write_packed`, without reading its other arrays."""
+    """Return the content hash stored by `write_packed`, without reading the other arrays."""
     return str(read_npz(path, ["content"])["content"])
 
 
 def packed(paths: Sequence[Path]) -> Parsed:
-    """Parse a file of `write_packed`; raise ValueError if the data do not have the stored hash."""
+    """Parse a file written by `write_packed`; raise ValueError if its content hash is wrong."""
     arrays = read_npz(paths[0])
     if not {"X", "y", "content"} <= set(arrays):
         raise ValueError(f"{paths[0].name}: not a packed data set")

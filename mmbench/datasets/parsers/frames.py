@@ -32,7 +32,7 @@ WORD = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[^\W\d]\w*", re.I)
 QUOTED_OR_NOT = r'"((?:[^"]|"")*)"|(\S+)'
 #: Default maximum number of columns of a table.
 MOST_COLUMNS = 100_000
-#: Maximum number of cells (rows x columns) of a dense table, 8 GB as float64.
+#: Maximum number of cells (rows x columns) of a dense table, which needs 8 GB as float64.
 MOST_CELLS = 2**30
 
 #: Name or number of a column; column 1 is the first column, column -1 is the last column.
@@ -64,7 +64,7 @@ def cell_name(row: int, column: object) -> str:
 
 
 def existing(columns: Sequence[Column], names: Sequence[str]) -> set[str]:
-    """Return the names of all `columns`, given by name or number, that exist in `names`."""
+    """Return the names of the `columns` (given by name or number) that exist in `names`."""
     n = len(names)
     found = (names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= n else c for c in columns)
     return {str(column) for column in found} & set(names)
@@ -89,9 +89,9 @@ def setting(key: str, value: object) -> str:
 
 
 def check_names(names: list[str], droppable: bool = False) -> None:
-    """Raise ValueError if a column name is empty, if two names are equal, or if all are numbers.
+    """Raise ValueError if a name is empty, if two names are equal, or if all names are numbers.
 
-    If `droppable` is true, the message about a name advises to exclude a column.
+    If `droppable` is true, the message advises to exclude the column.
     """
     if "" in names:
         k = names.index("") + 1
@@ -161,7 +161,7 @@ def clean_words(column: pd.Series, missing: Sequence[str], known: Sequence[str] 
 def without_codes(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
     """Return a data frame with NaN for the numbers in `missing`.
 
-    In columns of float32, these numbers are rounded.
+    For a column of float32, the numbers in `missing` are rounded to float32 before the comparison.
     """
     codes = np.array([float(word) for word in missing if is_number(word)])
     single = codes[np.abs(codes) <= np.finfo(np.float32).max].astype(np.float32)
@@ -192,7 +192,7 @@ def field_counts(text: str, separator: str) -> Iterator[int]:
 
 
 class Attribute(NamedTuple):
-    """An attribute (column) of an ARFF file; if it is not nominal, ``values`` is None."""
+    """An attribute (column) of an ARFF file; ``values`` is None if the attribute is not nominal."""
 
     name: str
     values: tuple[str, ...] | None
@@ -235,7 +235,8 @@ def read_arff(
     check_width(len(names), max_columns)
     if not names:
         raise ValueError("not an ARFF file: it has no @attribute or no @data line")
-    check_names([*names, "an attribute"])  # the added name permits numbers as all other names
+    # ARFF permits names that are all numbers; the added name keeps `check_names` from refusing them
+    check_names([*names, "an attribute"])
     lines = [line for line in lines[end + 1 :] if line and not line.startswith("%")]
     for k, line in enumerate(lines):
         if "{" in line and (match := ROW_WEIGHT.search(line)):
@@ -299,7 +300,7 @@ def _arff_row(
 ) -> list[str | None]:
     """Return the values of one row of ARFF data; a missing value is None.
 
-    `omitted` contains the default value of each attribute, which a sparse row need not state.
+    `omitted` contains the default value of each attribute, for attributes that a sparse row omits.
     """
     sparse = line.startswith("{")
     tokens, rest = _tokens(line, int(sparse))
@@ -353,7 +354,8 @@ def arff(
     target : str, optional
         Column of class labels, by default the last column.
     decimals : int, optional
-        Number of decimals of the original text, if a re-encoded file has more digits.
+        Number of decimals to which features are rounded, for a file that was encoded again and has
+        more digits than the original text.
     dtype : str
         Type of the features, such as ``uint8`` for images.
     options : Any

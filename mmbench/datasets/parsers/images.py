@@ -1,7 +1,7 @@
-"""Parsers of Labeled Faces in the Wild, and descriptors of its images of 62 x 47 grey values.
+"""Parsers of Labeled Faces in the Wild (LFW), and descriptors of its images.
 
-A descriptor is a function that maps an image to a feature vector. Descriptors are not fitted to
-data, so that training uses no information about test rows.
+An image has 62 x 47 grey values. A descriptor is a function that maps an image to a feature vector.
+Descriptors are not fitted to data, so that training uses no information about test rows.
 
 - ``pixels``: the grey values.
 
@@ -13,9 +13,9 @@ data, so that training uses no information about test rows.
   2006). In each cell of 10 x 10 pixels, 58 bins count the uniform patterns, and one bin counts all
   other patterns.
 
-scikit-image computes ``hog`` and ``lbp``. Descriptors are stored as 8-bit integers, as in SIFT,
-which need little memory. Rounding to integers makes descriptors equal on all platforms, except for
-values halfway between two integers.
+scikit-image computes ``hog`` and ``lbp``. To save memory, descriptors are stored as 8-bit integers,
+as in SIFT. Rounding to integers makes descriptors equal on all platforms, except for values halfway
+between two integers.
 """
 
 from collections.abc import Callable, Sequence
@@ -82,10 +82,10 @@ def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images:
 
 
 def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
-    """Parse the 6000 image pairs of view 2 of LFW; a row contains the descriptors of both images.
+    """Parse the 6000 image pairs of LFW's final test; a row has the descriptors of both images.
 
-    `paths` are the file of images and the file of pairs. Each of the ten folds is the test set of
-    one predefined split.
+    The publication of LFW calls these pairs view 2. `paths` are the file of images and the file of
+    pairs. Each of the ten folds is the test set of one predefined split.
     """
     pairs = read_npz(paths[1])
     used, position = np.unique(pairs["index"], return_inverse=True)
@@ -94,7 +94,7 @@ def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
 
 
 def in_pairs(values: NDArray, target: NDArray, fold: NDArray) -> Parsed:
-    """Return rows with two consecutive descriptors each; each fold is the test set of one split."""
+    """Return one row per pair of consecutive descriptors; each fold is the test set of a split."""
     numbers = range(int(fold.max()) + 1)
     splits = tuple((np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in numbers)
     return Parsed(values.reshape(len(target), -1), target.astype(np.int64), None, splits)

@@ -113,12 +113,15 @@ def to_labels(values: Iterable[str]) -> NDArray:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a number, or text of the form of a finite number."""
+    """Return whether a value is a number, or text that has the form of a finite number."""
     return isinstance(value, int | float) or bool(NUMBER.fullmatch(str(value)))
 
 
 def consecutive(sizes: Sequence[int]) -> Rows | None:
-    """Return the official split of data whose training rows precede the test rows."""
+    """Return the official split, in which the training rows precede the test rows.
+
+    `sizes` are the numbers of training and test rows. Returns None for data without a test file.
+    """
     if len(sizes) < 2:
         return None
     train, test = sizes
@@ -192,11 +195,12 @@ def in_columns(
     missing : {"refuse", "drop"} or float
         Treatment of missing values: refuse the file, drop the row, or replace them by a number.
     codes : mapping
-        Numbers of ordered categories, by column (or ``all``) and by category.
+        Numbers that replace ordered categories, by column and by category. The key ``all`` stands
+        for all other columns.
     one_hot : mapping
         Unordered categories, by column; each category becomes a column of 0 and 1.
     relabel : mapping
-        Label of each class in the file; the key ``"*"`` means all other classes.
+        New label of each class, by its label in the file; the key ``"*"`` means all other classes.
     n_train : int, optional
         Number of rows of the official training set, at the beginning of a single file.
     """
@@ -238,7 +242,7 @@ SEQUENCE = re.compile(rf"[{''.join(CODES)}]{{60}}")
 
 
 def splice(paths: Sequence[Path]) -> Parsed:
-    """Parse lines ``class,name,sequence``; the features are four base weights per position."""
+    """Parse lines ``class,name,sequence`` of DNA; each letter gives four features, see `CODES`."""
     rows = [[cell.strip() for cell in line.split(",")] for line in read_lines(paths[0])]
     for number, row in enumerate(rows, 1):
         if len(row) != 3 or not SEQUENCE.fullmatch(row[2]):
@@ -254,7 +258,7 @@ def libsvm(paths: Sequence[Path], *, features: int, decimals: int, label_shift: 
 
 
 def read_svmlight(content: bytes, **options: Any) -> tuple[Any, NDArray, NDArray]:
-    """Return the sparse features, the labels and the query numbers in svmlight data.
+    """Return the sparse features, the labels and the query numbers (qid) in svmlight data.
 
     If the data have no query numbers, their array is empty. `options` are keyword arguments of
     scikit-learn's `load_svmlight_file`.

@@ -24,10 +24,11 @@ from mmbench.datasets.user.options import UserTable as UserTable
 from mmbench.datasets.user.options import knows_target
 from mmbench.errors import UserError, converted
 
-#: Version of the functions that read tables, part of the hash of a user's data. READER must be
-#: increased if a change of the code changes the values that are read from a table.
+#: Version of the functions that read tables, which is part of the hash of a user's data. READER
+#: must be increased if a change of the code changes the values that are read from a table.
 READER = 4
-#: Possible targets of a table whose format defines the labels (npz, svmlight, scikit-learn).
+#: Values of the key ``target`` that are accepted for a table whose format defines the labels (npz,
+#: svmlight, scikit-learn).
 OWN_TARGETS = (None, "target", "y", -1)
 
 
@@ -49,7 +50,7 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
     except ValueError as error:
         if kind != "openml" or (places.allow_network and not isinstance(error, NoAnswer)):
             raise UserError(f"{ref.path}: {error}") from error
-        # before the download of a table, the hash covers only its number on OpenML
+        # if a table of OpenML cannot be downloaded, the hash covers only its number on OpenML
         digest = hashlib.sha256(str(ref.path).encode())
     target = "" if ref.target is None else ref.target
     digest.update(f"\nreader {READER}\ntarget {target}".encode())

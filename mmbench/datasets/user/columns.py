@@ -1,7 +1,7 @@
 """Convert a user's table to features and class labels.
 
-Each error message is one line that names the row and the column. Possible faults of a table are
-reported as warnings.
+Each error message is one line, and a message about a cell names its row and column. Possible faults
+of a table are reported as warnings.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ KEEP_ZEROS = {"none", "unit_norm"}
 #: Maximum number of columns or rows named in a warning.
 SHOWN = 5
 #: Maximum number of categories of a text column that is not listed in the option `categorical`.
-#: MOST_CATEGORIES exceeds the number of countries of the world.
+#: The maximum exceeds the number of countries of the world, so that a column of countries is
+#: accepted.
 MOST_CATEGORIES = 250
-#: A table with fewer rows than FEWEST_NAMED gives no warnings about columns that may contain row
-#: names. In a table with few rows, the values of a column may be distinct by chance.
+#: Minimum number of rows of a table for warnings about columns that may contain row names. In a
+#: table with fewer rows, the values of a column may be distinct by chance.
 FEWEST_NAMED = 10
-#: If a column of numbers contains at most FEW_WORDS distinct words, the words are reported as
+#: If a column contains many numbers and at most FEW_WORDS distinct words, the words are reported as
 #: possible codes of missing values.
 FEW_WORDS = 2
 #: A numeric target with fractional values and more than MOST_FRACTIONS distinct values is treated
@@ -55,8 +56,8 @@ MOST_FRACTIONS = 20
 MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 YEAR, NUMBER_OF_MONTH = "(1[5-9]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"
 #: Pattern of dates (2024-01-31, 31.1.2024, 1/31/24, 31-Jan-2024, January 31, 2024), of months
-#: (2024-01, 1/2024, January 2024, Jan-24) and of times (12:30, 1:30 pm). In text that matches the
-#: pattern, a date may be followed by a time.
+#: (2024-01, 1/2024, January 2024, Jan-24) and of times (12:30, 1:30 pm). A time may also follow a
+#: date.
 DATE = re.compile(
     r"([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3([0-9]{4}|[0-9]{2})"
     rf"|[0-9]{{1,2}}[-/. ]*{MONTH}[a-z]*[-/., ]*([0-9]{{4}}|[0-9]{{2}})|{MONTH}-[0-9]{{2}}"
@@ -76,7 +77,8 @@ LIKE_NUMBER = re.compile(
     r"[+−-]?([^\w\s.,+−()-]{0,3})\s*[+−-]?[.,]?[0-9][0-9.,'_ ]*([eE][+-]?[0-9]+)?\s*"
     r"([^\w\s.,+−()-]{0,3}|(?<=\s)[a-zµ][^\W\d]{0,3})"
 )
-#: Pattern of numbers whose comma is a decimal mark, since not exactly three digits follow.
+#: Pattern of numbers in which 1, 2 or at least 4 digits follow a comma. The comma is a decimal
+#: mark, since exactly 3 digits follow a thousands separator.
 DECIMAL_COMMA = re.compile(r"\s*[+−-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})\s*")
 
 
@@ -198,7 +200,7 @@ def _left_out(ignored: Sequence[str]) -> list[str]:
 
 
 def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str, tuple[str, ...]]:
-    """Return the names of the categorical columns, and the declared categories of each column."""
+    """Return a dict from categorical columns to their categories, or to () if not declared."""
     from pandas.api.types import is_numeric_dtype
 
     names = list(table.frame.columns)
@@ -236,9 +238,9 @@ def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
 def _codes(
     column: pd.Series, stated: tuple[str, ...]
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return the category codes of a column, and its categories (`stated` or sorted)."""
+    """Return the category codes of a column, and its categories: `stated`, or the sorted values."""
     text = column.map(as_text, na_action="ignore").astype(object)
-    if not stated:  # category "2", not "2.0", if all are integers
+    if not stated:  # if all categories are integers, 2.0 becomes "2"
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]
     values = stated or sorted(
         text.dropna().unique().tolist(),
@@ -261,7 +263,7 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
 
 
 def _number_pattern(options: FileOptions) -> re.Pattern:
-    """Return the pattern of numbers with the decimal mark, thousands separator and units."""
+    """Return the pattern of numbers with the marks and units that `options` state."""
     decimal, group = re.escape(options.decimal), re.escape(options.thousands or "")
     digits = rf"([0-9]+({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?"
     digits += rf"|[0-9]{{1,3}}({group}[0-9]{{3}})+({decimal}[0-9]*)?" if group else ""
@@ -305,7 +307,10 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
 
 
 def _marks(cell: str, options: FileOptions) -> list[str]:
-    """Return advice on a number whose decimal mark, separator or unit is not in the options."""
+    """Return advice on a number whose marks or unit differ from the options.
+
+    The marks of a number are its decimal mark and its thousands separator.
+    """
     for unit in options.units:
         cell = cell.replace(unit, "")
     cell = cell.strip()
@@ -338,7 +343,10 @@ def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -
 
 
 def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
-    """Return the table, without unlabelled rows if `options.unlabelled` is "drop", and warnings."""
+    """Return the table and warnings.
+
+    If `options.unlabelled` is "drop", rows without a label or a group are left out.
+    """
     known = list(table.frame.columns)
     names = [column_name(c, known) for c in (table.target, options.groups) if c is not None]
     kept = table.frame[names].notna().all(axis=1)
@@ -407,7 +415,8 @@ def _alike(labels: Sequence[object]) -> Iterator[str]:
     for label in labels:
         folded = unicodedata.normalize("NFKC", str(label)).casefold()
         visible = "".join(filter(str.isprintable, folded))
-        # floats of large whole numbers may be equal; a long text may have too large an exponent
+        # large whole numbers may be equal as floats, but not as `Decimal`; a long text is not
+        # converted, since its exponent may be too large
         key = Decimal(visible) if is_number(visible) and len(visible) <= 20 else visible
         if (other := first.setdefault(key, label)) != label:
             how = "differ only in capital letters, encoding or invisible characters"

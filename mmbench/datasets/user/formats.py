@@ -98,7 +98,7 @@ class Table(NamedTuple):
     ignored: tuple[str, ...] = ()
     #: Whether the file is a CSV file, to which the options ``header`` and ``decimal`` apply.
     is_csv: bool = False
-    #: Mask of the rows of the file that have a label, or None if no row is left out.
+    #: Mask of the rows of the file that have a label and a group, or None if no row is left out.
     labelled: NDArray[np.bool_] | None = None
 
 
@@ -132,7 +132,8 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
         if start.startswith(b"PK") and suffix == ".npz":
             return _npz(path, most)
         if not start.startswith(tuple(UNPACKERS)):
-            _refuse_other(start, options)  # a file that is too large is not read
+            # before `read_bytes`, which would report a file above the size limit as too large
+            _refuse_other(start, options)
         content = read_bytes(path, most)
     except TooLarge as error:
         megabytes = -(-error.needed // 2**20)
@@ -160,11 +161,12 @@ def _label(target: Column | None, names: Sequence[str]) -> str:
 def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataFrame:
     """Return CSV text as a data frame; blank lines are skipped.
 
-    If there is no header, the columns are named ``"1"``, ``"2"``, ... The default separator is the
-    most frequent of comma, semicolon and tab in the first record, or blanks if the record contains
-    none of them. If two of them are equally frequent, the rows must have as many fields as the
-    first record. If the decimal mark is a comma, the comma is the separator only if the header
-    contains no other separator. Columns that the options exclude by number may have an empty name.
+    If there is no header, the columns are numbered from ``"1"``. The default separator is the most
+    frequent of comma, semicolon and tab in the first record, or blanks if the record contains none
+    of them. If two separators are equally frequent, the rows are counted that have at least as many
+    fields as the first record, and the separator with more of these rows is chosen. If the decimal
+    mark is a comma, the comma is the separator only if the header contains no other separator.
+    Columns that the options exclude by number may have an empty or repeated name.
     """
     separator, decimal = options.separator, options.decimal
     csv.field_size_limit(min(options.max_megabytes * 2**20, sys.maxsize))
@@ -196,10 +198,10 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
 
 
 def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list[str]:
-    """Return the column names, with an empty name if each row has one field more than the header.
+    """Return the column names, with an empty name if rows have one field more than the header.
 
-    A field without a column name is a row name, or empty. Raises ValueError if the options do not
-    exclude the field without a column name.
+    The additional field is a row name at the beginning or an empty field at the end. Raises
+    ValueError if the options do not exclude the additional field.
     """
     n = len(names)
     if n_fields == n + 1 and options.index == 1:
@@ -216,9 +218,9 @@ def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list
 
 
 def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[str], str, str]:
-    """Return the fields of the first record of CSV text, the text after it, and the separator.
+    """Return the fields of the first record of CSV text, the remaining text, and the separator.
 
-    Raises ValueError if the text does not decide between two separators.
+    Raises ValueError if two separators fit the text equally well.
     """
     candidates = [separator] if separator else list(",;\t".replace(decimal, ""))
     records = []
@@ -274,7 +276,7 @@ def first_bytes(path: Path) -> bytes:
 
 
 def _refuse_other(start: bytes, options: FileOptions) -> None:
-    """Raise ValueError if the first bytes of a file are not text."""
+    """Raise ValueError if the first bytes of a file show an unsupported format or binary data."""
     if start.startswith(tuple(MARKS)):
         return
     for magic, name in OTHER_FORMATS.items():
@@ -376,7 +378,8 @@ def _npz(path: Path, most: int) -> Table:
 def _svmlight(content: bytes, max_columns: int) -> Table | SparseTable:
     from scipy.sparse import csr_array
 
-    if odd := re.search(rb"^[^#\n]*?([^\s#]*_[^\s#]*)", content, re.M):  # Python's int accepts 1_0
+    # scikit-learn would read 1_0 as 10
+    if odd := re.search(rb"^[^#\n]*?([^\s#]*_[^\s#]*)", content, re.M):
         raise ValueError(f"not in svmlight's format ({odd[1].decode(errors='replace')!r})")
     X, y, queries = read_svmlight(content)
     ignored = ("qid",) if len(queries) else ()
@@ -412,7 +415,7 @@ def of_arrays(X: NDArray, y: NDArray) -> Table:
 def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tuple[str, ...]]:
     """Return the path of an OpenML data set's ARFF file, its target and the columns to exclude.
 
-    The ARFF file is searched in the local store and the mirror folder, or else downloaded from
+    If neither the local store nor the mirror folder contains the ARFF file, it is downloaded from
     OpenML.
     """
     old, name = "", Path("openml", f"{data_id}.arff")
@@ -452,7 +455,7 @@ def sklearn_table(name: str, places: Places, most: int) -> Table:
         with bounded_urlopen(most, threading.Event()):
             bunch = getattr(datasets, loaders[name])(**options)
         y, names = np.asarray(bunch.target), np.atleast_1d(getattr(bunch, "target_names", ()))
-        # fetch_covtype names the target, not the classes
+        # the `target_names` of fetch_covtype are not the names of the classes
         if y.ndim == 1 and y.dtype.kind == "i" and np.isin(y, range(len(names))).all():
             y = names[y]
         return of_arrays(np.asarray(bunch.data), y)

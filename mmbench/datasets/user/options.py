@@ -97,7 +97,8 @@ class FileOptions(BaseModel):
     units: Annotated[tuple[str, ...], BeforeValidator(_parse_units)] = ()
     #: Words that denote a missing value. By default, a missing value is an empty cell, ?, NA, N/A,
     #: NaN or nan in a CSV file, an unquoted ? in an ARFF file, and null in a Parquet file. A word
-    #: that is a number also denotes a missing value in numeric columns of all formats.
+    #: that is a number, such as -999, also denotes a missing value in numeric columns of every file
+    #: format.
     missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words)] = None
     #: Column of row names, which is not a feature.
     index: OneColumn = None
@@ -111,8 +112,8 @@ class FileOptions(BaseModel):
     unlabelled: Literal["error", "drop"] = "error"
     #: Treatment of the weights of rows in an ARFF file: report an error, or count each row once.
     row_weights: Literal["error", "ignore"] = "error"
-    #: Column of numbers, which are read like features, or of ISO dates, by which the rule
-    #: ``time_series`` sorts the rows.
+    #: Column of times, by which the split rule ``time_series`` sorts the rows. The times are ISO
+    #: dates, or numbers, which are read like features.
     time: OneColumn = None
     #: Categorical columns, or ``auto`` for all text columns. Columns that the file format declares
     #: as categorical (nominal in ARFF, text in Parquet) need not be listed.
@@ -153,8 +154,9 @@ class UserTable(FileOptions):
     openml: Annotated[int, Field(ge=1)] | None = None
     #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
     sklearn: str | None = None
-    #: Column of the class labels; required if the file format does not define the labels, and
-    #: refused if it does.
+    #: Column of the class labels. The column is required for a file whose format does not define
+    #: the labels, such as CSV. For a data set of OpenML, the default is the target that OpenML
+    #: states. If a file format defines the labels, another column is refused.
     target: OneColumn = None
 
     @model_validator(mode="after")

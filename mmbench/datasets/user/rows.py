@@ -19,9 +19,9 @@ from mmbench.errors import listed
 
 
 class TableColumns(TransformerMixin, BaseEstimator):
-    """Convert the rows of a table to numbers and category codes, in column order of `Dataset.X`.
+    """Convert rows of a table to numbers and category codes, in the column order of `Dataset.X`.
 
-    All unknown categories of a column have one common additional code. Missing values are NaN.
+    All unknown categories of a column get the same additional code. Missing values are NaN.
     Blanks around words and in column names are ignored, as in a CSV file.
 
     Parameters

@@ -1,7 +1,7 @@
 """Base classes of all machines, which are scikit-learn estimators.
 
-A machine implements the method `train`. The base classes implement validation, one-vs-one training,
-prediction, tie rules and certificates.
+A machine implements the method `train` or `train_path`. The base classes implement validation,
+one-vs-one training, prediction, tie rules and certificates.
 
 The weight of a row is the product of its sample weight and its class weight. A row of weight s is
 equivalent to s copies of the row. With row weights, sums and means over training rows are weighted,
@@ -95,7 +95,7 @@ def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
 
 
 def kernel_scaling() -> Any:
-    """Declare the parameter `kernel_scaling`, since some papers scale the polynomial kernel."""
+    """Declare the parameter `kernel_scaling`; some papers scale the polynomial kernel."""
     return parameter(
         "none",
         choice("none", "trace"),
@@ -136,15 +136,15 @@ else:
     except ImportError:  # scikit-learn has callbacks since version 1.9
 
         class CallbackSupportMixin:
-            """Estimators without callbacks."""
+            """Replacement for scikit-learn's mixin class, without callbacks."""
 
             def _init_callback_context(self, **task):
                 return None
 
         def with_callbacks(method):
-            """Wrap a method as scikit-learn 1.9 does.
+            """Wrap a method in a function, as scikit-learn 1.9 does, but without callbacks.
 
-            `stacklevel` of warnings counts the stack frame of the wrapper.
+            The wrapper adds a stack frame, which the argument `stacklevel` of warnings counts.
             """
             return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
@@ -155,10 +155,10 @@ else:
 class PairwiseClassifier(Declared, Estimator):
     """Base class of the machines: binary training, extended to several classes by one-vs-one.
 
-    A subclass declares its parameters (see `parameter`) and implements `train`. A subclass may
-    override `train_path` to share computations between grid points, and `train_folds` to share
-    computations between cross-validation folds. A subclass may override the following class
-    attributes:
+    A subclass declares its parameters (see `parameter`) and implements `train` or `train_path`. A
+    subclass may override `train_path` to share computations between grid points, and `train_folds`
+    to share computations between cross-validation folds. A subclass may override the following
+    class attributes:
 
     - ``kernels``: names of the kernels for which the machine is defined. A machine with a kernel
       other than linear also accepts kernel matrices and kernel functions.
@@ -176,14 +176,16 @@ class PairwiseClassifier(Declared, Estimator):
     - ``convex_on_any_matrix``: whether the optimisation problem is also convex if the kernel matrix
       has negative eigenvalues.
 
-    - ``gap_tolerance_factor``: a solution has the status ``optimal`` if its relative duality gap is
+    - ``gap_tolerance_factor``: a solution has the status ``optimal`` only if its relative duality
+    gap is
       at most this factor times ``tol``.
 
     - ``version``: number that is increased by each change of the code that may alter results. The
-      key of each record of an experiment contains `version`.
+      key of each record of an experiment contains `version`, so that results of older code are not
+      reused.
 
-    - ``kernel_versions``: version number by kernel, which is increased by changes of the code that
-      may alter the results of this kernel only.
+    - ``kernel_versions``: version number of each kernel, which is increased by changes of the code
+      that may alter only the results with this kernel.
 
     Attributes
     ----------
@@ -362,8 +364,8 @@ class PairwiseClassifier(Declared, Estimator):
             For two classes, the decision value ``f(x)``. Zero and positive decision values predict
             ``classes_[1]``. For more than two classes, the parameter `decision_function_shape`
             selects the columns. For "ovo", the columns are the decision values of the pairs of
-            classes. For "ovr", each column contains the votes of a class, plus a term between -1/3
-            and 1/3 that depends on the decision values.
+            classes. For "ovr", each column contains the number of votes for a class, plus a term
+            between -1/3 and 1/3 that depends on the decision values.
         """
         decisions = self.pairwise_decision_function(X)
         if len(self.classes_) == 2:
@@ -382,8 +384,8 @@ class PairwiseClassifier(Declared, Estimator):
         Returns
         -------
         ndarray of shape (n_samples, n_pairs)
-            Column k belongs to the pair of classes `fits_[k].pair`. A positive value is a vote for
-            the second class of the pair.
+            Column k belongs to the pair of classes `fits_[k].pair`. A positive value or zero is a
+            vote for the second class of the pair.
         """
         check_is_fitted(self)
         rows = self._validated(X, reset=False)
@@ -401,7 +403,7 @@ class PairwiseClassifier(Declared, Estimator):
         """Coefficients of the support vectors, one row per pair of classes."""
         # Fortran order is fixed, since rounding errors of sums depend on the memory order
         dense = self._sparse_coef.toarray(order="F")
-        dense.flags.writeable = False  # predictions do not read `dense`
+        dense.flags.writeable = False  # a change of `dense` would not change predictions
         return dense
 
     @property
@@ -541,7 +543,7 @@ class PairwiseClassifier(Declared, Estimator):
 
     @property
     def _doc_link_template(self) -> str:
-        """Address of a machine's documentation page; empty if the package metadata contain none."""
+        """Address of a machine's documentation page; empty if the package metadata lack it."""
         try:
             addresses = metadata("mmbench").get_all("Project-URL") or []
         except PackageNotFoundError:
@@ -648,7 +650,7 @@ class PairwiseClassifier(Declared, Estimator):
         time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
         limited, watched = self.time_limit is not None, bool(getattr(self, "_skl_callbacks", ()))
         shares = ((time, -(-(len(pairs) - k) // at_a_time)) for k in range(len(pairs)))
-        calls = (  # with callbacks, all training is in this process; else joblib may use a cluster
+        calls = (  # joblib may train on a cluster; with callbacks, all training is in this process
             delayed(trained)(k, share if limited else None)
             if watched
             else delayed(_train_pair)(machines[k], problem(k), share if limited else None)
@@ -752,9 +754,9 @@ def _hooks_called(
 ) -> Iterator[None]:
     """Call the hooks of scikit-learn's callbacks before and after a task.
 
-    If `task` is None, no hooks are called. `fitted` is the argument `reconstruction_attributes` of
-    the hooks after the task: the function `dict` if the machine is fitted after the task, else
-    None.
+    If `task` is None, no hooks are called. `fitted` is passed to the hooks after the task as
+    `reconstruction_attributes`. It is the function `dict` if the machine is fitted after the task,
+    else None.
     """
     if task is not None:
         task.call_on_fit_task_begin(estimator=machine, **data)
@@ -869,7 +871,8 @@ class WeightedClassifier(PairwiseClassifier):
         data = super()._validated(X, *y, reset=reset)
         weights = getattr(self, "class_weight", None)
         if y and isinstance(weights, Mapping):
-            # scikit-learn's compute_class_weight does not distinguish the label "1" from 1
+            # scikit-learn's compute_class_weight is not used, since it treats the labels "1" and 1
+            # as equal
             classes = np.unique(data[1]).tolist()
             without = [label for label in classes if label not in weights]
             unknown = [label for label in weights if label not in classes]

@@ -31,7 +31,7 @@ ANY_VALUE = SimpleNamespace(numeric=False, problem=lambda value: None)
 
 @cache
 def foreign_class(path: str) -> type["ForeignClassifier"]:
-    """Return an adapter of the classifier at ``module:name``, a class or a factory function.
+    """Return an adapter class for ``module:name``, a classifier class or a factory function.
 
     Raises UserError if the import fails, or if the class or function requires arguments or returns
     no classifier.
@@ -102,7 +102,7 @@ class ForeignClassifier:
 
     @classmethod
     def needs_at(cls, params: Mapping[str, Any]) -> MemoryNeeds:
-        """Return zero, since the memory footprint of a foreign classifier is unknown."""
+        """Return a memory footprint of zero, since a foreign classifier's footprint is unknown."""
         return cls.memory_needs
 
     def fit(self, X: NDArray, y: NDArray) -> Self:
@@ -127,8 +127,9 @@ class ForeignClassifier:
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
         """Return decision values of pairs of classes, with most votes for the predicted class.
 
-        For two classes, each returned value has the absolute value of the classifier's decision
-        value. If the classifier has no decision function, the absolute value is the distance of the
+        For two classes, a returned value is positive if the second class is predicted, else
+        negative, and its absolute value is the absolute value of the classifier's decision value.
+        If the classifier has no decision function, the absolute value is the distance of the
         predicted probability from 1/2. For more than two classes, and for classifiers without
         scores, the returned values are -1 and 1.
 
@@ -177,16 +178,16 @@ class ForeignClassifier:
         return self._by_class(self.estimator.decision_function(X), lambda second: -second)
 
     def class_probabilities(self, X: NDArray) -> NDArray | None:
-        """Return class probabilities of shape (n_samples, n_classes), or None if there are none."""
+        """Return class probabilities of shape (n_samples, n_classes), or None if not available."""
         if not hasattr(self.estimator, "predict_proba"):
             return None
         return self._by_class(self.estimator.predict_proba(X), lambda second: 1 - second)
 
     def _by_class(self, values: NDArray, first: Callable[[NDArray], NDArray]) -> NDArray | None:
-        """Return decision values or probabilities with one column per class, as in `classes_`.
+        """Return decision values or probabilities, one column per class in the order of `classes_`.
 
-        If `values` has only one column, it belongs to the second of two classes, and the function
-        `first` computes the column of the first class from it. Returns None if `values` are not
+        If `values` has only one column, the column belongs to the second of two classes, and the
+        function `first` computes the column of the first class. Returns None if `values` are not
         finite or a class has no column.
         """
         values = np.atleast_2d(np.asarray(values).T).T

@@ -38,8 +38,8 @@ def parameter(default: Any, valid: "Param", doc: str, after: str | None = None) 
     Returns
     -------
     Any
-        The declaration. The return type is Any, since the attribute of an instance is the
-        parameter's value, which has another type.
+        The declaration. The return type is Any, since the annotation in the class body is the type
+        of the parameter's value, not of the declaration.
     """
     return Parameter(**vars(valid), default=default, doc=doc, after=after)
 

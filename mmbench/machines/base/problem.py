@@ -19,22 +19,24 @@ from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram, submatrix
 from mmbench.machines.base.search_space import cache_bytes
 from mmbench.solvers.result import relative_gap
 
-#: If there are at most STORED_ROWS training rows, the whole kernel matrix is computed and stored.
-#: For few training rows, computing the whole matrix is faster than computing its rows on demand.
+#: If there are at most STORED_ROWS training rows, the whole kernel matrix is stored, unless the
+#: parameter `cache_size` is too small for the matrix. For few training rows, computing the whole
+#: matrix is faster than computing its blocks on demand.
 STORED_ROWS = 3000
 
 #: If there are at most LAZY_FEATURES features, each row of an ``rbf`` kernel matrix is computed at
 #: its first use. Compared with computing the whole kernel matrix, the CPU time of an SVM falls to
-#: 1/2 on the 325 pairs of Letter (16 features), and to 1/6 on 5300 rows of Banana (2 features).
+#: 1/2 on the 325 pairs of classes of the data set Letter (16 features), and to 1/6 on 5300 rows of
+#: the data set Banana (2 features).
 LAZY_FEATURES = 64
 
 #: Statuses that are changed to "optimal" if the duality gap and the constraint violation are within
 #: their tolerances.
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
-#: Because of rounding errors, a lower bound may exceed the objective by the fraction
-#: FALSE_BOUND_EXCESS. If a lower bound exceeds the objective by more than this fraction, the status
-#: of the certificate is ``failed``.
+#: Because of rounding errors, a lower bound may exceed the objective by a relative difference of up
+#: to FALSE_BOUND_EXCESS, or of up to the violation tolerance if this is larger. If a lower bound
+#: exceeds the objective by more, the status of the certificate is ``failed``.
 FALSE_BOUND_EXCESS = 1e-3
 
 #: Decision values of at most FEW_ROWS rows are computed with a sparse array of the support vectors'
@@ -80,6 +82,9 @@ class BinaryProblem:
 
     def matrix(self, cache_size: float | None) -> Any:
         """Return the kernel matrix as an array, a `LazyGram` or a `KernelMatrix`.
+
+        An array contains all kernel values, a `LazyGram` computes each row at its first use, and a
+        `KernelMatrix` computes blocks of rows.
 
         Parameters
         ----------
@@ -175,8 +180,8 @@ class Fit:
         Name of the algorithm that found the returned solution. The docstring of the machine's or
         solver's module lists the names of its algorithms.
     extra : dict
-        Additional values by name, which depend on the machine. If a fit is not optimal,
-        ``extra["reason"]`` is appended to the text of the warning.
+        Additional values by name, which depend on the machine. If a warning is emitted for the fit,
+        ``extra["reason"]`` is appended to the warning.
     """
 
     status: Status
@@ -207,7 +212,8 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     exceeds a feasible `objective` by more than rounding errors, the status is ``failed`` and the
     bound is set to minus infinity. If `bound` exceeds `objective` by at most the gap tolerance, or
     if the solution is infeasible, the bound is set to the objective. If `bound` exceeds a feasible
-    `objective` by rounding errors above the gap tolerance, the bound is set to minus infinity.
+    `objective` by more than the gap tolerance, but only by rounding errors, the bound is set to
+    minus infinity.
 
     Examples
     --------
@@ -240,7 +246,7 @@ def refused(fit: Fit, reason: str) -> Fit:
 
 
 def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
-    """Emit a ConvergenceWarning if a fit is not optimal."""
+    """Emit a ConvergenceWarning unless the status is in `FINISHED` or is ``trivial``."""
     if fit.status in (*FINISHED, Status.TRIVIAL):
         return
     low, high = fit.pair
@@ -330,7 +336,7 @@ def linear_weights(X: NDArray, model: BinaryModel) -> NDArray:
 
 
 def far_origin(X: NDArray) -> NDArray | None:
-    """Return the mean of the rows if they are far from the origin, else None.
+    """Return the mean of the rows if the rows are far from the origin, else None.
 
     Rows are far from the origin if their variance is a small fraction of their mean squared norm,
     see FAR_VARIANCE_SHARE.

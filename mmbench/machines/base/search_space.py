@@ -144,9 +144,10 @@ WHOLE_GRAM = ("libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 #: of copies of X.
 ROW_VECTORS, ROW_COPIES = 70, 2
 
-#: The workspace for blocks of the Gram matrix of n rows is at most PART_GRAMS matrices of size n x
-#: n, or if this is more, SMALL_PART_GRAMS matrices of size m x m, where m is the minimum of n and
-#: SMALL_PART_ROWS. SMALL_PART_GRAMS includes the memory for the factors of a matrix of order 2n.
+#: The workspace for blocks of the Gram matrix of n rows is at most the larger of two sizes:
+#: PART_GRAMS matrices of size n x n, or SMALL_PART_GRAMS matrices of size m x m, where m is the
+#: minimum of n and SMALL_PART_ROWS. SMALL_PART_GRAMS includes the memory for the factors of a
+#: matrix of order 2n.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
@@ -161,8 +162,9 @@ class SearchSpace:
         values. For example, ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces the axis B by the axis
         B_fraction with two values.
     prefer : mapping of str to {"small", "large", "near_one"}
-        Values of parameters that are preferred among grid points with equal scores. Ties are broken
-        by the first parameter of `prefer`, then by the second parameter, and so on.
+        Values of parameters that are preferred among grid points with equal scores: small values,
+        large values, or values with a small absolute logarithm ("near_one"). Ties are broken by the
+        first parameter of `prefer`, then by the second parameter, and so on.
     tol : float or None
         Tolerance of the trainings in a grid search, or None for the parameter `tol` of the machine.
     single_precision : bool
@@ -234,6 +236,7 @@ class MemoryNeeds:
 
         `shape` is the number of rows and of features, and `itemsize` is the number of bytes of a
         stored kernel value. `by_reference` is true for solvers that store the whole Gram matrix.
+        `cache_bytes` is the maximum memory for kernel values if `in_parts` is true.
         """
         n, d = shape
         if self.in_features(kernel, n, d) and not by_reference:

@@ -4,9 +4,9 @@
 
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
-For every function penalty(w), the optimal bias b minimises the sum of the hinge losses at the
-optimal weights w. The dual variables a of a machine with hinge loss satisfy ``0 <= a_i <= C`` and
-``y'a = 0``.
+The vector z_i contains the features of row i. For every function penalty(w), the optimal bias b
+minimises the sum of the hinge losses at the optimal weights w. The dual variables a of this problem
+satisfy ``0 <= a_i <= C`` and ``y'a = 0``; the function `balanced` enforces both conditions.
 
 `optimal_bias`. For given scores s(x), the bias with the fewest training errors solves the following
 problem (MAMC paper, section 2.3):
@@ -15,10 +15,10 @@ problem (MAMC paper, section 2.3):
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
 
 A candidate for the threshold -b is the midpoint between a score of class 2 (label -1) and the next
-larger score, which belongs to class 1 (label +1). The margin rho (20) is half the distance between
-the two scores next to the threshold. The best candidate has the fewest training errors among all
-thresholds that assign points to both classes. The paper excludes thresholds that assign all points
-to one class.
+larger score, if the larger score belongs to class 1 (label +1). The margin rho (20) is half the
+distance between the two scores next to the threshold. The best candidate has the fewest training
+errors among all thresholds that assign points to both classes. The paper excludes thresholds that
+assign all points to one class.
 
 If the rows have weights s_i, the training error E_R is the sum of s_i over the rows with ``xi_i >
 0``, and the sum of slacks is ``E_S = sum_i s_i xi_i``.
@@ -151,8 +151,9 @@ def optimal_bias(
 def one_class_bias(scores: NDArray, y: NDArray, weights: NDArray | None = None) -> Bias:
     """Return a bias that assigns all rows to the class with the larger total weight.
 
-    The threshold is below or above all scores, at a distance of half the range of the scores. If
-    both classes have the same total weight, class 1 is predicted, as for a decision value of zero.
+    The threshold is below or above all scores. Its distance from the nearest score is half the
+    range of the scores, or 1 if all scores are equal. If both classes have the same total weight,
+    class 1 is predicted, as for a decision value of zero.
     """
     own = np.ones(len(y), dtype=int) if weights is None else weights
     low, high = float(scores.min()), float(scores.max())
@@ -201,7 +202,7 @@ def reference_bias(
 
 
 def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
-    """Return all p for which (s[p] + s[p + 1]) / 2 of the sorted scores s is a candidate."""
+    """Return all p for which (s[p] + s[p + 1]) / 2 is a candidate, given the sorted scores s."""
     edges = np.flatnonzero(np.diff(s) > resolution)
     if not len(edges):
         return edges
@@ -213,10 +214,11 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
 
 
 def _first(errors: NDArray, slack: NDArray, rho: NDArray, b: NDArray, weights: NDArray) -> int:
-    """Return the index of the best threshold by training errors, slacks, margin, and |b| in turn.
+    """Return the index of the best threshold.
 
-    Training errors E_R, sums of slacks E_S and margins rho are considered equal if they differ only
-    by rounding errors.
+    The best threshold has the fewest training errors E_R. Among thresholds with equal E_R, it has
+    the smallest sum of slacks E_S, then the largest margin rho, then the smallest |b|. Values of
+    E_R, E_S and rho are considered equal if they differ only by rounding errors.
     """
     tie = TIE * (np.abs(b).max() + rho.max())
     left = np.flatnonzero(errors <= errors.min() + TIE * weights.sum())

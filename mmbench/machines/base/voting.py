@@ -25,14 +25,14 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
 
 
 def votes(decisions: NDArray, n_classes: int) -> NDArray:
-    """Count the votes of each class; a decision value of zero is a vote for the positive class."""
+    """Count the votes for each class; a decision value of zero is a vote for the second class."""
     signs = _signs(n_classes)
     for_first = (signs < 0).sum(axis=0)  # votes of each class if all decision values are negative
     return (for_first + (decisions >= 0) @ signs).astype(np.int64)
 
 
 def _signs(n_classes: int) -> NDArray:
-    """Return the label of each class in each pair: -1.0, +1.0, or 0.0 for all other classes."""
+    """Return the label of each class in each pair: -1.0, +1.0, or 0.0 if it is not in the pair."""
     low, high = np.transpose(class_pairs(n_classes))
     return np.eye(n_classes)[high] - np.eye(n_classes)[low]
 
@@ -77,7 +77,7 @@ def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> 
 
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
-    """Return the sum of decision values of each class, with signs in favour of the class."""
+    """Sum the decision values of the pairs of each class, positive in favour of the class."""
     return decisions @ _signs(n_classes)
 
 

@@ -1,8 +1,9 @@
 """The alternating algorithm of the F-SVM for the hyperplanes and the transformation M.
 
 The SVMs are trained for a fixed matrix M, and an M-step changes M for fixed hyperplanes. The
-columns of the matrix W are the normal vectors of the hyperplanes, one per pair of classes. For rho
-= 1, an M-step decreases the following function of M:
+columns of the matrix W are the normal vectors of the hyperplanes, one per pair of classes. The
+penalty rho of the F-SVM is 1 (see `pair_svms`), and S is the scatter matrix. An M-step decreases
+the following function of M, with eps > 0 for the variant "eps" and eps = 0 for the variant "pg":
 
     1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
 """
@@ -32,7 +33,7 @@ from mmbench.machines.fsvm.pair_svms import (
 #: multiplies the step size after each step, and the lower bound on the eigenvalues of M.
 FIRST_STEP, STEP_FACTOR, FLOOR = 0.1, 0.9, 1e-5
 #: An M-step ends after MAX_STEPS gradient steps, or if a step decreases the objective by at most
-#: the fraction MIN_DECREASE.
+#: MIN_DECREASE times its value.
 MAX_STEPS, MIN_DECREASE = 50, 1e-3
 #: The gradient steps end if the step size is at most SHORTEST_STEP.
 SHORTEST_STEP = 1e-9
@@ -41,12 +42,12 @@ SHORTEST_STEP = 1e-9
 def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEPS) -> NDArray:
     """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, equations (20) to (22).
 
-    Each step size is halved until the step does not increase the objective. If step sizes are not
-    halved, the gradient steps of the paper diverge.
+    Each step size is halved until the step does not increase the objective. The paper does not
+    halve the step sizes, and its gradient steps may diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
     # all gradient steps together subtract at most S times the sum of the step sizes from M; if all
-    # eigenvalues of M then exceed FLOOR, no projection is needed
+    # eigenvalues of M minus this multiple of S exceed FLOOR, no projection is needed
     far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):
@@ -123,7 +124,7 @@ def alternate(
     """Alternate between SVMs and M-steps, starting at the semi-whitening ``M = S^{-1/2}`` (17).
 
     `first` contains the semi-whitened rows of each pair of classes. The alternation ends after
-    `rounds` rounds, or if a round decreases the objective by at most the fraction `decrease`. If
+    `rounds` rounds, or if a round decreases the objective by at most `decrease` times its value. If
     eps is positive, an M-step computes `closed_form_root`. If eps is 0, an M-step consists of
     gradient steps. `max_steps` is the maximum number of iterations of the SVM solver per pair.
 
@@ -133,8 +134,8 @@ def alternate(
     route = "semi-whitened SVM" if not rounds else "closed M-steps" if eps else "gradient M-steps"
     few = max(len(pair.y) for pair in first) <= INTERIOR_ROWS_IN_SEARCH
     if rounds and solver == "auto" and few and tol < SEARCH_TOL:
-        # all SVMs use one solver, since the number of rounds depends on the last digits of the
-        # solutions
+        # all SVMs use one solver, since solutions of different solvers differ in the last digits,
+        # which may change the number of rounds
         solver = "pairwise"
     root = np.diag(rows.s**-0.25)
     M = np.diag(1.0 / np.sqrt(rows.s))
@@ -198,9 +199,9 @@ def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
     For dual variables a that satisfy the constraints in `lower_bound`, the dual objective is ``sum
     a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. Lower bounds are
     computed for several multiples of the SVMs' dual variables: the largest feasible multiple, and
-    smaller multiples. The largest feasible multiple may give a smaller lower bound, since the slope
-    of the matrix square root is infinite on the boundary of the feasible set. The largest of the
-    lower bounds is returned.
+    smaller multiples. A smaller multiple may give a better lower bound than the largest feasible
+    multiple, since the slope of the matrix square root is infinite on the boundary of the feasible
+    set. The best lower bound is returned.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

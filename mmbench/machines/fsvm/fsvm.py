@@ -3,13 +3,13 @@
     min over M > 0, w, b   1/2 w'M^{-1}w + rho tr(MS) + C sum_i xi_i
     subject to             t_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0                           (12)
 
-The matrix S is the total scatter matrix divided by n, and ``M = A'A`` for the linear transformation
-A. The term ``tr(MS)`` replaces the squared radius of the smallest ball around the points A x_i. All
-one-vs-one pairs of classes share the matrix M. With a kernel, the features are the first components
-of kernel PCA.
+The numbers t_i are the labels -1 and +1. The matrix S is the total scatter matrix divided by n, and
+``M = A'A`` for the linear transformation A. The term ``tr(MS)`` replaces the squared radius of the
+smallest ball around the points A x_i. All one-vs-one pairs of classes share the matrix M. With a
+kernel, the features are the first components of kernel PCA.
 
-With sample weights s_i, the penalty on slack in (12) is ``C sum_i s_i xi_i``. With sample weights
-s_i, the matrix S is ``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i``, where m is the weighted mean.
+With sample weights s_i, the penalty on slack in (12) is ``C sum_i s_i xi_i``. The matrix S is then
+``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i``, where m is the weighted mean.
 Class weights change the penalties on slack but not the scatter matrix S, since all pairs of classes
 have the same S.
 
@@ -20,20 +20,21 @@ After minimisation over M, problem (12) becomes the following problem with the o
 The problem with the optimal value F* is an SVM on whitened data, except that the norm is not
 squared. The optimal M is proportional to ``ww'``, and lies on the boundary of the cone of positive
 definite matrices. The optimal w and b depend on C and rho only through C / sqrt(rho). For several
-pairs of classes with normal vectors W, the norm in F* is the nuclear norm ``||S^{1/2}W||_*``, which
-is the sum of the singular values.
+pairs of classes, the columns of a matrix W are the normal vectors. The norm in F* is then the
+nuclear norm ``||S^{1/2}W||_*``, which is the sum of the singular values.
 
 The paper's algorithm 1 alternates between SVMs and gradient steps in M, and starts at the
 semi-whitening ``M ~ S^{-1/2}`` (17). Algorithm 1 ends inside the cone of positive definite
-matrices, before it reaches the optimal M on the boundary. `Fit.gap` is the relative gap between the
-objective of algorithm 1 and a lower bound on the optimal value F*. For a fixed C / sqrt(rho), the
-solution found by the paper's algorithm 1 depends on rho, because its step sizes do not scale with
-M. This implementation computes all variants for rho = 1, and converts the solution to the given
-rho, see `mmbench.machines.fsvm.pair_svms`.
+matrices, before it reaches the optimal M on the boundary. After algorithm 1, `Fit.gap` is the
+relative gap between its objective and a lower bound on the optimal value F*. For a fixed C /
+sqrt(rho), the solution found by the paper's algorithm 1 depends on rho, because its step sizes do
+not scale with M. This implementation computes all variants for rho = 1, and converts the solution
+to the given rho, see `mmbench.machines.fsvm.pair_svms`.
 
-Variants and routes (`Fit.route`). Each SVM is solved by sequential minimal optimisation (SMO), or
-for more than 1000 rows (2000 rows in a grid search) by an interior-point method. The benchmark
-benchmarks/peers.py compares the CPU times of `FSVM` and `SVM`.
+The following table lists the variants and the routes (`Fit.route`). An SVM without a warm start is
+solved by sequential minimal optimisation (SMO), or, for more than 1000 rows (2000 rows in a grid
+search), by an interior-point method. The benchmark benchmarks/peers.py compares the CPU times of
+`FSVM` and `SVM`.
 
 ======= =================== ================================ ======================================
 variant route               when                             cost
@@ -43,8 +44,9 @@ pg      "gradient M-steps"  default; at most `rounds` rounds per round one SVM p
                                                              50 steps of k^3 for k components
 eps     "closed M-steps"    WW' + eps I in place of WW',     per round one SVM per pair and one
                             optimum inside the cone          eigendecomposition, k^3
-opt     "secant"            one pair of classes              4 to 10 warm SVMs on whitened rows
-opt     "ADMM"              several pairs                    up to 500 rounds of warm SVMs
+opt     "secant"            one pair of classes              4 to 10 SVMs on whitened rows, with
+                                                             warm starts
+opt     "ADMM"              several pairs                    up to 500 rounds of warm-started SVMs
 opt     "reference"         ``solver="reference"``           one cone program, semidefinite for
                                                              several pairs
 ======= =================== ================================ ======================================
@@ -97,8 +99,8 @@ KERNEL_SHARE = 0.9
 #: as a multiple of `tol`.
 SHARED_GAP_TOLERANCE_FACTOR = 10
 #: If no pair of classes has more than FEW_ROWS rows, `tol` is multiplied by FEW_ROWS_FACTOR outside
-#: a grid search. With FEW_ROWS_FACTOR, a row of weight 2 and two equal rows give decision values
-#: that agree to seven digits.
+#: a grid search. Then, training with one row of weight 2 and training with two equal rows give
+#: decision values that agree to seven digits.
 FEW_ROWS_FACTOR = 1e-3
 #: The ratio C / sqrt(rho) must lie between 1 / LARGEST_RATIO and LARGEST_RATIO. For other ratios,
 #: products and powers of C / sqrt(rho) may overflow or underflow.
@@ -266,7 +268,7 @@ class FSVM(WeightedClassifier, JointClassifier):
     @property
     def _ratio(self) -> float:
         """The ratio C / sqrt(rho), rounded so that equal ratios in a grid are equal floats."""
-        with np.errstate(over="ignore"):  # `_refuse_large` raises
+        with np.errstate(over="ignore"):  # `_refuse_large` reports an overflow
             return float(f"{self.C / np.sqrt(self.rho):.12g}")
 
     def _refuse_large(self, weights: NDArray | None) -> None:

@@ -7,19 +7,20 @@ the objective (12) of the F-SVM is the function F*:
     F*(V, b) = sqrt(2) ||V||_* + C sum xi,    ||V||_* = sum of the singular values of V
 
 One pair (`solve_pair`). For one pair of classes, F* is the objective of an SVM on whitened rows,
-except that the norm is not squared. Let v(C') be the normal vector of the SVM with the penalty C'
-on slack. The minimiser of F* is the normal vector v(C') of the SVM whose penalty C' on slack
-satisfies ``C' = C ||v(C')|| / sqrt(2)``. The norm of the normal vector v(C') increases with the
-penalty C'. The penalty C' is found by secant steps in a bracket, and each SVM starts from the
-previous solution. If no penalty C' satisfies ``C' = C ||v(C')|| / sqrt(2)``, w = 0 is optimal.
+except that the norm is not squared. Let v(C') be the normal vector of the ordinary SVM on whitened
+rows, with the squared norm and the penalty C' on slack. The minimiser of F* is v(C') for the
+penalty C' that satisfies ``C' = C ||v(C')|| / sqrt(2)``. The norm of the normal vector v(C')
+increases with the penalty C'. The penalty C' is found by secant steps in a bracket, and each SVM
+starts from the previous solution. If no penalty C' satisfies ``C' = C ||v(C')|| / sqrt(2)``, w = 0
+is optimal.
 
 Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
 slack term of F* over a matrix U and the norm term over V, under the constraint ``U = V``. Each
 column of the matrix U is the solution of an SVM on whitened rows, with a quadratic penalty on the
 distance to a given vector. The matrix V is computed from U by shrinking the singular values. All
 rounds use the same Gram matrices of the whitened rows, and each SVM starts from the previous
-solution. An alternation between M and W, as in the paper or with a decreasing eps, takes hundreds
-of times as long as ADMM to reach the same gap.
+solution. An alternation between M and W, with the paper's gradient steps or with closed M-steps for
+a decreasing eps, takes hundreds of times as long as ADMM to reach the same gap.
 
 References
 ----------
@@ -218,7 +219,8 @@ def solve_pairs(
 ) -> JointSolution:
     """Compute the optimum of the F-SVM for several pairs of classes by ADMM.
 
-    The parameters and the status of the solution are as in `solve_pair`.
+    `tol` is the initial tolerance of the SVMs' KKT conditions. `start` and the status of the
+    solution are as in `solve_pair`.
     """
     shape = (len(rows.s), len(rows.pairs))
     at = start or ADMMState(np.zeros(shape), np.zeros(shape), 1.0, None)
@@ -267,7 +269,7 @@ def solve_pairs(
 
 
 def _advance(at: ADMMState, U: NDArray, adapt: bool) -> ADMMState:
-    """Return the next iterate of ADMM, given the solution U of the SVMs.
+    """Return the next iterate of ADMM, given the matrix U of normal vectors of the SVMs.
 
     If `adapt` is true, the ADMM penalty is changed to balance the primal and the dual residual.
     """

@@ -1,8 +1,8 @@
 """The SVMs of all pairs of classes for one matrix M, and lower bounds on the F-SVM's optimum.
 
-All arrays belong to the problem with rho = 1, in the coordinates of a `Spectrum`, in which the
-scatter matrix S is diagonal. The substitution ``M = N / sqrt(rho)`` reduces the problem for any rho
-to rho = 1:
+All arrays belong to the problem with rho = 1, in principal component coordinates (`Spectrum`), in
+which the scatter matrix S is diagonal. The substitution ``M = N / sqrt(rho)`` reduces the problem
+for any rho to rho = 1:
 
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
@@ -13,10 +13,10 @@ C / sqrt(rho).
 
 In the paper's algorithm 1, the step sizes and the lower bound on eigenvalues apply to M. Therefore,
 the ratio objective / sqrt(rho) found by algorithm 1 depends on rho, even for a fixed C / sqrt(rho).
-In this implementation, the step sizes and the lower bound on eigenvalues apply to ``N = sqrt(rho)
-M``. For example, on standardised Heart with C / sqrt(rho) = 0.1, the paper's algorithm 1 ends with
-objective / sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4. On standardised Heart with C
-/ sqrt(rho) = 0.1, the optimal value of objective / sqrt(rho) is 12.7.
+For example, on the standardised data set Heart with C / sqrt(rho) = 0.1, the paper's algorithm 1
+ends with objective / sqrt(rho) = 23.7, 17.3 and 16.4 for rho = 2^-8, 1 and 2^4; the optimal value
+of this ratio is 12.7. In this implementation, the step sizes and the lower bound on eigenvalues
+apply to ``N = sqrt(rho) M``, and the ratio does not depend on rho.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,8 +47,9 @@ SEARCH_TOL = 1e-4
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
 
 #: The interior-point method is used if SMO does not converge within STEPS_BEFORE_INTERIOR steps. If
-#: the tolerance is below `SEARCH_TOL` and a pair of classes has at least FEWER_INTERIOR_ROWS rows,
-#: SMO takes at most STEPS_PER_ROW steps per row.
+#: the tolerance is below `SEARCH_TOL`, and a pair of classes has at least FEWER_INTERIOR_ROWS rows
+#: and INTERIOR_ROWS_PER_COMPONENT rows per component, SMO takes at most STEPS_PER_ROW steps per
+#: row.
 FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
 
 
@@ -120,8 +121,8 @@ class JointSolution(Result):
     #: Objective values of the alternating algorithm after 0, 1, 2, ... rounds; a single value for
     #: the other algorithms.
     values: list[float]
-    #: Number of M-steps of the alternating algorithm, number of SVMs per pair of an algorithm that
-    #: trains SVMs, or 1 for the cone program.
+    #: Number of M-steps of the alternating algorithm, number of SVMs per pair in the routes
+    #: "secant" and "ADMM", or 1 for the cone program.
     rounds: int
     #: Number of iterations of the SVM solver for each pair.
     pair_iterations: list[int]
@@ -276,13 +277,14 @@ def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
 def constant_if_unresolved(
     rows: JointRows, found: JointSolution, C: float, tol: float, eps: float | None
 ) -> JointSolution:
-    """Set w = 0 for each pair of classes whose decision values vary by less than the tolerance.
+    """Set w = 0 for each pair of classes whose decision values are constant up to the tolerance.
 
-    If the decision values of a pair are constant up to the tolerance, the terms of ``w = M sum_i
-    u_i z_i`` cancel, and the direction of w is arbitrary (see
-    `PiecewiseQP.constant_if_unresolved`). If w = 0 would increase the objective by more than the
-    gap tolerance, `found` is returned unchanged. For the variant "opt", `eps` is None and
-    `found.value` is the objective after minimisation over M.
+    The tolerance is ``UNRESOLVED_TOLERANCES * tol``, or less if the dual variables are small. If
+    the decision values of a pair are constant up to the tolerance, the terms of ``w = M sum_i u_i
+    z_i`` cancel, and the direction of w is arbitrary (see `PiecewiseQP.constant_if_unresolved`). If
+    w = 0 would increase the objective by more than the gap tolerance, `found` is returned
+    unchanged. For the variant "opt", `eps` is None and `found.value` is the objective after
+    minimisation over M.
     """
     W, b, slack = found.W.copy(), found.b.copy(), 0.0
     for p, ((index, y), weights) in enumerate(zip(rows.pairs, rows.weights, strict=True)):

@@ -4,11 +4,13 @@ The covariance Sc of class c is estimated with the factor 1/n_c, where n_c is th
 the class. A ridge, which is a multiple of the identity matrix I, is added to each covariance Sc:
 
     linear kernel   Sc + ridge tr(Sc)/d I,   for d features
-    other kernels   Sc + ridge tr(K)/n I,    in coordinates F of the n rows with K = F F'
+    other kernels   Sc + ridge tr(K)/n I,    for the kernel matrix K = F F' of n rows
 
-With ``scatter="sum"``, the regularized covariance of class c is multiplied by its number of rows
-n_c. The spread of class c along a direction w is ``sqrt(w'Sc w)``, where Sc is the class
-covariance. Without a ridge, the spread of a class is the standard deviation of its decision values.
+With a nonlinear kernel, the rows of the matrix F are the training rows in new coordinates, and Sc
+is a covariance in these coordinates. With ``scatter="sum"``, the regularized covariance of class c
+is multiplied by n_c. The spread of class c along a direction w is ``sqrt(w'Sc w)``, where Sc is the
+regularized covariance. Without a ridge and without the factor n_c, the spread of a class is the
+standard deviation of its decision values.
 
 Kernel machines need a ridge. If the rows are linearly independent in feature space, some hyperplane
 contains all rows of the positive class, and another parallel hyperplane contains all rows of the
@@ -16,9 +18,10 @@ negative class. Therefore, without a ridge, some direction w has zero spread in 
 infinite margin relative to the spreads. The kernel form of the M4 follows Proposition 1 of the M4
 paper, which includes the ridge. The kernelization theorem of the M4 paper omits the ridge.
 
-If row weights are given, the class means, the class covariances and ``tr(K)/n`` are weighted, and
-n_c is the total weight of class c. Class weights cancel in the class means and covariances. Class
-weights are costs of training errors in the LDA, and weights of the slacks in the M4.
+If row weights are given, the class means and the class covariances are weighted, n_c is the total
+weight of class c, and the weighted mean of the diagonal of K replaces ``tr(K)/n``. Class weights
+cancel in the class means and covariances. Class weights are costs of training errors in the LDA,
+and weights of the slacks in the M4.
 
 References
 ----------
@@ -49,14 +52,14 @@ from mmbench.machines.minimax.coordinates import (
 from mmbench.machines.minimax.spread import GramSpread
 from mmbench.solvers.result import Result
 
-#: A kernel matrix is treated as low-rank if the rank of a submatrix is at most LOW_RANK_SHARE times
-#: the number of rows of this submatrix. The submatrix whose rank is computed has at most RANK_ROWS
-#: rows.
+#: The rank of the kernel matrix is computed for a sample of at most RANK_ROWS training rows. If the
+#: rank is at most LOW_RANK_SHARE times the size of the sample, the kernel matrix of all rows is
+#: treated as low-rank.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
-#: Smallest relative ridge for training on the kernel matrix (route "gram"). A ridge below
-#: LEAST_GRAM_RIDGE is smaller than the rounding errors of the kernel matrix. Machines with a ridge
-#: below LEAST_GRAM_RIDGE are trained in coordinates in which both class covariances are diagonal.
+#: Smallest relative ridge for training on the kernel matrix (route "gram"), since a smaller ridge
+#: may be lost in the rounding errors of the kernel matrix. Machines with a smaller ridge are
+#: trained in coordinates in which both class covariances are diagonal.
 LEAST_GRAM_RIDGE = 1e-8
 
 #: In the feature space of the kernel, two class means are treated as equal if their squared
@@ -75,8 +78,9 @@ class CovarianceMachine(PairwiseClassifier):
         prefer={"gamma": "small", "degree": "small", "ridge": "large"},
         single_precision=False,  # float32 errors would increase the rank of the kernel matrix
     )
-    #: Peak memory of training, in copies of the kernel matrix or of the rows. Training on the
-    #: kernel matrix needs 2 copies of the matrix, or 4 copies if most multipliers are non-zero.
+    #: Peak memory of training: copies of the kernel matrix, or, for a linear kernel, of the rows.
+    #: Training on the kernel matrix needs 2 copies of the matrix, or 4 copies if most multipliers
+    #: are non-zero.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=4)
     translation_invariant: ClassVar[bool] = True
 
@@ -156,7 +160,7 @@ class CovarianceMachine(PairwiseClassifier):
 
 
 class SpreadMachine(CovarianceMachine):
-    """Base class of the MPM and the M4, which minimise the sum of the class spreads.
+    """Base class of the MPM and the M4, which may also be trained on the kernel matrix.
 
     Linear machines are trained in coordinates in which both class covariances are diagonal. Kernel
     machines are trained in coordinates with diagonal covariances or on the kernel matrix. For a
@@ -165,8 +169,8 @@ class SpreadMachine(CovarianceMachine):
     times as long as a Cholesky factorization of the kernel matrix.
 
     Training on the kernel matrix requires ``scatter="mean"``, unit row weights, and a ridge of at
-    least LEAST_GRAM_RIDGE. If training on the kernel matrix is possible, solver "gram" always
-    selects it, and solver "auto" selects it unless the matrix has low rank. The growth of the
+    least LEAST_GRAM_RIDGE. If these conditions hold, solver "gram" always trains on the kernel
+    matrix, and solver "auto" trains on the kernel matrix unless its rank is low. The growth of the
     training time with the number of rows is measured in benchmarks/peers.py.
 
     A subclass implements `solve` and `solve_gram`.
@@ -200,8 +204,8 @@ class SpreadMachine(CovarianceMachine):
         """Train on the kernel matrix, and return the models that reach the tolerance, by index.
 
         If a machine does not reach the tolerance, the caller trains it in coordinates with diagonal
-        covariances. If the time limit is reached, models with a larger duality gap are also
-        returned.
+        covariances. If the time limit is reached, models with a duality gap above the tolerance are
+        also returned.
         """
         gram, y, models = np.asarray(problem.gram, dtype=float), problem.y, {}
         unit = float(np.trace(gram)) / len(y)
@@ -215,7 +219,7 @@ class SpreadMachine(CovarianceMachine):
                 spread = GramSpread(gram, y, ridge * unit)
                 found = self.solve_gram([machines[k] for k in members], spread)
             except LinAlgError:
-                # rounding errors make the kernel matrix of nearly equal rows indefinite
+                # if rows are nearly equal, rounding errors can make the kernel matrix indefinite
                 continue
             seconds = (time.perf_counter() - started) / len(members)
             for k, model in zip(members, found, strict=True):

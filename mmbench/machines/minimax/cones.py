@@ -5,16 +5,19 @@
                      ||D_j x[:k]|| <= x[s_j]          for each class spread, with D_j diagonal
                      q'x = 1                          (optional)
 
-In the constraints (2), (3), (21) and (22) of the M4 paper, every training point has a separate
-cone. This module solves an equivalent program with only one cone per class spread. With
+The first k entries of x are the weights w, and the entry x[s_j] is a class spread. In the
+constraints (2), (3), (21) and (22) of the M4 paper, every training point has a separate cone. By
+default, this module solves an equivalent program with only one cone per class spread. With
 ``cone_a_row=True``, every training point has a separate cone, as in the M4 paper. Let a be the
 multipliers of the linear constraints, (z_j, zeta_j) the multipliers of the cones, and lambda the
-multiplier of the equation ``q'x = 1``. The dual problem is
+multiplier of the equation ``q'x = 1``. With the unit vector e_s, whose entry s is 1, the dual
+problem is
 
     max   h'a + lambda   subject to   c - R'a - sum_j (zeta_j e_{s_j} + D_j z_j) - lambda q = 0,
     0 <= a <= p,  ||z_j|| <= zeta_j
 
-The M4 uses four programs in the variables (w, b, sx, sy), where sx and sy are the class spreads:
+The M4 uses four programs in the variables (w, b, sx, sy), where sx and sy are the class spreads.
+Training point z_i has the label y_i, and s_i is the spread of its class:
 
     margin     min sx + sy + C sum xi     y_i (w'z_i + b) >= 1 - xi_i
     budget     min sum xi                 y_i (w'z_i + b) >= 1 - xi_i,         sx + sy = 2/rho
@@ -23,9 +26,9 @@ The M4 uses four programs in the variables (w, b, sx, sy), where sx and sy are t
 
 The program "step" minimises an additional variable t. A margin rho is feasible for the hard-margin
 M4 if and only if the minimum of t in the program "step" is at most 0. If the reduction (parameter
-`nu` of the M4) removes points, the last constraint of each program is a constraint on the class
-means xm and ym. The constraint on the means is ``w'(xm - ym) >= 2 - xi_m`` in "margin" and
-"budget", and ``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
+`nu` of the M4) removes points, each program has one more constraint, on the class means xm and ym.
+With the slack xi_m, the constraint on the class means is ``w'(xm - ym) >= 2 - xi_m`` in "margin"
+and "budget", and ``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "step".
 
 With ``solver="reference"``, the M4 solves one cone program per value of rho, as in the paper. For
 the hard margin, the largest rho is found by bisection (`bisect_rho`). For the soft margin, the
@@ -114,8 +117,8 @@ def solve_spread(
 
     The variables of the cone program are x and one slack per constraint with a finite penalty. If
     `cone_a_row` is true, every linear constraint that contains exactly one class spread is replaced
-    by a cone. A class spread is removed from the variables if its cost is 0 and all linear
-    constraints with this spread are replaced.
+    by a cone. A class spread is removed from the variables if its cost is 0, and if neither the
+    equation nor a remaining linear constraint contains the spread.
     """
     m, n = program.rows.shape
     soft, scales = np.flatnonzero(program.soft), list(program.scales)
@@ -169,16 +172,16 @@ class _Cone(NamedTuple):
     values: NDArray
     side: float
     root: NDArray
-    #: Coefficient of the class spread in the linear constraint, which is divided by the
-    #: coefficient.
+    #: Coefficient of the class spread in a linear constraint that a cone replaces. Both sides of
+    #: the constraint are divided by `rho`.
     rho: float = 1.0
 
 
 def _cones(program: SpreadProgram, own: NDArray, shared: NDArray, slack: NDArray) -> list[_Cone]:
     """Return the cones of the linear constraints `own`, followed by the cones of the spreads.
 
-    A linear constraint ``R_i x - rho s_j + xi_i >= h_i`` with the class spread s_j becomes the cone
-    ``(R_i x + xi_i - h_i)/rho >= ||D_j w||``.
+    A linear constraint ``r'x - rho x[s_j] + xi_i >= h_i`` with the class spread x[s_j] is replaced
+    by the cone ``(r'x + xi_i - h_i)/rho >= ||D_j w||``.
     """
     cones = []
     for i in own:
@@ -301,9 +304,9 @@ def solve_program(program: SpreadProgram, solver: str, tol: float) -> SpreadSolu
 def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
     """Minimise the soft-margin objective of the M4 over the budget, the sum ``sx + sy = 2/rho``.
 
-    The soft-margin objective is a convex function of the budget. The search over the budget gives
-    no multipliers of the program "margin". Therefore the program "margin" is also solved, and its
-    multipliers give the lower bound.
+    The soft-margin objective is a convex function of the budget. Each solution of the program
+    "budget" gives a lower bound on the optimal value. The program "margin" is also solved for a
+    lower bound, and the largest of all lower bounds is returned.
     """
     best = problem.trivial_solution()
 
@@ -325,7 +328,7 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
 
 
 def bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
-    """Find the largest margin rho for which (8), (9) of the M4 paper are feasible, by bisection.
+    """Find by bisection the largest margin rho for which (8), (9) of the M4 paper are feasible.
 
     The value kappa of the MPM is an upper bound on the margin rho of the hard-margin M4.
     """

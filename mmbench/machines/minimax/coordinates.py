@@ -23,8 +23,8 @@ from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.rows import MappedRows, Rows, blocks
 
 #: If the kernel is linear and there are at least LEAST_MAPPED_ROWS rows, transformed rows are not
-#: stored. If transformed rows are not stored, products of transformed rows and vectors are computed
-#: from the features and a linear map.
+#: stored. Instead, products of transformed rows and vectors are computed from the features and a
+#: linear map.
 LEAST_MAPPED_ROWS = 5000
 
 #: Without a ridge, variances below NO_VARIANCE times the largest variance are treated as zero.
@@ -50,8 +50,7 @@ class DiagonalData:
     var_x: NDArray
     var_y: NDArray
     #: Whether there is only one coordinate, with zero variance in both classes and different class
-    #: means. Along a coordinate with zero variance in both classes, all machines separate the
-    #: classes with an infinite margin.
+    #: means. Along this coordinate, all machines separate the classes with an infinite margin.
     free: bool = False
     #: Row weights, shape (n,); None for unit weights.
     weights: NDArray | None = None
@@ -119,8 +118,8 @@ def diagonalise(
     """Transform rows to coordinates in which both class covariances are diagonal and sum to I.
 
     First, the rows F are replaced by ``F L^-T``, where ``Sx + Sy = L L'`` is a Cholesky
-    factorization. The class covariances of ``F L^-T`` are A and I - A, and the eigenvectors of A
-    diagonalise both.
+    factorization of the sum of the class covariances, including the ridges. The class covariances
+    of ``F L^-T`` are A and I - A. The eigenvectors of A diagonalise both A and I - A.
 
     The mean of `rows` must be zero. The rows of `carry` are transformed by the same linear map as
     `rows`. If `total_only` is true, no eigenvectors are computed, and I/2 is returned for both
@@ -214,7 +213,11 @@ def _without_ridge(
 
 
 class LinearCoordinates:
-    """Coordinates for a linear kernel: centred features, or components in a row basis if d > n."""
+    """Coordinates for a linear kernel: centred features, or fewer coordinates if d > n.
+
+    If the number of features d exceeds the number of rows n, the coordinates belong to an
+    orthonormal basis of the space that the centred rows span.
+    """
 
     def __init__(self, problem: BinaryProblem):
         self.y, self.weights = problem.y, problem.weights

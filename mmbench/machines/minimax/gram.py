@@ -2,9 +2,10 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     w = F'c,  K = F F'
 
-The matrix ``S = Sx/theta + Sy/(1 - theta)`` of the class covariances Sx and Sy, with ``theta =
-1/2``, is factorized once and used for all values of C. Let ``F'g`` be the gradient of the sum of
-class spreads sx + sy at the current w. Each iteration solves the problem
+Let S be the matrix ``Sx/theta + Sy/(1 - theta)`` for ``theta = 1/2``, with the class covariances Sx
+and Sy. Products with S^-1 are computed from one Cholesky factorization (`GramSpread`), which is
+used for all values of C. Let ``F'g`` be the gradient of the sum of class spreads sx + sy at the
+current w. Each iteration solves the problem
 
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
@@ -15,14 +16,14 @@ the SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
 The step size s is the harmonic mean of ``2 sx`` and ``2 sy`` for the class spreads sx and sy. With
 the step size s, an iteration multiplies the error of w along any direction by a factor of at least
 -1. Therefore an error of w whose sign changes in every iteration does not grow. For multiples of w,
-the sum of spreads sx + sy is a linear function, but its quadratic model is not. Therefore each
-iteration ends with a line search over the multiples of the SVM solution v.
+the sum of spreads sx + sy is a linear function, but the problem over (v, b) approximates it by a
+quadratic function. Therefore each iteration ends with a line search over the multiples of the SVM
+solution v.
 
-The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Rows
-that violate the margin are added to the working set, until no row outside the working set violates
-the margin. Every iteration gives an upper and a lower bound on the optimal value of the M4. The
-bounds on the optimal value are computed from the kernel matrix K, independently of the
-factorization.
+The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Each
+iteration adds other rows that violate the margin to the working set, beginning with the largest
+violation. Every iteration gives an upper and a lower bound on the optimal value of the M4. Both
+bounds are computed from the kernel matrix K, independently of the factorization.
 """
 
 from collections.abc import Sequence
@@ -42,8 +43,8 @@ from mmbench.solvers.svm_dual.smo import solve_smo
 #: if that is more.
 FIRST_ROWS_SHARE, FIRST_ROWS = 1 / 6, 600
 
-#: Maximum number of rows added to the working set per iteration: a fraction of its size, or
-#: ADDED_ROWS if that is more.
+#: Maximum number of rows added to the working set per iteration: the fraction ADDED_ROWS_SHARE of
+#: the rows in the working set, or ADDED_ROWS if that is more.
 ADDED_ROWS_SHARE, ADDED_ROWS = 0.5, 100
 
 #: A row is added to the working set if it violates the margin by more than MARGIN_TOLERANCE.
@@ -53,8 +54,9 @@ MARGIN_TOLERANCE = 1e-9
 #: Maximum number of SMO steps per row of the working set.
 STEPS_PER_ROW = 200
 
-#: Relative increase of the diagonal of the SVM's kernel matrix, for each data type. Without an
-#: increase of the diagonal, rounding errors could make the kernel matrix indefinite.
+#: Relative increase of the diagonal of the SVM's kernel matrix, for each data type of the Cholesky
+#: factor. Without an increase of the diagonal, rounding errors could make the kernel matrix
+#: indefinite.
 DIAGONAL_SHIFTS = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200
@@ -69,7 +71,7 @@ def solve_gram(
     further C starts from the solution for the previous C. For each C, three objects are returned:
     the coefficients c of a direction ``w = F'c``, the one-dimensional problem for the multiples of
     w, and the solution of this problem. The `bound` of the returned solution is a lower bound on
-    the objective of the M4.
+    the optimal value of the M4 over all directions.
     """
     state, out = None, []
     for C in penalties:
@@ -127,8 +129,9 @@ class _Iteration:
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
         # The optimal multipliers of the rows are at most C, and their sum is the optimal value of
-        # the M4. If the working set has fewer rows than the optimal value divided by C, w = 0 may
-        # be optimal for the working set, and the algorithm needs many iterations from w = 0.
+        # the M4. Therefore at least (optimal value / C) rows have non-zero multipliers. With fewer
+        # rows in the working set, w = 0 may be optimal for the working set, and the algorithm needs
+        # many iterations from w = 0.
         line = self._along(c, self.decision)
         value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]

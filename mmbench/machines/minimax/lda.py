@@ -16,10 +16,12 @@ minimises the training errors, the cost of an error is the row weight times the 
 
 With the shifted intercept b, the LDA is the Bayes rule for normal distributions with equal class
 probabilities, the common covariance (Sx + Sy)/2, and the costs c_x and c_y. With
-``class_weight="balanced"`` the intercept b is not shifted, because balanced class weights give both
-classes the same total weight.
+``class_weight="balanced"`` the intercept b is not shifted: balanced class weights stand for equal
+class probabilities, and the midpoint is already the Bayes rule for equal class probabilities.
 
-`Fit.route` is "closed form" for ``solver="auto"``, and "cone program" for all other solvers.
+`Fit.route` is "closed form" for ``solver="auto"``, and "cone program" for all other solvers. If the
+class means are equal, or differ along a direction of zero variance in both classes, `Fit.route` is
+"closed form" for every solver.
 
 References
 ----------
@@ -48,8 +50,8 @@ class LDA(WeightedClassifier, CovarianceMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One certificate per class pair. `objective` is ``sqrt(w'(Sx + Sy)w)`` for w scaled to
-        ``w'(xm - ym) = 1``, the reciprocal of the LDA criterion. `bound` is a lower bound on
+        One certificate per class pair. `objective` is the reciprocal of the LDA criterion, which is
+        ``sqrt(w'(Sx + Sy)w)`` for w scaled to ``w'(xm - ym) = 1``. `bound` is a lower bound on
         `objective` from a dual solution. If the class means are equal, the status is ``trivial``
         and the larger class is predicted.
 

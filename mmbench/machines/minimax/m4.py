@@ -3,6 +3,10 @@
     max over rho, w, b   rho    subject to   w'x_i + b >= rho sx,   -(w'y_j + b) >= rho sy   (1)-(3)
     sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
+The rows x_i of the positive class have the mean xm and the covariance Sx, and the rows y_j of the
+negative class have the mean ym and the covariance Sy. In formulas with the labels y_i, the rows of
+both classes are denoted by z_i.
+
 For the soft margin, (20)-(22) of the paper, slacks xi_i >= 0 are subtracted from the right-hand
 sides of (2), (3), and ``rho - C sum xi`` is maximised. The constraints (2), (3) do not fix the
 length of w. Therefore w and the slacks can become arbitrarily small at the same rho, and the
@@ -12,15 +16,15 @@ problem (20)-(22) is unbounded. Two normalizations make the soft-margin M4 well 
     mean     w'(xm - ym) = 1:    max rho - C sum xi over rho, (21), (22)
 
 Without slacks, both normalizations are equivalent to the hard-margin M4 (1)-(3). The problem
-"margin" is convex; if Sx = Sy, it is an SVM with the Mahalanobis norm of w. In the problem
-"margin", the required margin is 1 for both classes. Adding ``(sx - sy)/(sx + sy)`` to the intercept
-b of "margin" gives the b of (2), (3). The problem "mean" is not convex in rho and requires a search
-over rho.
+"margin" is convex; if Sx = Sy, it is an SVM in which the Mahalanobis norm of w, not squared,
+replaces the squared norm. In the problem "margin", the required margin is 1 for both classes.
+Adding ``(sx - sy)/(sx + sy)`` to the intercept b of "margin" gives the b of (2), (3). The problem
+"mean" is not convex in rho and requires a search over rho.
 
-With row and class weights s, the slack of row i has the penalty ``C s_i``, and the class means and
-covariances are weighted. With row or class weights, total weights replace the class sizes N_x and
-N_y in (31) and (32) of the paper. Therefore theta in (34)-(37) is the weight of the positive class
-divided by the total weight.
+If row or class weights are given, the weight s_i of row i is its row weight times its class weight.
+The slack of row i then has the penalty ``C s_i``, and the class means and covariances are weighted.
+The total weights of the classes replace the class sizes N_x and N_y in (31) and (32) of the paper.
+Therefore theta in (34)-(37) is the weight of the positive class divided by the total weight.
 
 `Fit.route` names the algorithm. ``solver="auto"`` selects one of the following algorithms, for n
 rows and k coordinates in which both covariances are diagonal:
@@ -30,10 +34,11 @@ rows and k coordinates in which both covariances are diagonal:
     cone program      hard margin, reduction, or a gap of the interior point above the tolerance,
                       solved by Clarabel with up to 30 copies of the rows in memory
     branch and bound  "mean", with one cone program per value of rho
-    closed form       equal class means, zero variance, or a class without constraints
+    closed form       zero variance, equal class means in "mean", or a reduction that removes all
+                      points of a class
 
-The benchmark benchmarks/peers.py compares the training times of the algorithms with the reference
-solver and with the SVM. With ``solver="reference"``, one cone program is solved per value of rho
+The benchmark benchmarks/peers.py compares the training times of the algorithms, of the reference
+solver and of the SVM. With ``solver="reference"``, one cone program is solved per value of rho
 ("rho search"), as in the paper (see `cones`). The paper's line search by quadratic
 interpolation is not used, since it may end at a local optimum of rho.
 
@@ -80,8 +85,8 @@ class M4(WeightedClassifier, SpreadMachine):
         "margin" and for the hard margin, and ``C sum xi - rho`` in "mean". `bound` is a lower bound
         on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa". For the hard
         margin, "kappa" of the MPM is an upper bound on "rho". If ``nu > 0``, ``extra`` also
-        contains "kept", the number of points with individual constraints. `n_support` is the number
-        of rows with an active constraint.
+        contains "kept", the number of points that the reduction does not remove. `n_support` is the
+        number of rows with an active constraint.
 
     Notes
     -----
@@ -289,8 +294,8 @@ class M4(WeightedClassifier, SpreadMachine):
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution if the reduction has removed all points of at least one class.
 
-        If at most one class has points left, some intercept b satisfies the constraints of these
-        points for every w. Therefore only the constraint on the class means restricts w. The
+        If only points of one class, or no points, are left, some intercept b satisfies their
+        constraints for every w. Therefore only the constraint on the class means restricts w. The
         optimal w is a multiple of the solution of the MPM, or zero if the objective is smaller at w
         = 0. The optimal intercepts form an interval; the optimal intercept nearest to the intercept
         of the MPM is returned.

@@ -3,25 +3,30 @@
     max over rho   rho - C g(rho),    g(rho) = min sum_i xi_i   subject to
     w'x_i + b >= rho sx - xi_i,  -(w'y_j + b) >= rho sy - xi_j,  w'(xm - ym) = 1     (20)-(22)
 
+The rows x_i of the positive class have the mean xm, and the rows y_j of the negative class have the
+mean ym. In formulas with the labels y_i, the rows of both classes are denoted by z_i.
+
 Without the equation ``w'(xm - ym) = 1``, the variables w, b and xi can be scaled to zero at any
 fixed rho, so the objective in the paper is unbounded. Let nx and ny be the class sizes, and 1/kappa
 the smallest sum of class spreads (the optimum of the MPM). With the equation ``w'(xm - ym) = 1``,
 the minimum slack g(rho) grows like ``rho min(nx, ny)/kappa`` for large rho. Therefore the objective
 is bounded if and only if C exceeds ``kappa/min(nx, ny)``.
 
-The minimum slack g(rho) need not be a convex function of rho, so rho is determined by branch and
-bound. Let a be the multipliers of the points, and c the multiplier of the constraint on the class
-means, in the solution for an arbitrary value of rho. Let gamma(rho) be the largest number gamma for
-which vectors p and q satisfy the dual equation
+The minimum slack g(rho) need not be a convex function of rho, so ``C g(rho) - rho`` is minimised by
+branch and bound. The lower bounds are computed from a solution for one value of rho, in which the
+points have the multipliers a_i, and the constraint on the class means has the multiplier c. With
+the multipliers a and c fixed, let gamma(rho) be the largest number gamma for which vectors p and q
+satisfy the dual equation
 
     sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
 
-In the dual equation, sum_x is the sum over the positive class, and delta is the difference of the
-class means. For every rho, gamma(rho) is a lower bound on the minimum slack g(rho). The pairs
-(gamma, rho) that satisfy the dual equation form a convex set, so ``C gamma(rho) - rho`` is a
-concave function of rho. On an interval, a concave function is bounded below by the linear
-interpolation between the ends. If ``C (sum_x a + c) >= kappa``, the lower bound ``C gamma(rho) -
-rho`` does not decrease as rho increases, and larger values of rho need not be searched.
+In the dual equation, sum_x is the sum over the positive class, delta is the difference of the class
+means, and Dx and Dy are the square roots of the class covariances. For every rho, gamma(rho) is a
+lower bound on the minimum slack g(rho). The pairs (gamma, rho) that satisfy the dual equation form
+a convex set, so ``C gamma(rho) - rho`` is a concave function of rho. On an interval, a concave
+function is bounded below by the linear interpolation between the ends. If ``C (sum_x a + c) >=
+kappa``, the lower bound ``C gamma(rho) - rho`` does not decrease as rho increases, and larger
+values of rho need not be searched.
 """
 
 from collections.abc import Callable
@@ -59,7 +64,7 @@ MAX_BRACKET_STEPS = 40
 
 @dataclass(frozen=True)
 class MeanSolution(Result):
-    """Solution of the program "fixed rho", and multipliers that give a lower bound.
+    """Solution of the program "fixed rho" (module `cones`), and multipliers for a lower bound.
 
     `value` is the objective ``C slack - rho``. `bound` is a lower bound on the objective over all
     rho.
@@ -102,7 +107,7 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     # at most 0.1 * tol. On narrower intervals of rho, inaccurate multipliers prevent an increase of
     # the lower bound.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
-    # if C is close to `least_penalty`, no upper bound on rho is found
+    # if C is close to `least_penalty`, the optimal rho may be larger than the last end
     if ends[-1].weight * C < 1.0:
         bound = -np.inf
     kappa = search.kappa
@@ -128,8 +133,8 @@ class _RhoSearch:
     The rows, C and rho are divided by kappa, so that the class spreads of the MPM sum to 1. If the
     rows were not divided by kappa, the optimal rho could be large. A large rho multiplies the
     solver's errors in the class spreads, and thereby changes the slacks of all rows. For example,
-    kappa exceeds 1000 with a ridge of 1e-8, and without the division by kappa, the duality gap
-    stays above 1e-6.
+    kappa may exceed 1000 if the ridge is 1e-8. In this example, the duality gap would stay above
+    1e-6 without the division by kappa.
     """
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
@@ -184,8 +189,9 @@ class _RhoSearch:
     def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
         """Return the optimal rho for fixed (w, b), and the sum of slacks at this rho.
 
-        The derivative of the objective ``C slack - rho`` with respect to rho is ``C s - 1``, where
-        s is the sum of row weight times class spread over the rows with positive slack.
+        The derivative of the objective ``C slack - rho`` with respect to rho is ``C s - 1``. Each
+        row with positive slack contributes its row weight times the spread of its class to the sum
+        s.
         """
         problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
         spreads = problem.weights * np.where(problem.y > 0, spread_x, spread_y)
@@ -211,7 +217,10 @@ class _RhoSearch:
         return max([monotone, *([lowest_of_lines(*lines)] if lines else [])])
 
     def _bound(self, point: MeanSolution, rho: float) -> float:
-        """Return the lower bound ``C gamma(rho) - rho``, or minus infinity if no gamma exists."""
+        """Return the lower bound ``C gamma(rho) - rho`` from the multipliers of `point`.
+
+        If no number gamma satisfies the dual equation, minus infinity is returned.
+        """
         room = rho * point.weight + point.residual
 
         def excess(gamma: float) -> float:
@@ -236,7 +245,10 @@ class _RhoSearch:
 def _bracket(
     excess: Callable[[float], float], start: float, step: float
 ) -> tuple[float, float] | None:
-    """Return an interval in which a convex function changes from negative to positive, or None."""
+    """Return an interval in which a convex function changes from negative to positive.
+
+    If no such interval is found, None is returned.
+    """
     low = high = start
     value = excess(start)
     if value <= 0:

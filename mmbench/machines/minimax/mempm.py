@@ -51,11 +51,13 @@ MAX_RATIO_ROUNDS = 60
 #: Upper bound on kappa(alpha) and kappa(beta), which are infinite for a class with zero spread.
 MAX_KAPPA = 1e12
 
-#: The lower bound `least_error` is used only if the values of kappa at the two ends of a chord
-#: differ by a factor of at most MAX_CHORD_RATIO. Before the factor is computed, values of kappa
-#: below 1 are replaced by 1. On random chords with factors up to MAX_CHORD_RATIO, `least_error`
-#: agrees with a fine grid to 1e-13. On chords with factors 100 times as large, the polynomial roots
-#: in `least_error` are inaccurate, and `least_error` exceeds the minimum by up to 1e-4.
+#: The lower bound `least_error` is computed on a chord of the graph of kappa(alpha) over
+#: kappa(beta). The lower bound is used only if the values of kappa(alpha) at the two ends of the
+#: chord differ by a factor of at most MAX_CHORD_RATIO, and the values of kappa(beta) too. Before
+#: the factor is computed, values below 1 are replaced by 1. On random chords with factors up to
+#: MAX_CHORD_RATIO, `least_error` agrees with the minimum over a fine grid to 1e-13. On chords with
+#: factors 100 times as large, the polynomial roots in `least_error` are inaccurate, and
+#: `least_error` exceeds the minimum by up to 1e-4.
 MAX_CHORD_RATIO = 1e3
 
 
@@ -113,8 +115,9 @@ class _BetaSolution(Result):
     at: float
     #: Weights, shape (k,).
     w: NDArray
-    #: Spread of the positive class along w, kappa(alpha), and kappa(beta).
+    #: Spread of the positive class along w.
     spread_x: float
+    #: Values of kappa(alpha) and kappa(beta).
     kappa_x: float
     kappa_y: float
     #: Upper bound on kappa(alpha) over all directions w, for the fixed beta.

@@ -16,12 +16,14 @@ because class weights cancel in the mean and the covariance of a class.
 
     secant        linear kernel, low-rank kernel matrix or row weights; coordinates with diagonal
                   covariances in O(n d^2) or O(n r^2), then O(d) or O(r) per value of theta
-    gram          kernel matrix of high rank; a Cholesky factor in n^3/3 and conjugate gradients
+    gram          kernel matrix of high rank; a Cholesky factor in n^3/3 operations, then
+                  conjugate gradients
     cone program  solver "reference", "clarabel" or "ecos"
     closed form   equal class means, or class means that differ along a direction of zero variance
 
-The growth of the training times of "secant" and "gram" with n is measured in benchmarks/peers.py.
-The problem of the MPM is (4) in the MMRM paper and (12) in the M4 paper.
+The number theta is the unknown of the search in the module `spread`. The growth of the training
+times of "secant" and "gram" with n is measured in benchmarks/peers.py. The problem of the MPM is
+(4) in the MMRM paper and (12) in the M4 paper.
 
 References
 ----------

@@ -3,12 +3,13 @@
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),
     sx = ||Sx^{1/2} w||,  sy = ||Sy^{1/2} w||
 
-The problem is the M4 in the normalization "margin". The constraints are (2), (3) of the M4 paper
-with a shifted intercept b. For ``rho = 2/(sx + sy)``, the margin ``rho sx`` in (2) equals ``1 + (sx
-- sy)/(sx + sy)``. The intercept b is shifted by the term ``(sx - sy)/(sx + sy)``.
+The problem is the M4 in the normalization "margin". For ``rho = 2/(sx + sy)`` and ``t = (sx -
+sy)/(sx + sy)``, the constraints (2), (3) of the M4 paper require the margins ``rho sx = 1 + t`` and
+``rho sy = 1 - t``. If b is the intercept of (2), (3) minus t, the required margin is 1 for both
+classes.
 
 If the reduction (parameter `nu` of the M4) removes points, the constraint ``w'(xm - ym) >= 2 -
-xi_m`` on the class means replaces the constraints of these points.
+xi_m`` on the class means xm and ym, with the slack xi_m, replaces the constraints of these points.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ class MarginSolution(Result):
         return not self.w.any()
 
     def better(self, other: MarginSolution) -> MarginSolution:
-        """Return the solution with the smaller objective, with the larger of both lower bounds."""
+        """Return the solution with the smaller objective, with the larger of both lower bounds.
+
+        The multipliers, the number of iterations and the route are copied from `other`.
+        """
         best = self if self.value <= other.value else other
         names = ("w", "b", "value", "violation", "status")
         better = {name: getattr(best, name) for name in names}
@@ -54,9 +58,12 @@ class MarginSolution(Result):
 
 @dataclass(frozen=True)
 class MarginProblem:
-    """Data of the program "margin" in coordinates with diagonal covariances."""
+    """Data of the M4 in coordinates with diagonal covariances.
 
-    #: Points with individual constraints, shape (n, k).
+    The methods compute the objective and its bounds in the normalization "margin".
+    """
+
+    #: Points that the reduction has not removed, shape (n, k).
     rows: Rows
     #: Labels -1.0 or +1.0, shape (n,).
     y: NDArray
@@ -74,7 +81,7 @@ class MarginProblem:
 
     @property
     def totals(self) -> tuple[float, float]:
-        """Sums of the slack weights of the positive and of the negative points."""
+        """Sum of the slack weights of the positive points, and of the negative points."""
         weights = self.weights * np.ones(len(self.y))
         return float(weights[self.y > 0].sum()), float(weights[self.y < 0].sum())
 

@@ -3,10 +3,12 @@
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     rho = 2/(sx + sy)
 
 The algorithms are listed in the module `m4`. The interior-point method is based on the identity
-``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. With one additional variable e_j per class
-spread ``||D w||``, where D is the square root of the class covariance, the problem is a linear SVM.
-In the linear SVM, w'Q w with the matrix ``Q = Sx/ex + Sy/ey`` replaces the squared norm w'w. At the
-optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the multipliers a of the rows.
+``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. The identity is applied to each class
+spread ``||D w||``, where D is the square root of the class covariance, and adds one variable e_j
+per class j to the problem: ex for the positive and ey for the negative class. For fixed ex and ey,
+the problem is a linear SVM in which w'Q w with the matrix ``Q = Sx/ex + Sy/ey`` replaces the
+squared norm w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the multipliers a
+of the rows.
 
 The equation ``e = ||D w||`` holds at the optimum only. During the iterations, the difference
 ``e - ||D w||^2 / e`` decreases to zero together with the complementarity products of the rows. If
@@ -16,8 +18,8 @@ then remain zero.
 Multipliers ``0 <= a_i <= C`` are dual feasible if there are vectors p_j, one per class spread
 ``||D_j w||``, with ``v = sum_j D_j p_j`` and all ``||p_j|| <= 1``. By weak duality, the sum of dual
 feasible multipliers is a lower bound on the optimal value. The vectors ``p_j = D_j Q^-1 v / e_j``
-satisfy the equation. If the multipliers a and all p_j are divided by the largest ``||p_j||``, they
-satisfy the inequalities too.
+satisfy the equation ``v = sum_j D_j p_j``. If the multipliers a and all p_j are divided by the
+largest ``||p_j||``, the inequalities ``||p_j|| <= 1`` hold too.
 """
 
 from dataclasses import replace
@@ -42,12 +44,13 @@ from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 #: does not reach the tolerance. Clarabel needs memory for 28 copies of the rows.
 MOST_CONE_ROWS = 30_000
 
-#: Classes are separable if their margin exceeds LEAST_MARGIN times the distance of their means.
+#: Classes are treated as separable if the margin along some direction exceeds LEAST_MARGIN times
+#: the distance between the class means along this direction.
 LEAST_MARGIN = 1e-9
 
-#: Classes are treated as not separable if a linear program bounds their margin by at most
-#: OVERLAP_TOLERANCE, and if its computed solution violates the constraints by at most
-#: OVERLAP_TOLERANCE.
+#: Classes are proven not to be separable if the dual solution of a linear program gives an upper
+#: bound of at most OVERLAP_TOLERANCE on the margin, and if the computed solution violates the
+#: constraints by at most OVERLAP_TOLERANCE.
 OVERLAP_TOLERANCE = 1e-6
 
 #: Target value of ``e - ||D w||^2 / e`` for the variable e of a class spread, relative to the sum
@@ -131,7 +134,7 @@ class SoftMarginPoint(HingeInteriorPoint):
         a = problem.weights / np.where(y > 0, *problem.totals)
         delta = rows.T @ (y * a)
         w = delta / squares.sum(axis=0)
-        w *= 2.0 / max(float(w @ delta), 1e-300)  # the class means have decision values 1 and -1
+        w *= 2.0 / max(float(w @ delta), 1e-300)  # the projected class means differ by 2
         e = np.sqrt(squares @ (w * w))
         self.at = {"e": np.maximum(e, 1e-3 * e.sum()) if e.any() else np.ones(len(squares))}
         a *= FIRST_SHARE * min(1.0 / max(self._longest(delta), 1e-300), float(np.min(C / a)))

@@ -2,13 +2,14 @@
 
     min over w   sx + sy   subject to   t'w = 1,        sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-The spread of a class is the standard deviation of its decision values. For ``0 < theta < 1``,
-Cauchy's inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at ``theta
-= sx/(sx + sy)``. The upper bound on (sx + sy)^2 is the quadratic form w'S w with ``S = Sx/theta +
-Sy/(1 - theta)``. The minimiser of w'S w subject to ``t'w = 1`` is a multiple of ``S^-1 t``. The
-textbook algorithm alternates between updates of w for fixed theta and updates of theta for fixed w.
-The function `minimax` solves the equation ``theta = sx/(sx + sy)`` by a bracketed secant method in
-the log-odds ``log(theta/(1 - theta))``.
+The vector t is given; in the MPM, t is the difference of the class means. Without a ridge, the
+spread of a class is the standard deviation of its decision values. For ``0 < theta < 1``, Cauchy's
+inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at ``theta = sx/(sx
++ sy)``. The upper bound on (sx + sy)^2 is the quadratic form w'S w with ``S = Sx/theta + Sy/(1 -
+theta)``. The minimiser of w'S w subject to ``t'w = 1`` is a multiple of ``S^-1 t``. The textbook
+algorithm alternates between updates of w for fixed theta and updates of theta for fixed w. The
+function `minimax` solves the equation ``theta = sx/(sx + sy)``, with the class spreads at the
+minimiser w for theta, by a bracketed secant method in the log-odds ``log(theta/(1 - theta))``.
 
 The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
 For every theta, the vectors ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` are dual
@@ -159,8 +160,9 @@ class GramSpread:
 
     Notes
     -----
-    Let H be the projection that subtracts the mean of each class. Let theta_c be theta for the
-    positive class and 1 - theta for the negative class. Then
+    Let H be the projection that subtracts the mean of each class. Let n_c be the number of rows of
+    class c, and let theta_c be theta for the positive class and 1 - theta for the negative class.
+    For every row i of class c, and for every vector t of n coefficients,
 
         S = F'H D H F + r' I,    D_ii = 1/(n_c theta_c),    r' = r/theta + r/(1 - theta)
         S^-1 F't = F'c,          c = (t - H M^-1 H K t)/r',    M = H K H + r' D^-1
@@ -170,7 +172,7 @@ class GramSpread:
     ``theta = 1/2``. At other values of theta, the Cholesky factor for ``theta = 1/2`` is the
     preconditioner of a conjugate gradient method. For every kernel, the condition number of the
     preconditioned system is at most the odds ``theta/(1 - theta)``, or their reciprocal if that is
-    larger. If the ridge is large relative to the trace of K, the Cholesky factor is stored in
+    larger. If the ridge is large enough (see SINGLE_RIDGE), the Cholesky factor is stored in
     float32.
     """
 
@@ -218,7 +220,7 @@ class GramSpread:
         return weights * self.centred(decision) + self.ridge * inverse.sum() * c
 
     def residual_length(self, residual: NDArray, values: NDArray) -> float:
-        """Return a bound on ||p|| and ||q|| with ``F'residual = Sx^{1/2} p + Sy^{1/2} q``.
+        """Return an upper bound on ||p|| and ||q|| for ``F'residual = Sx^{1/2} p + Sy^{1/2} q``.
 
         The vectors p and q are chosen such that ``Sx^{1/2} p = Sy^{1/2} q = F'residual / 2``. The
         bound follows from the ridge, which is a lower bound on the eigenvalues of Sx and Sy.

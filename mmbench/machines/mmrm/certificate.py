@@ -1,7 +1,7 @@
 """Solutions of max-margin ratio programs with their certificates.
 
-The objective value, the lower bound and the status are computed from the program and the primal and
-dual vectors. Objective values and bounds that a solver reports are not used.
+The objective value, the lower bound and the status are computed from the program, the primal vector
+and the dual vector. Objective values and bounds that a solver reports are not used.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class CertifiedSolution(Result):
     lam: NDArray
     #: Margins ``y_i f(x_i)`` of the rows. Shape (n_rows,).
     margins: NDArray
-    #: Entries of `Fit.extra` that only the linear machine or only the kernel machine has.
+    #: Additional entries of `Fit.extra`, for example "bounded_from_factor" of `solve_linear`.
     facts: dict[str, Any] = field(default_factory=dict)
 
     def limited(self, program: Program, tol: float) -> bool:
@@ -77,7 +77,8 @@ def certify(
     lam = balanced(lam, program.y, program.cost)
     margins = program.forward(u) + program.y * b
     value = value_of(program, u, margins)
-    # if margins are below 1 only by rounding errors, u and b are scaled until the slacks are zero
+    # if margins are just below 1 because of rounding errors, u and b are scaled until these margins
+    # are at least 1, provided that the scaling lowers the objective value
     missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
     scale = 1 / float(margins[missed].min(initial=1.0))
     if scale * np.abs(u).sum() <= program.limit:

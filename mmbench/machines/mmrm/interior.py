@@ -7,7 +7,8 @@ right-hand side `right` is -1 in the last row and 1 in all other rows. The dual 
 multipliers lam of the rows, between 0 and cost, and the reduced costs ``s = c - A'lam >= 0``. The
 iterations reduce the complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` to zero at
 the same rate. Each iteration consists of Mehrotra's predictor and corrector step. Let ``Theta =
-u/s`` and ``D = xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) are
+u/s`` and ``D = xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) have the
+right-hand sides r, r_u and r_b:
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 
@@ -16,9 +17,10 @@ Three solvers of the Newton equations exist:
 =========== ============================================== ========================================
 solver      when                                           operations per iteration
 =========== ============================================== ========================================
-reduced     until conjugate gradients fail                 ``n_rows^2 n_columns``, Cholesky
-whole       after that, up to 8001 rows and columns        ``(n_rows + n_columns)^3``, LU
-of_low_rank a Gram matrix of rank r far below n            ``n r^2``, QR and LU of order 2r
+reduced     default                                        ``n_rows^2 n_columns``, Cholesky
+whole       after `reduced` has failed, if rows and        ``(n_rows + n_columns)^3``, LU
+            columns together are at most 8001
+of_low_rank a Gram matrix of n rows and low rank r         ``n r^2``, QR and LU of order 2r
 =========== ============================================== ========================================
 
 `reduced` eliminates du from the Newton equations, which then are
@@ -314,11 +316,12 @@ MAX_WHOLE_ORDER = 2 * SMALL_PART_ROWS + 1
 
 
 class LpInteriorPoint:
-    """Interior-point method for one program, which `run` may continue with a smaller tolerance.
+    """Interior-point method for one program.
 
-    The upper limit ``sum(u) <= limit`` is appended to A, y and cost as the last row. The argument
-    `multiplier` is the initial multiplier of ``sum(u) <= limit``. The default of `multiplier` is
-    the mean of the products ``z_i lam_i`` over the rows, divided by `limit`.
+    A further call of `run` with a smaller tolerance continues from the last iterate. The upper
+    limit ``sum(u) <= limit`` is appended to A, y and cost as the last row. The argument
+    `multiplier` is the initial multiplier of ``sum(u) <= limit``. By default, `multiplier` is the
+    mean of the products ``z_i lam_i`` over the rows, divided by `limit`.
     """
 
     def __init__(
@@ -360,11 +363,12 @@ class LpInteriorPoint:
         return self.cost - self.point.lam
 
     def run(self, tol: float, max_iter: int = 100) -> bool:
-        """Iterate until the complementarity products, relative to the objective, are below `tol`.
+        """Iterate until the relative sum of the complementarity products is below `tol`.
 
-        Returns True if the tolerance is reached, or if the objective value proves that the program
-        is unbounded. Returns False if steps are too short, if values are not finite, or if the
-        maximum number of iterations or the time limit is reached.
+        The sum is relative to ``1 + |objective|``. The residuals must be small, too. Returns True
+        if the tolerance is reached, or if the objective value proves that the program is unbounded.
+        Returns False if steps are too short, if values are not finite, or if the maximum number of
+        iterations or the time limit is reached.
         """
         for k in range(max_iter):
             size = 1 + abs(self.objective)
@@ -391,8 +395,8 @@ class LpInteriorPoint:
     def restore_dual(self) -> None:
         """Reduce the dual residuals by a step that changes only lam and s.
 
-        The residual of ``A'lam + s = c``, multiplied by the coefficient limit, lowers the certified
-        bound.
+        The certified bound is lowered by the residual of ``A'lam + s = c`` times the coefficient
+        limit.
         """
         rows, columns, balance = self._residuals()
         zeros = [np.zeros_like(product) for product in (self.point.u, rows, rows)]
@@ -409,7 +413,7 @@ class LpInteriorPoint:
 
     @property
     def objective(self) -> float:
-        """Primal objective."""
+        """Objective value ``c'u + cost'xi`` of the current iterate."""
         return float(self.c @ self.point.u + self.cost @ self.point.xi)
 
     def _value(self, row_residual: NDArray) -> float:
@@ -487,8 +491,8 @@ class LpInteriorPoint:
     def _lengths(self, step: Iterate, fraction: float) -> tuple[float, float]:
         """Return the primal and the dual step length.
 
-        A step length is `fraction` times the length at which a variable becomes zero, or 1 if that
-        is less.
+        A step length is `fraction` times the length at which the first variable becomes zero, but
+        at most 1.
         """
         p = self.point
         primal = min(_reach(p.u, step.u), _reach(p.xi, step.xi), _reach(p.z, step.z))

@@ -3,9 +3,9 @@
 Program (28) has one column per feature. HiGHS solves a program of 256 columns and 1214 rows in 0.7
 s. If there are at least 200 rows, an interior-point method in the space of the features is tried
 before HiGHS. The active constraints at the last iterate of the interior-point method define an
-exact vertex. HiGHS and the interior-point method may fail if features are nearly equal. If program
-(28) is not solved in the coordinates of the features, it is solved in orthonormal coordinates of
-the rows.
+exact vertex. HiGHS and the interior-point method may fail if features are nearly equal. If both
+methods fail, program (28) is solved with the principal components of the features, scaled to
+standard deviation 1, in place of the features.
 """
 
 from dataclasses import replace
@@ -37,13 +37,14 @@ GAP_TOLERANCE = 1e-10
 #: equations.
 RIDGE = 1e-12
 
-#: A direction of the feature space is used if its singular value exceeds LEAST_SPREAD times the
-#: largest singular value. Along a direction with a tiny singular value, decision values would have
-#: too few correct digits for a certificate.
+#: A principal component is used if its standard deviation exceeds LEAST_SPREAD times the largest
+#: standard deviation. If principal components with tiny standard deviations were used, decision
+#: values would have too few correct digits for a certificate.
 LEAST_SPREAD = 1e-8
 
-#: The interior-point method starts at the multipliers 1/n_class. The interior-point method is used
-#: only if each slack penalty is at least LEAST_ROOM times 1/n_class.
+#: The interior-point method starts at the multipliers ``lam_i = 1/n_class``, where n_class is the
+#: number of rows of the class of row i. The interior-point method is used only if each slack
+#: penalty is at least LEAST_ROOM times 1/n_class.
 LEAST_ROOM = 1.01
 
 
@@ -52,8 +53,8 @@ def solve_linear(
 ) -> CertifiedSolution:
     """Solve the linear program (28), after an exact test of whether it is bounded.
 
-    If the program is unbounded, ``facts["bounded_from_factor"]`` is the smallest factor of the
-    slack penalties with which the program is bounded.
+    If the program is unbounded, ``facts["bounded_from_factor"]`` is the smallest factor by which
+    all slack penalties must be multiplied so that the program is bounded.
     """
     if not program.surely_bounded:
         factor = critical_factor(program)
@@ -68,7 +69,7 @@ def solve_linear(
 
 
 def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
-    """Solve a bounded program (28) in the coordinates of the standardised features."""
+    """Solve a bounded program (28) with the features of `program`."""
     if len(program.y) >= LEAST_ROWS and solver in ("auto", "interior"):
         found = solve_in_features(program, tol)
         if found is not None and found.status is Status.OPTIMAL:
@@ -76,22 +77,23 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
     found = solve_reference(program, tol, solver)
     if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
         return found
-    # HiGHS satisfies the dual constraints A'lam = c only up to a tolerance. The residual of A'lam =
-    # c, multiplied by the coefficient limit, lowers the certified bound. The multipliers lam_i =
-    # 1/n_class satisfy A'lam = c up to rounding errors. The sum of the multipliers 1/n_class is 2,
-    # a lower bound on the optimal value. The optimal value is 2 if some w and b give every row the
-    # margin 1.
+    # HiGHS satisfies the dual constraints A'lam = c only up to a tolerance. The certified bound is
+    # lowered by the residual of A'lam = c times the coefficient limit. The multipliers lam_i =
+    # 1/n_class satisfy A'lam = c up to rounding errors. If no slack penalty is below 1/n_class, the
+    # sum of these multipliers, 2, is a lower bound on the optimal value. The optimal value is 2 if
+    # some w and b give every row the margin 1.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 
 
 def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
-    """Solve a bounded program (28) in orthonormal coordinates of the rows.
+    """Solve a bounded program (28) with scaled principal components in place of the features.
 
-    Orthonormal coordinates are necessary if two features differ by less than the feasibility
-    tolerance of HiGHS. The optimal value does not depend on the coordinates, since the machine is
-    affine invariant. The coefficient limit applies to the weights in the orthonormal coordinates.
-    The objective value is recomputed in the coordinates of the standardised features.
+    The principal components of the standardised features are scaled to standard deviation 1. They
+    are necessary if two features differ by less than the feasibility tolerance of HiGHS. The
+    optimal value is the same as with the features, since the machine is affine invariant. The
+    coefficient limit applies to the weights of the scaled principal components. The objective value
+    is recomputed from the weights of the standardised features.
     """
     Z = np.asarray(program.Z)
     _, spread, directions = svd(qr(Z, mode="r")[0], full_matrices=False)
@@ -174,10 +176,10 @@ def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
 
 
 def critical_factor(program: LinearProgram) -> float:
-    """Return the smallest factor of the slack penalties with which the program is bounded.
+    """Return the factor by which the slack penalties must be multiplied for a bounded program.
 
-    If all slack penalties are C, the returned factor is C*/C, where C* is the smallest C with which
-    the program is bounded:
+    The smallest of these factors is returned. If all slack penalties are C, the returned factor is
+    C*/C, where C* is the smallest C with which the program is bounded:
 
         C* = min max_i lam_i   subject to   A'lam = c,  y'lam = 0,  lam >= 0.
     """

@@ -6,32 +6,39 @@ machine solves
     min over w, b, xi, eta   w'(x̄ - ȳ) + C (sum_i xi_i + sum_j eta_j)                       (28)
     subject to               w'x_i + b >= 1 - xi_i,  -(w'y_j + b) >= 1 - eta_j,  xi, eta >= 0
 
-The kernel machine has ``w = sum_k alpha_k phi(x_k) - sum_l beta_l phi(y_l)`` with alpha, beta >= 0
-in (29), (30). In addition, the sum of the coefficients alpha and beta has an upper limit, see the
-notes of `MMRM`. The linear machine and the kernel machine solve linear programs. If rows have
-sample weights s_i, the penalty on xi_i is ``C s_i``, and the class means are weighted. If the
-classes are separable, the solution maximises the margin ratio ``rho = d_b/d_w`` (20). In the
-projection onto w, d_b is the gap between the classes, and ``d_b + d_w`` is the distance of the
-class means.
+The kernel machine, (29) and (30), has the weights ``w = sum_k alpha_k phi(x_k) - sum_l beta_l
+phi(y_l)`` with the feature map phi of the kernel and coefficients alpha, beta >= 0. In addition,
+the sum of the coefficients alpha and beta has an upper limit, see the notes of `MMRM`. The linear
+machine and the kernel machine solve linear programs. If rows have sample weights s_i, the penalty
+on xi_i is ``C s_i``, and the class means are weighted. If the classes are separable and C is large
+enough, the solution maximises the margin ratio ``rho = d_b/d_w`` (20). In the projection onto w,
+d_b is the gap between the classes, and d_w is the distance of the class means minus this gap.
 
 With ``solver="auto"``, MMRM uses the first route of the following table whose condition holds.
-`Fit.route` is the name of the route used.
+`Fit.route` is the name of the route used. The table is for n rows and d features. The warm start of
+a kernel program is the solution of an MMRM with another C or of an SVM.
 
 ============ ============================================== ==================================
 route        when                                           cost
 ============ ============================================== ==================================
-"reused"     the solution at the last C has no slack        two products with A
-"features"   linear, 200 rows or more                       n d^2 per iteration, 10 to 25 of them
+"reused"     the solution with the last C has no slack and  two matrix-vector products
+             is optimal with the new C, too
+"features"   linear, 200 rows or more                       n d^2 per iteration, 10 to 25
+                                                            iterations
 "highs"      linear, fewer rows, or "features" fails        simplex pivots
-"interior"   kernel, more than 100 rows, at most half of    m^3 per iteration, m rows near the
-             them near the margin of a rough SVM            margin; 3 to 6 rounds of 10 to 20
-"whole"      other kernel programs                          n^3 per iteration, n r^2 at low rank r
+"interior"   kernel, more than 100 rows, at most half of    m^3 per iteration for m rows near the
+             them near the margin of the warm start         margin; 3 to 6 rounds of 10 to 20
+                                                            iterations
+"whole"      other kernel programs                          n^3 per iteration, or n r^2 for a
+                                                            kernel matrix of low rank r
 ============ ============================================== ==================================
 
 The certificate of every route is computed from the whole program. If "interior" or "whole" does not
-reach the tolerance, the other of these two routes is tried. If "interior" and "whole" fail and
-there are at most 4000 rows, "highs" is tried. The lowest objective value and the highest bound of
-all routes are combined. `benchmarks/peers.py` compares "auto" with "highs".
+reach the tolerance, the other of these two routes is tried. However, "whole" is omitted if there
+are more than 4000 rows and the kernel matrix has no low-rank factor. If "interior" and "whole" fail
+and there are at most 4000 rows, "highs" is tried. If all routes fail, the solution with the lowest
+objective value is combined with the highest lower bound. `benchmarks/peers.py` compares "auto" with
+"highs".
 `benchmarks/mmrm_grid.py` measures the time of the route "whole", and `benchmarks/routes.py` the
 time of "whole" for kernel matrices of low rank.
 
@@ -81,15 +88,14 @@ from mmbench.machines.mmrm.vertex import solve_reference
 from mmbench.machines.mmrm.whole import solve_whole
 from mmbench.machines.svm import ROWS_PER_FEATURE, svm_dual
 
-#: The route "interior" is tried before "whole" if there are more than MANY_ROWS rows, of which at
-#: most half are near the margin.
+#: The route "interior" is tried before "whole" if there are more than MANY_ROWS rows, and at most
+#: half of the rows are near the margin of the warm start.
 MANY_ROWS = 100
 
 #: KKT tolerance of the SVM whose solution is the warm start of a kernel program.
 GUESS_TOLERANCE = 1e-2
 
-#: Maximum size of a stored kernel matrix in bytes. A kernel matrix of 13,000 rows has the maximum
-#: size.
+#: Maximum size of a stored kernel matrix in bytes, about the size for 13,000 rows.
 MOST_GRAM_BYTES = 1.4e9
 
 #: Penalties on slack must lie between MIN_COST and MAX_COST. For other penalties, products of
@@ -118,11 +124,12 @@ class MMRM(WeightedClassifier):
 
     Notes
     -----
-    In the parameters, n_x and n_y are the sums of the sample weights of the two classes, with
-    ``n = n_x + n_y``.
+    In the descriptions of the parameters, n_x and n_y are the sums of the sample weights of the two
+    classes, and ``n = n_x + n_y``.
 
-    A machine with the status "unbounded" or "trivial" predicts the majority class for every row.
-    The statuses "unbounded" and "trivial" describe the optimisation problem, not a failure of the
+    A machine with the status "unbounded" or "trivial" predicts the same class for every row: the
+    class with the larger sum of slack penalties, or the larger class if the two sums are equal. The
+    statuses "unbounded" and "trivial" describe the optimisation problem, not a failure of the
     solver. The status is "unbounded" if C is too small, so that the program has no minimum. The
     status is "trivial" if w = 0 is optimal. If the classes have different sizes, w = 0 is optimal
     for a range of C. If the mean of the smaller class lies among the points of the larger class,
@@ -140,16 +147,17 @@ class MMRM(WeightedClassifier):
     If ``fits_[i].extra["at_coefficient_limit"]`` is False, the solution is also certified for
     problem (30) without the limit. If ``fits_[i].extra["at_coefficient_limit"]`` is True, a larger
     limit lowers the objective value. The default coefficient limit, 2^20, was chosen for numerical
-    precision, not for classification accuracy. If a dual constraint is violated by v, `bound` is
-    lowered by v times the coefficient limit. With the default limit, rounding errors lower `bound`
-    by about 1e-10 times the objective value.
+    precision, not for classification accuracy. If the largest violation of a dual constraint is v,
+    `bound` is lowered by v times the coefficient limit. With the default limit, rounding errors
+    lower `bound` by about 1e-10 times the objective value.
 
     The program (28) of the linear machine has no coefficient limit. However, `bound` is a lower
-    bound only for weights w with ``sum_k |w_k| sigma_k <= coefficient_limit``, where sigma_k is the
-    standard deviation of feature k. If features are nearly equal, program (28) is solved in
-    orthonormal coordinates of the rows. In orthonormal coordinates, the coefficient limit applies
-    to the weights of these coordinates. Coordinates are omitted if their standard deviation is at
-    most 1e-8 times the largest standard deviation.
+    bound only on the objective values of weights w with
+    ``sum_k |w_k| sigma_k <= coefficient_limit``, where sigma_k is the standard deviation of feature
+    k. If features are nearly equal, the features of program (28) are replaced by their principal
+    components, scaled to standard deviation 1. The coefficient limit then applies to the weights of
+    the scaled principal components. Principal components are omitted if their standard deviation
+    before scaling is at most 1e-8 times the largest standard deviation.
 
     Examples
     --------
@@ -169,12 +177,12 @@ class MMRM(WeightedClassifier):
         single_precision=False,  # float32 is too inaccurate for sums of terms of magnitude 1e6
     )
     version: ClassVar[int] = 5
-    #: Version 1: with more than 3000 rows, kernel values are computed by NumPy.
+    #: Since version 1, the kernel values of more than 3000 rows are computed by NumPy.
     kernel_versions: ClassVar[Mapping[str, int]] = {"poly": 1, "rbf": 1}
     #: `part_bytes` is the memory for a stored kernel matrix, and suffices for an interior-point
-    #: method with up to 6000 rows and coefficients. On the 60,000 rows of MNIST, restricted
-    #: programs have up to 5000 rows and coefficients. If an interior-point method needs more than
-    #: LEAST_CHECKED_BYTES, the free memory is checked first.
+    #: method with up to 6000 rows and 6000 coefficients. On the 60,000 rows of MNIST, restricted
+    #: programs have at most 5000 rows and at most 5000 coefficients. If an interior-point method
+    #: needs more than LEAST_CHECKED_BYTES, the free memory is checked first.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         part_bytes=1800 * 10**6,
         linear_row_copies=2,
@@ -362,10 +370,10 @@ def class_means(f: NDArray, y: NDArray, weights: NDArray | None) -> tuple[float,
 
 
 def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
-    """Return the kernel matrix, which is stored if it needs at most half of the free memory.
+    """Return the kernel matrix, stored or to be computed in blocks at each use.
 
-    A kernel matrix that is not stored is computed in blocks at each use, which makes training up to
-    twice as long.
+    A kernel matrix of more than STORED_ROWS rows is stored if it needs at most MOST_GRAM_BYTES and
+    at most half of the free memory. Computing the blocks makes training up to twice as long.
     """
     n = len(problem.y)
     most = min(MOST_GRAM_BYTES, available_bytes() / 2, allowed_bytes() / 2)
@@ -376,11 +384,13 @@ def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
 def _guess(
     program: KernelProgram, problem: BinaryProblem, neighbour: CertifiedSolution | None
 ) -> Guess:
-    """Return the solution of an MMRM with another C if given, else of the SVM with the same C.
+    """Return the warm start of a kernel program.
 
-    The solution of the SVM is a good warm start, since the SVM and the MMRM have nearly the same
-    support vectors. The penalty C of the SVM is at least ``1 / program.scale``, since all rows are
-    support vectors of an SVM with a very small C.
+    The warm start is `neighbour`, the solution of an MMRM with another C, if it is given and its
+    coefficients are not all zero. Otherwise, the warm start is the solution of an SVM with the same
+    slack penalties, since the SVM and the MMRM have nearly the same support vectors. The slack
+    penalties of the SVM are raised to at least ``1 / program.scale``, since all rows are support
+    vectors of an SVM with very small slack penalties.
     """
     if neighbour is not None and neighbour.u.any():
         return Guess(neighbour.u, neighbour.margins)

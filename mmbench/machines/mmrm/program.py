@@ -15,7 +15,8 @@ w of the linear machine are free, so that the dual constraints are equations, ``
 The term ``c'u`` of the objective is the difference of the class means of the decision values. The
 objective coefficients are ``c = s_+/n_+ + s_-/n_-``, where s_q is the sum of the rows of A in class
 q, and n_q is the number of these rows. If every slack penalty cost_i is at least 1/n_class, the
-multipliers ``lam_i = 1/n_class`` are dual feasible, and the program is bounded.
+multipliers ``lam_i = 1/n_class`` are dual feasible, and the program is bounded. Here n_class is the
+number of rows of the class of row i.
 
 If rows have sample weights, s_q and n_q are weighted sums. Within a class, slack penalties are
 proportional to sample weights. If rows have sample weights, the multipliers
@@ -37,7 +38,8 @@ from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
 #: Default upper limit on the sum of the coefficients. With the default coefficient limit, rounding
-#: errors are 1e-9 in decision values and 1e-10 in relative lower bounds, far below the tolerance.
+#: errors are 1e-9 in decision values, and 1e-10 in lower bounds relative to the objective value.
+#: Both errors are far below the tolerance.
 #: If the coefficient limit is at least 64 times the default, some programs cannot be solved to a
 #: relative gap of 1e-6 in double precision.
 COEFFICIENT_LIMIT = 2.0**20
@@ -123,12 +125,15 @@ class Program(ABC):
 
     @cached_property
     def c(self) -> NDArray:
-        """Objective coefficients c; c'u is the difference of class means of decision values."""
+        """Objective coefficients; c'u is the difference of the class means of decision values."""
         return (self.class_sums / self.class_sizes[:, None]).sum(axis=0)
 
     @property
     def surely_bounded(self) -> bool:
-        """Whether all slack penalties are at least 1/n_class, which ensures a bounded program."""
+        """Whether the slack penalties of each class have a sum of at least 1.
+
+        If both sums are at least 1, the program is bounded.
+        """
         return bool(np.all(self.class_cost >= 1 - 1e-12))
 
 
@@ -323,8 +328,8 @@ def low_rank_factor(
 
     Return None if the rank of K exceeds `most`, or if K is indefinite. `diagonal` is the diagonal
     of the Gram matrix K, and is overwritten. `block` returns the submatrix of K for given rows and
-    columns. `low_rank_factor` computes only the pivot columns of K, and a sample of entries for a
-    test of F.
+    columns. `low_rank_factor` computes only the pivot columns of K, and a submatrix for tests of
+    the rank and of F.
     """
     n, largest = len(diagonal), float(diagonal.max())
     if most < 1 or largest <= 0:

@@ -8,10 +8,11 @@ computes the exact vertex. At the exact vertex, the constraints of all omitted r
 tested again.
 
 A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
-each restricted program has one additional row per class. The additional row of a class is the mean
-of its omitted rows, with the sum of their slack penalties. The constraint of the mean of the
-omitted rows is implied by the constraints of the omitted rows. A restricted program that contains
-the mean of the omitted rows of each class is bounded if every slack penalty is at least 1/n_class.
+each restricted program has one additional row per class, the mean of the omitted rows of the class.
+The slack penalty of the additional row is the sum of the slack penalties of the omitted rows. The
+constraint of the additional row is implied by the constraints of the omitted rows. A restricted
+program with the additional rows is bounded if every slack penalty is at least 1/n_class, where
+n_class is the number of rows of the class.
 
 `benchmarks/peers.py` ("programs" and "growth") measures the time of the pricing rounds.
 """
@@ -96,11 +97,12 @@ class RestrictedProgram:
     def _start(self) -> LpInteriorPoint:
         """Return an interior-point method that starts at the warm start and at lam_i = 1/n_class.
 
-        The multipliers ``lam = 1/n_class`` satisfy ``A'lam = c``. If A is nearly singular, the dual
-        feasible set has almost no interior, and a start far from the dual feasible set takes twice
-        as many iterations. Multiples of the labels y may be subtracted from the columns of A, since
-        b is free and ``y'lam = 0``. The columns of ``diag(y) A`` are centred, which greatly
-        improves the condition number of ``A Theta A'``.
+        The multipliers ``lam_i = 1/n_class`` satisfy ``A'lam = c``. If A is nearly singular, the
+        dual feasible set has almost no interior. In this case, a start far from the dual feasible
+        set takes twice as many iterations as a start at ``lam_i = 1/n_class``. Multiples of the
+        labels y may be subtracted from the columns of A, since b is free and ``y'lam = 0``. The
+        columns of ``diag(y) A`` are centred by such a subtraction, which greatly improves the
+        condition number of ``A Theta A'``.
         """
         program, columns = self.program, self.columns
         A, y, cost, margins = self._with_class_means()
@@ -138,8 +140,8 @@ class RestrictedProgram:
     def _extended(self, iterate: LpInteriorPoint) -> RestrictedOptimum:
         """Extend the primal and dual vectors of an iterate to the whole program.
 
-        The multiplier of the mean of the omitted rows of a class is distributed over these rows, in
-        proportion to their slack penalties.
+        The multiplier of the additional row of a class is distributed over the omitted rows of the
+        class, in proportion to their slack penalties.
         """
         program, point = self.program, iterate.point
         u, lam = np.zeros(program.n_columns), np.zeros(len(program.y))

@@ -1,10 +1,14 @@
 """Vertices of a max-margin ratio program, computed by one LU factorization or by HiGHS.
 
-A partition consists of a set P of columns and two sets R and T of rows. P contains the columns with
-u > 0, R the rows with margin 1 and 0 < lam < cost, and T the rows with lam = cost. A nondegenerate
-vertex has ``|R| = |P| + 1``, and solves two systems with the square matrix ``M = [A_RP, y_R]``:
+The columns of a program have the coefficients u, and its rows have the multipliers lam and the
+slack penalties cost (see the module `program`). A partition consists of a set P of columns and two
+sets R and T of rows. P contains the columns with u > 0, R the rows with margin 1 and
+0 < lam < cost, and T the rows with lam = cost. A nondegenerate vertex has ``|R| = |P| + 1``, and
+solves two systems with the square matrix ``M = [A_RP, y_R]``:
 
     M (u_P; b) = 1,      M'lam_R = (c_P - A_TP'cost_T; -y_T'cost_T).
+
+The subscripts P, R and T denote the entries, rows or columns of these sets.
 """
 
 from dataclasses import dataclass
@@ -42,10 +46,12 @@ class Partition:
 def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> Partition:
     """Return the active constraints of an iterate as a `Partition`.
 
-    After scaling, the smaller factor of each complementarity product, for example ``u_k s_k``, is
-    considered zero. `rows` and `columns` are the indices of the iterate's rows and columns in the
-    whole program. The partition contains no index for the additional rows of an iterate, which are
-    the class means of omitted rows and the coefficient limit.
+    Each complementarity product, for example ``u_k s_k``, has two factors. Each factor is divided
+    by the largest factor of the same kind; the factors ``cost - lam`` are divided by the largest
+    slack penalty. The factor with the smaller quotient is considered zero. `rows` and `columns` are
+    the indices of the iterate's rows and columns in the whole program. The partition contains no
+    index for the additional rows of an iterate, which are the class means of omitted rows and the
+    coefficient limit.
     """
     point, first = iterate.point, slice(len(rows))
     # the last entries of xi, z and lam belong to the coefficient limit, and are omitted
@@ -142,8 +148,8 @@ def solve_reference(
 
     HiGHS accepts violations of 1e-7 per constraint, and each violation changes the objective value
     by up to 1e-7 times the slack penalty. Therefore the exact vertex of the basis found by HiGHS is
-    also computed. If a slack penalty is below 1/n_class, the coefficient limit is omitted, since
-    the limit would hide that the program is unbounded.
+    also computed. The coefficient limit is omitted if the program may be unbounded without it
+    (`Program.surely_bounded` is False), since the limit would hide that the program is unbounded.
     """
     rows, columns = program.rows, program.columns
     n, k = len(rows), len(columns)

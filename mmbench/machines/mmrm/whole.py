@@ -1,8 +1,8 @@
 """Interior-point method for a whole kernel program, without a restriction to a subset of the rows.
 
 If most rows have margins below 1, a restricted program has no advantage over the whole program. If
-the kernel is smooth, coefficients of 1e5 and more cancel in the decision values. For smooth
-kernels, the program is solved with shifted columns of A and from two starting points.
+the kernel is smooth, coefficients of 1e5 and more cancel in the decision values. Because of this
+cancellation, the columns of A are shifted, and there are two starting points.
 
 Multiples of the labels y may be subtracted from the columns of A, since b is free and ``y'lam =
 0``. Up to the value of the intercept b, the program is equivalent to the program with the shifted
@@ -17,7 +17,8 @@ Therefore the first starting point has tiny reduced costs s and large coefficien
 number mu is the common value of the products ``u_k s_k``. On 18 programs (Pima and Heart, 3 values
 of gamma, 3 of C), tiny initial reduced costs were compared with the mean of ``|c_k|`` as initial
 reduced costs. If the initial reduced costs are the mean of ``|c_k|``, steps become too short in 14
-of the 18 programs, and the other 4 programs take 1.6 to 2.7 times as many iterations.
+of the 18 programs. The other 4 programs take 1.6 to 2.7 times as many iterations as with tiny
+initial reduced costs.
 
 If the classes overlap little or one class is rare, large coefficients do not cancel in the decision
 values, and all steps from the first starting point are short. If the first starting point does not
@@ -42,12 +43,11 @@ from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
 #: FINE_TOLERANCES are the tolerances of the interior-point method in its first and its second run
 #: from a starting point. The second run from a starting point is omitted if the relative gap after
-#: the first run is at most EXACT_GAP times the tolerance of the machine. Only the exact vertex has
-#: a relative gap of at most EXACT_GAP times the tolerance.
+#: the first run is at most EXACT_GAP times the tolerance of the machine. Usually only the exact
+#: vertex has a relative gap of at most EXACT_GAP times the tolerance.
 FINE_TOLERANCES, EXACT_GAP = (1e-7, 1e-9), 1e-3
 
-#: Reduced costs at the first starting point, relative to the mean of ``|c_k|`` over the objective
-#: coefficients.
+#: Lower bound on the reduced costs at the first starting point, relative to the mean of ``|c_k|``.
 SMALL_REDUCED_COST = 1e-5
 
 #: Maximum number of interior-point iterations for each of FINE_TOLERANCES. The interior-point
@@ -132,11 +132,12 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
 def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
     """Return an interior-point method that starts at large coefficients or at the warm start.
 
-    The initial multipliers are ``lam = 1/n_class``, which satisfy ``A'lam = c``. If slack penalties
-    are smaller than 1/n_class, the initial multipliers lam are a multiple of 1/n_class below the
-    penalties. If `large` is true, the multiplier of the coefficient limit is so large that lam is
-    dual feasible. If `large` is true, the initial coefficients are mu/s, with the reduced costs s
-    and the mean mu of the products ``z lam``.
+    The initial multipliers are ``lam_i = 1/n_class``, which satisfy ``A'lam = c``; n_class is the
+    number of rows of the class of row i. If slack penalties are smaller than 1/n_class, the initial
+    multipliers are multiplied by a number below 1, so that they are less than the penalties. If
+    `large` is true, the multiplier of the coefficient limit is so large that lam is dual feasible.
+    In this case, the initial coefficients are mu/s, with the reduced costs s and the mean mu of the
+    products ``z lam``.
     """
     rows = program.rows
     cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]

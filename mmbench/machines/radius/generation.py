@@ -37,14 +37,15 @@ FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 
 #: The restricted problems of R-SVM+ omit rows only if there are at least FEWEST_ROWS training rows.
-#: The margins of the listed rows are below LISTED_MARGIN.
+#: The rows listed in the first round, and the rows kept when other rows are removed, have margins
+#: below LISTED_MARGIN.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
 #: ROUND_TOLERANCE_FACTOR and REMOVAL_FACTOR apply if the restricted problems of R-SVM+ omit rows.
 #: The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the gap of the last round.
-#: Inactive pairs and rows are removed if the gap is at most REMOVAL_FACTOR times the gap at the
-#: last removal. If inactive pairs were removed in each round, problems in which all distances of
-#: rows are equal would take many rounds.
+#: Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap is at
+#: most REMOVAL_FACTOR times the gap at the last removal. If inactive pairs were removed in each
+#: round, problems in which all distances of rows are equal would take many rounds.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
 #: If the interior-point method ends with a relative gap above STALLED_GAP, Clarabel is used. Steps
@@ -61,10 +62,10 @@ def solve_generating(
 ) -> PairSolution:
     """Solve restricted problems until the relative gap is at most `tol`.
 
-    The rounds also end if no constraint of the whole problem is violated. The warm start `start` is
-    the attribute `PairSolution.active` of a solution with the same rows and other penalties.
-    Clarabel solves the restricted problems if `cone` is true or if the interior-point method
-    stalls.
+    The rounds also end if no constraint of the whole problem is violated, after `max_rounds`
+    rounds, or at the time limit. The warm start `start` is the attribute `PairSolution.active` of a
+    solution with the same rows and other penalties. Clarabel solves the restricted problems if
+    `cone` is true or if the interior-point method stalls.
     """
     n, k = problem.rows.shape
     by_rows = FEWEST_ROWS <= n <= k and not problem.simplex

@@ -6,7 +6,7 @@ cone program is
     min   1/2 sum_k e_k + lam r + C sum_i xi_i
     subject to   y_i (w'z_i + b) >= 1 - xi_i,  xi_i >= 0,
                  R-SVM+      e_k >= w_k^2,        1/2 sum_k e_k  (z_ik - z_jk)^2 <= r
-                 R-SVMμ+   e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
+                 R-SVMμ+     e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
 In the problem (9) of R-SVM+, the constraints of the pairs contain w_k^2. In the cone program, the
 variable e_k replaces w_k^2, so that the constraints of the pairs are linear. Since the coefficients
@@ -16,16 +16,18 @@ The interior-point method solves the primal problem and the dual problem (see th
 the same time. Let Z be the feature matrix, u the multipliers of the rows, and theta the multipliers
 of the pairs. Let ``v = Z'u`` and ``q = D'theta``, where D_pk is the squared difference of the two
 rows of pair p in feature k. The interior-point method solves the optimality conditions of
-`HingeInteriorPoint` and the following conditions. In each iterate, both factors of the products
-``theta e`` and ``mu g`` are positive.
+`HingeInteriorPoint` and the following conditions, where e contains the slacks of the pairs, g the
+slacks of the dual constraints of the features, and t/2 is the multiplier of ``sum mu = 1``. In each
+iterate, both factors of the products ``theta e`` and ``mu g`` are positive.
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
-    R-SVMμ+    s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
+    R-SVMμ+      s = mu,     w = mu v,      g = t - v^2 + q,     mu g = 0,        sum mu = 1
 
 The Newton equations have the additional unknown r, and for R-SVMμ+ also mu and t. The multipliers
 of the pairs and of the rows are eliminated from the Newton equations. Therefore the number of
-Newton equations does not depend on the number of pairs.
+Newton equations does not depend on the number of pairs. If R-SVM+ has more features than rows and
+pairs, the Newton equations are instead reduced to one unknown per row and one per pair.
 """
 
 from abc import ABC, abstractmethod
@@ -47,7 +49,8 @@ from mmbench.solvers.rows import weighted_product
 #: is 1.
 ZERO_WEIGHT = 1e-10
 
-#: Number of iterative refinement steps for Newton equations with one unknown per row and pair.
+#: Number of iterative refinement steps for Newton equations with one unknown per row and one per
+#: pair.
 #: Without refinement, features with large values would cause rounding errors.
 REFINEMENTS = 2
 
@@ -72,11 +75,11 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
     Since the tolerances of Clarabel are absolute, the variables are scaled to magnitudes near 1. In
     R-SVM+, w_k is divided by an upper bound on the optimal ``|w_k|``, which may be very small. The
     upper bound on ``|w_k|`` is computed from the objective value at w = 0 and from a lower bound on
-    the objective value at any w. At w = 0, the objective value is ``2 C`` per row of the smaller
-    class. For any w, the objective value is at least ``(1 + lam D_k) w_k^2 / 2``, where D_k is the
-    largest squared difference of the listed pairs in feature k. In R-SVMμ+, the objective is
-    divided by its value at w = 0 with equal mu_k, and w is divided by the square root of this
-    value. The scale of e_k is the square of the scale of w_k.
+    the objective value at any w. At w = 0, the objective value is ``2 PairProblem.smaller``. For
+    any w, the objective value is at least ``(1 + lam D_k) w_k^2 / 2``, where D_k is the largest
+    squared difference of the listed pairs in feature k. In R-SVMμ+, the objective is divided by its
+    value at w = 0 with equal mu_k, and w is divided by the square root of this value. The scale of
+    e_k is the square of the scale of w_k.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(squares), problem.simplex, problem.y
     of_e, of_mu, of_w = product_cones(d)
@@ -175,7 +178,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         """Set the initial radius r and slacks e, and return a mean of complementarity products.
 
         The returned number is the mean of the products ``theta e``, or the mean of the products
-        ``mu g`` if that is larger.
+        ``mu g`` if this mean is larger.
         """
         self.at["r"] = np.array(1.5 * float(self._lengths().max(initial=0.0)) + 1e-6)
         self._follow()
@@ -231,12 +234,13 @@ class PlusInteriorPoint(PairInteriorPoint):
         """Return a solver of the Newton equations.
 
         If there are more features than rows and pairs, the Newton equations are reduced to one
-        unknown per row and pair. The matrix of the Newton equations is ``diag(Q, 0, 0) + [A, G]'
-        diag(omega) [A, G]``, with a positive weight omega for each row and each pair. The matrix
-        ``[A, G]`` consists of ``[Z, 1, 0]`` for the rows and ``[D diag(w), 0, -1]`` for the pairs.
-        Let f be the right-hand side of the Newton equations of the features, and g the right-hand
-        side of the equations of b and r. Let x be the solution of the Newton equations, and x_br
-        the entries of x for b and r. The vector ``p = diag(omega) [A, G] x`` satisfies
+        unknown per row and one per pair. The matrix of the Newton equations is
+        ``diag(Q, 0, 0) + [A, G]' diag(omega) [A, G]`` with ``Q = 1 + q``, and with a positive
+        weight omega for each row and each pair. The matrix ``[A, G]`` consists of ``[Z, 1, 0]`` for
+        the rows and ``[D diag(w), 0, -1]`` for the pairs. Let f be the right-hand side of the
+        Newton equations of the features, and g the right-hand side of the equations of b and r. Let
+        x be the solution of the Newton equations, and x_br the entries of x for b and r. The vector
+        ``p = diag(omega) [A, G] x`` satisfies
 
             (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g.
         """

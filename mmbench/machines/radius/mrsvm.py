@@ -1,4 +1,4 @@
-"""MR-SVM: an SVM with squared slack relative to the squared radius, and one weight per feature.
+"""MR-SVM: an SVM with feature weights, and with squared slacks relative to the squared radius.
 
     min over w, b, xi, mu   1/2 sum_k w_k^2 / mu_k + C sum_i xi_i^2 / sum_k mu_k R_k^2
     subject to              y_i (w'x_i + b) >= 1 - xi_i,  sum_k mu_k = 1,  mu >= 0               (3)
@@ -14,9 +14,9 @@ value.
 
 If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``. With row weights s_i, ``sum_i
 a_i^2 / (C s_i)`` replaces ``||a||^2 / C`` in the lower bound. With a kernel, there is one feature
-per training row. If a feature is repeated, the optimal sums of w_k and of mu_k over the equal
-features do not change. Therefore a row of weight 2 is equivalent to two equal rows, also with a
-kernel.
+per training row, so that two equal rows have equal features. If a feature is repeated, the optimal
+w_k and mu_k are divided between the equal features, and the decision function does not change.
+Therefore a row of weight 2 is equivalent to two equal rows, also with a kernel.
 
 The cone program of (3) is solved at most four times, by Clarabel or by ECOS. Each cone program is
 scaled by the objective value of the last solution. The route (`Fit.route`) is the name of the
@@ -136,14 +136,16 @@ def cone_program(
     """Return problem (3) as a cone program; the objective is divided by `unit`, w by sqrt(unit).
 
     The tolerances of the solver are absolute, so `unit` should be of the order of the optimal
-    value. The variables of the cone program are w, b, xi, e, mu and zeta. The variable zeta is
-    ``C sum xi^2 / sum mu R^2`` divided by `unit`. The variables xi are the slacks multiplied by
-    ``sqrt(C / (unit max R^2))``.
+    value. The variables of the cone program are w, b, xi, e, mu and zeta. The variables xi are the
+    slacks multiplied by ``sqrt(C / (unit max R^2))``. The variables e_k are upper bounds on
+    ``w_k^2 / mu_k``. The variable zeta is an upper bound on the second term of the objective (3)
+    divided by `unit`.
     """
     (n, d), radius, signs = rows.shape, squares.max(), -y[:, None]
     of_e, of_mu, of_w = product_cones(d)
     slack = -sparse.diags_array(np.sqrt(unit / C * radius))
-    # ((zeta + sum mu R^2)/2, (zeta - sum mu R^2)/2, xi) is in a second-order cone
+    # ((zeta + sum mu R^2)/2, (zeta - sum mu R^2)/2, xi) is in a second-order cone; all R^2 are
+    # divided by their maximum
     ends, halves = np.array([[-0.5], [-0.5]]), np.array([[-0.5], [0.5]]) * squares / radius
     blocks: list[list[Any]] = [
         [signs * (np.sqrt(unit) * rows), signs, slack, None, None, None],

@@ -4,14 +4,15 @@
     r(s) = max over pairs of 1/2 sum_k s_k (z_ik - z_jk)^2
 
     R-SVM+      |w|_s = ||w||^2             s_k = w_k^2
-    R-SVMμ+   |w|_s = sum_k w_k^2 / s_k   s = mu >= 0, sum_k mu_k = 1
+    R-SVMμ+     |w|_s = sum_k w_k^2 / s_k   s = mu >= 0, sum_k mu_k = 1
 
 The signed multipliers of the margin constraints are ``u_i = y_i a_i`` with ``sum u = 0`` and ``0 <=
-a <= C``. The multipliers theta_p >= 0 of the pairs p of rows have the sum lam, the penalty on the
-radius. Let ``v = Z'u`` and ``q_k = sum_p theta_p (z_ik - z_jk)^2``. The dual problems are
+a <= C``. The multipliers theta_p >= 0 of the pairs ``p = (i, j)`` of rows have the sum lam, the
+penalty on the radius. Let Z be the matrix with the rows z_i, ``v = Z'u``, and
+``q_k = sum_p theta_p (z_ik - z_jk)^2``. The dual problems are
 
     R-SVM+      max   sum_i a_i - 1/2 sum_k v_k^2 / (1 + q_k)
-    R-SVMμ+   max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
+    R-SVMμ+     max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
 Any dual feasible multipliers u and theta give a lower bound on the optimum, even if theta_p is zero
 for most pairs p. The objective value at any w and mu is an upper bound on the optimum. For the
@@ -37,8 +38,8 @@ CHUNK = 32
 #: Minimum number of pairs in a warm start that contains all rows. A warm start has fewer than
 #: FEWEST_PAIRS pairs only if the last restricted problem has fewer pairs. Besides the active pairs,
 #: the warm start contains the most distant inactive pairs. If a warm start has few pairs, the
-#: interior-point method may take short steps. A search on Abalone (class 3 against 11) took 50
-#: times as long if warm starts contained only the active pairs.
+#: interior-point method may take short steps. A search for parameters on Abalone (class 3 against
+#: 11) took 50 times as long if warm starts contained only the active pairs.
 FEWEST_PAIRS = 100
 
 #: A warm start of R-SVMμ+ contains the features whose weight mu_k exceeds SMALLEST_SHARE. The sum
@@ -216,12 +217,13 @@ def quotient(w: NDArray, mu: NDArray) -> float:
 
 
 def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArray]:
-    """Return pairs of points whose half squared distance exceeds `above`, and these half squares.
+    """Return distant pairs of points and half their squared distances.
 
-    The pairs (i, j), i < j, are in decreasing order of distance. Each point is compared with all
-    points that are nearer to the centre, and forms one pair with the most distant of these points.
-    Therefore at most one pair per point is returned. For 5400 points with 80 features, `far_pairs`
-    takes 0.11 s, and SciPy's `pdist` takes 0.73 s.
+    Half the squared distance of each returned pair exceeds `above`. The pairs (i, j) with i < j are
+    in decreasing order of distance. Each point is compared with all points that are nearer to the
+    centre, and forms one pair with the most distant of these points. Therefore at most one pair per
+    point is returned. For 5400 points with 80 features, `far_pairs` takes 0.11 s, and SciPy's
+    `pdist` takes 0.73 s.
 
     Examples
     --------

@@ -19,13 +19,16 @@ RMM                    SVM's loss, infinite if |f| > B        SVM's piece, and t
                                                               pieces with slopes -B, B
 relaxed RMM            SVM's loss plus c max(0, |f| - t)      SVM's piece, and two pieces of
                                                               length c with slopes -t, t
-SVM of the M4          SVM's loss, with K scaled              ``0 .. yC`` with slope -y
+SVM of the M4          SVM's loss of f + o for a constant o   ``0 .. yC`` with slope o - y
 =====================  =====================================  ================================
+
+C is the penalty on the slack, and B is the RMM's bound on the absolute decisions. The relaxed RMM
+has the threshold t of the absolute decisions, and the penalty c on larger absolute decisions.
 
 `solve_smo` solves the dual problem by steps in pairs of variables (SMO) and by Newton steps, on the
 stored Gram matrix or on working sets of rows. `solve_to_gap` tightens the tolerance of `solve_smo`
 until the duality gap is small. Problems with a linear kernel and few features are solved without a
 Gram matrix by `mmbench.solvers.features`. The reference solver of the SVM is libsvm
-(`mmbench.solvers.libsvm_`). The reference solver of the RMM is Clarabel, which solves the printed
-dual (`mmbench.machines.rmm`).
+(`mmbench.solvers.libsvm_`). The reference solver of the RMM is Clarabel, which solves the dual in
+the variables of the RMM paper (`mmbench.machines.rmm`).
 """

@@ -49,13 +49,13 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, o
 FIRST_PASSES, MOST_PASSES = 40, 400
 
 #: FIRST_TOLERANCE is the tolerance of coordinate descent for the first value of the intercept b.
-#: For each later value of b, the tolerance of coordinate descent is TOLERANCE_SHARE times the
-#: previous tolerance, or STEP_SHARE times the last change of b if this is less.
+#: For each later value of b, the tolerance of coordinate descent is the smaller of TOLERANCE_SHARE
+#: times the previous tolerance and STEP_SHARE times the last change of b.
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
-#: Maximum change of the intercept b in one update. A longer change, or a change out of the interval
-#: known to contain the optimal b, is replaced by bisection, or by MOST_STEP if the interval is
-#: unbounded.
+#: Maximum change of the intercept b by the secant method. If the secant method would change b by
+#: more than MOST_STEP, or out of the interval that contains the optimal b, then b is changed to the
+#: middle of the interval. If the interval is unbounded, b is changed by MOST_STEP.
 MOST_STEP = 1.0
 
 #: LAST_SHARE is the tolerance of coordinate descent for the last value of the intercept b, as a
@@ -168,7 +168,7 @@ def solve_by_coordinates(
     """Solve by coordinate descent to the tolerance `tol` of the KKT conditions.
 
     The attribute ``gram`` of `problem` contains the data matrix in place of the Gram matrix. The
-    starting point `start` need not be feasible.
+    starting point `start` (a solution or dual variables u) need not be feasible.
     """
     u, b = (start.u, start.bias) if isinstance(start, PiecewiseSolution) else (start, 0.0)
     u = np.zeros(len(problem.knots)) if u is None else problem.feasible(u)

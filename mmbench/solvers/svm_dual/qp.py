@@ -31,8 +31,8 @@ ROUNDING_FACTOR = 4.0
 #: variable is at a bound may vary by more than the KKT tolerance.
 UNRESOLVED_TOLERANCES = 4.0
 
-#: Maximum relative rounding error of sums. A lower bound may exceed the objective at w = 0 by
-#: SUM_ROUNDING times the objective.
+#: Maximum relative rounding error of sums. A lower bound on the objective may exceed the objective
+#: at w = 0 by the fraction SUM_ROUNDING of the objective.
 SUM_ROUNDING = 1e-12
 
 
@@ -104,15 +104,15 @@ class PiecewiseQP:
         # are not negative
         slopes[-1] = max(slopes[-1], 0.0)
         kinks = np.append(0.0, kinks[order])
-        # the minimum is in the first interval between two kinks at whose end the objective
-        # increases
+        # the minimum is in the first interval between two kinks in which the objective increases at
+        # the right end
         piece = np.argmax(np.append(kinks[1:] * norm + slopes[:-1] >= 0, True))
         s = max(kinks[piece], -slopes[piece] / norm) if norm > 0 else kinks[piece]
         return float(min(s, self.largest_scale(f)))
 
     @cached_property
     def _pieces(self) -> tuple[NDArray, NDArray]:
-        """Length of each linear piece, and sign of the dual variable on it; shapes (n, m)."""
+        """Length of each linear piece, and sign of dual variables on the piece; shapes (n, m)."""
         low, high = self.knots[:, :-1], self.knots[:, 1:]
         return high - low, np.where(low >= 0, 1.0, -1.0)
 
@@ -186,7 +186,10 @@ class PiecewiseQP:
 
     @cached_property
     def constant_decision(self) -> tuple[float, float]:
-        """Smallest sum of losses of a constant decision -1, 0 or 1, and this decision."""
+        """Smallest sum of losses of a constant decision, and the decision with this sum.
+
+        The constant decisions are -1, 0 and 1.
+        """
         (lengths, sides), decisions = self._pieces, np.array([-1.0, 0.0, 1.0])
         gains = -sides * (decisions[:, None, None] + self.slopes)
         lost = np.multiply(lengths, gains, out=np.zeros_like(gains), where=gains > 0)
@@ -197,8 +200,8 @@ class PiecewiseQP:
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
         """Return `solution` with w and b multiplied by the factor that minimises the objective.
 
-        If the loss is steep, slightly longer weights w avoid the large loss of margins that are too
-        small by rounding errors.
+        If the loss is steep, margins that are too small because of rounding errors have a large
+        loss, which slightly longer weights w avoid.
         """
         f, w = solution.decision + solution.bias, solution.weights
         scale = self.best_scale(f, float(solution.u @ solution.decision if w is None else w @ w))
@@ -210,7 +213,9 @@ class PiecewiseQP:
     def constant_if_unresolved(
         self, solution: PiecewiseSolution, tol: float, gap_tolerance: float
     ) -> PiecewiseSolution:
-        """Return `solution`, or w = 0 if this is as good or if the decisions are nearly constant.
+        """Return w = 0 if w = 0 is as good as `solution`, or if all decisions are nearly equal.
+
+        In all other cases, and if w = 0 has too large a duality gap, `solution` is returned.
 
         If the terms of the weights ``w = sum_i u_i x_i`` cancel, the norm of w is of the order of
         the KKT tolerance, and the direction of w is arbitrary. Weights w that are small for another
@@ -266,7 +271,7 @@ class PiecewiseQP:
         return float(max(outside, abs(u.sum()) / max(1.0, np.abs(u).sum()), 0.0))
 
     def feasible(self, u: NDArray) -> NDArray:
-        """Return the dual variables u, clipped to their bounds and corrected to the sum 0.
+        """Return the dual variables u, clipped to their bounds and corrected to have the sum 0.
 
         The dual variables furthest from their knots are corrected first, since moving a dual
         variable away from a knot would violate an optimality condition. If the sum of u is zero up
@@ -293,8 +298,9 @@ class PiecewiseQP:
 class PiecewiseSolution(Result):
     """A solution of a `PiecewiseQP` (the dual problem) and of a machine (the primal problem).
 
-    `value` is the dual objective at the dual variables u plus `rounding`, or the dual objective at
-    u = 0 if this is smaller. `bound` is the negative of the machine's objective at the weights
+    `value` is the smaller of two upper bounds on the optimal value of the dual problem: the dual
+    objective at the dual variables u, increased by `rounding`, and the dual objective at u = 0.
+    `bound` is the negative of the machine's objective at the weights
     ``scale * w`` and the intercept ``scale * bias``. The optimal value of the dual problem lies
     between `bound` and `value`.
     """
@@ -356,12 +362,13 @@ def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray
 def optimality(decision: NDArray, rise: NDArray, fall: NDArray) -> tuple[float, float]:
     """Return the intercept b and the violation of the optimality conditions.
 
-    The gain ``rise - decision`` of row i is the decrease of the objective per increase of the dual
-    variable u_i. The difference ``fall - decision`` is the increase of the objective per decrease
-    of u_i. The violation of the optimality conditions is the largest ``rise - decision`` minus the
-    smallest ``fall - decision``, but at least 0. The intercept b is the mean of ``rise - decision``
-    over the rows whose dual variable is strictly inside a linear piece. If all dual variables are
-    at knots, b is the mean of the largest ``rise - decision`` and the smallest ``fall - decision``.
+    The arrays `rise` and `fall` are returned by `gains`. The gain ``rise - decision`` of row i is
+    the decrease of the objective per increase of the dual variable u_i. The difference ``fall -
+    decision`` is the increase of the objective per decrease of u_i. The violation of the optimality
+    conditions is the largest ``rise - decision`` minus the smallest ``fall - decision``, but at
+    least 0. The intercept b is the mean of ``rise - decision`` over the rows whose dual variable is
+    strictly inside a linear piece. If all dual variables are at knots, b is the mean of the largest
+    ``rise - decision`` and the smallest ``fall - decision``.
     """
     gain, inside = rise - decision, rise == fall
     top, low = float(gain.max()), float((fall - decision).min())

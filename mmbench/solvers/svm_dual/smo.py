@@ -3,11 +3,13 @@
 =====================  ==========================================  ================================
 route                  condition                                   cost
 =====================  ==========================================  ================================
-SMO                    the Gram matrix is stored, or its rows are  n kernel values read per step;
-                       stored at their first use (`LazyGram`)      rows of K for the u_i that change
-SMO on working sets    `LazyGram`, more than 3000 rows, after n    kernel values of the working
-                       steps; or K is not stored (`KernelMatrix`:  sets, and columns of K for the
-                       more than 3000 rows, not enough memory)     u_i that change
+SMO                    the Gram matrix K is stored, or its rows    n kernel values are read per
+                       are stored at their first use (`LazyGram`)  step; row i of K is computed if
+                                                                   the variable u_i changes
+SMO on working sets    `LazyGram` with n > 3000 rows, after n      kernel values of the working
+                       steps; or K is computed by blocks           sets, and column i of K if the
+                       (`KernelMatrix`, for many rows or little    variable u_i changes
+                       memory)
 =====================  ==========================================  ================================
 
 A pairwise step adds a number t to the dual variable u_i and subtracts t from u_j. A pairwise step
@@ -21,18 +23,20 @@ A Newton step changes all dual variables that lie strictly inside a linear piece
 the Gram matrix has low rank or quickly decreasing eigenvalues, pairwise steps alone may converge
 slowly. For example, a linear SVM with a large penalty C may need millions of tiny pairwise steps
 for a few dozen rows. As long as no dual variable reaches a knot, a Newton step solves a quadratic
-program with one equality constraint by one Cholesky factorisation ``K = L L'``. If a Newton step
-brings a dual variable to a knot, the variable is fixed in all further steps of the same series of
-Newton steps. With the Cholesky factor L and the gradient g, the Newton direction is ``-L^-T p`` for
-a projection p of ``L^-1 g``. The projection p is orthogonal to ``L^-1 1``, and to ``L^-1 e_i`` for
-each fixed variable u_i. A series of Newton steps uses the same factorisation and usually ends at a
-minimum between knots. For an RMM with the poly kernel on USPS, SMO with Newton steps takes 1/22 of
-the CPU time of SMO without Newton steps.
+program with one equality constraint by one Cholesky factorisation ``L L'`` of the Gram matrix of
+the changed variables. If a Newton step brings a dual variable to a knot, the variable is fixed in
+all further steps of the same series of Newton steps. With the Cholesky factor L and the gradient g,
+the Newton direction is ``-L^-T p`` for a projection p of ``L^-1 g``. With the vector e of ones and
+the unit vectors e_i, the projection p is orthogonal to ``L^-1 e``, and to ``L^-1 e_i`` for each
+fixed variable u_i. All steps of a series use the same factorisation, and the series usually ends at
+a minimum between knots. For an RMM with the poly kernel on USPS, SMO with Newton steps takes 1/22
+of the CPU time of SMO without Newton steps.
 
-The quadratic term of the RMM's dual (8) depends on the three variables of row i only through their
-signed sum u_i. A pairwise step takes as much time for the RMM as for the SVM. The cost of a dual
-variable has more linear pieces for the RMM than for the SVM. The script benchmarks/peers.py
-measures time and memory of the SVM and the RMM, and compares the SVM with scikit-learn's SVC.
+The RMM's dual, problem (8) of the RMM paper, has three variables per row. The quadratic term
+depends on the three variables of row i only through their signed sum u_i. Therefore a pairwise step
+takes as much time for the RMM as for the SVM, although the RMM's costs have more linear pieces. The
+script benchmarks/peers.py measures time and memory of the SVM and the RMM, and compares the SVM
+with scikit-learn's SVC.
 
 A working set contains the support vectors (rows with ``u_i != 0``) and the other rows that violate
 the optimality conditions most. `Descent` solves the restricted problem of the working set, in which
@@ -44,22 +48,22 @@ a working set contains only the rows that violate the optimality conditions most
 Lin (2001) proves convergence for working sets of the rows that violate the optimality conditions
 most.
 
-Kernel values of working sets and updates of the product ``Ku`` are computed in float32 if the
-kernel allows it. The rounding error of an update of ``Ku`` is proportional to the change of the
-dual variables u. A recomputation of ``Ku`` in float64 removes the rounding errors of all updates.
-After a recomputation of ``Ku``, the changes of the dual variables are small, and so are the
-rounding errors of the next updates. In a solution, the rounding error of ``Ku`` is at most a small
-fraction of the KKT tolerance.
+Kernel values of working sets and updates of the product ``Ku`` are computed in float32 if float32
+is accurate enough for the kernel. The rounding error of an update of ``Ku`` is proportional to the
+change of the dual variables u. A recomputation of ``Ku`` in float64 removes the rounding errors of
+all updates. After a recomputation of ``Ku``, the changes of the dual variables are small, and so
+are the rounding errors of the next updates. In a solution, the rounding error of ``Ku`` is at most
+a small fraction of the KKT tolerance.
 
-`solve_to_gap` reduces the relative duality gap to a tolerance. Each row contributes to the duality
-gap its violation of the optimality conditions times the slope of its loss. If the penalty C is
-large, a small violation of the optimality conditions gives a large duality gap. Three methods to
-reduce the duality gap are tried in turn. The first method to reduce the duality gap is a smaller
-KKT tolerance. The second method to reduce the duality gap multiplies the weights w and the
-intercept b by the factor that minimises the objective. Slightly longer weights w may satisfy margin
-constraints that rounding errors violate. The third method, for machines with bounds on the
-decisions, solves the problem with slightly tighter bounds. The solution for tighter bounds
-satisfies the original bounds even with slightly longer weights w.
+`solve_to_gap` reduces the relative duality gap to a tolerance. The contribution of a row to the
+duality gap is the row's violation of the optimality conditions times the slope of the row's loss.
+If the penalty C is large, a small violation of the optimality conditions gives a large duality gap.
+Three methods to reduce the duality gap are tried in turn. The first method to reduce the duality
+gap is a smaller KKT tolerance. The second method to reduce the duality gap multiplies the weights w
+and the intercept b by the factor that minimises the objective. Slightly longer weights w may
+satisfy margin constraints that are violated because of rounding errors. The third method, for
+machines with bounds on the decisions, solves the problem with slightly tighter bounds. The solution
+for tighter bounds satisfies the original bounds even with slightly longer weights w.
 
 References
 ----------
@@ -88,9 +92,10 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, o
 #: in the same time.
 SERIES_OVERHEAD = 2e5
 
-#: A series of Newton steps starts if the time budget is at least BUDGET_FACTOR times the cost of
-#: the series. A series of Newton steps ends if the time budget is used up or if MOST_KNOTS_MET
-#: variables reach a knot.
+#: The time budget of Newton steps is the time of all pairwise steps so far, minus the time of all
+#: earlier Newton steps. A series of Newton steps starts if the time budget is at least
+#: BUDGET_FACTOR times the cost of the series. A series of Newton steps ends if the time budget is
+#: used up or if MOST_KNOTS_MET variables reach a knot.
 BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
 
 #: The number of pairwise steps between two checks of the time limit is a quarter of the number of
@@ -109,24 +114,24 @@ BLOCK_COLUMNS = 64
 #: RELAXATION is the length of a pairwise step, relative to the step to the minimum of the objective
 #: along the pair. A pairwise step decreases the objective if its relative length is below 2.
 #: Pairwise steps of the relative lengths 1.5 and 1 were compared on ten SVMs and their RMMs
-#: (kernels rbf, poly and linear, C from 0.1 to 1000). On most of the ten SVMs and their RMMs, SMO
-#: with the relative length 1.5 takes 0.5 to 0.7 times as many pairwise steps as with the length 1.
-#: On all of the ten SVMs and their RMMs, SMO with the relative length 1.5 takes at most 1.2 times
-#: as many pairwise steps as with the length 1. If the violation of the KKT conditions is below
-#: LAST_STEPS_TOLERANCES times `tol`, the relative length of a pairwise step is 1. Without
-#: over-relaxation in its last steps, SMO ends at the exact minimum of a problem with few variables.
+#: (kernels rbf, poly and linear, C from 0.1 to 1000). On most of these problems, SMO with the
+#: relative length 1.5 takes 0.5 to 0.7 times as many pairwise steps as with the length 1. On every
+#: problem, SMO with the relative length 1.5 takes at most 1.2 times as many pairwise steps as with
+#: the length 1. If the violation of the KKT conditions is at most LAST_STEPS_TOLERANCES times
+#: `tol`, the relative length of a pairwise step is 1. Without over-relaxation in its last steps,
+#: SMO ends at the exact minimum of a problem with few variables.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: A working set has, besides the support vectors, the fraction NEW_ROWS_SHARE of all rows, but at
-#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, the number of these other rows
-#: is at least half the number of support vectors, even above MOST_NEW_ROWS. For example, SMO for an
-#: RMM may start at the SVM's solution with a fifth as many support vectors.
+#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, at least half as many rows as
+#: there are support vectors are added to the support vectors, even above MOST_NEW_ROWS. For
+#: example, SMO for an RMM may start at the SVM's solution, which has a fifth as many support
+#: vectors as the RMM.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
 #: The restricted problem of a working set is solved to the tolerance SET_VIOLATION_SHARE times the
-#: largest KKT violation of all rows. If a working set contains all rows that may violate the
-#: optimality conditions, the tolerance of its restricted problem is SET_TOLERANCE_SHARE times
-#: `tol`.
+#: largest KKT violation of all rows. For a complete working set, the tolerance is
+#: SET_TOLERANCE_SHARE times `tol`.
 SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 
 #: Upper bound on the rounding error of the product ``Ku`` in a solution, as a fraction of `tol`.
@@ -152,9 +157,9 @@ MOST_ROWS_PER_STEP = 3000
 TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
 
 #: `solve_to_gap` rescales the weights w and the intercept b if the factor of the KKT tolerance is
-#: at most RESCALING_FACTOR. If the factor of the KKT tolerance is above RESCALING_FACTOR, only more
-#: accurate dual variables reduce the duality gap. More accurate dual variables may also improve the
-#: predictions, whereas rescaling changes no prediction.
+#: at most RESCALING_FACTOR, or if no smaller factor can be tried. Smaller factors are tried before
+#: rescaling, since more accurate dual variables may also improve the predictions, whereas rescaling
+#: changes no prediction.
 RESCALING_FACTOR = 8.0**-3
 
 #: Relative reduction of the bounds on the decisions in the last attempt of `solve_to_gap`. The
@@ -225,7 +230,7 @@ class Descent:
 def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: float) -> float:
     """Take a series of Newton steps if the time budget suffices; return the remaining budget.
 
-    The dual variables `u` and the decisions `decision` (``Ku`` plus a constant) are updated in
+    The dual variables `u` and the decisions `decision` (``Ku`` plus a fixed vector) are updated in
     place. The dual variables stay within their bounds, their sum is constant, and the objective
     does not increase. The unit of `budget` is the time in which a pairwise step reads one kernel
     value.
@@ -279,7 +284,8 @@ def _series(
     factor = np.linalg.cholesky(square)
     lower = partial(solve_triangular, factor, lower=True, check_finite=False)
     free, fixed = np.ones(len(u)), np.ones(len(u))
-    # the rows of `removed` are orthonormal; the first row keeps the sum of u constant
+    # the rows of `removed` are orthonormal; `ahead` is orthogonal to the first row, which keeps the
+    # sum of u constant
     removed = np.empty((most + 1, len(u)))
     for met in range(most + 1):
         removed[met] = _projected(removed[:met], lower(fixed))
@@ -320,7 +326,8 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
     difference ``fall[i] - decision[i]`` is the increase of the objective per decrease of u_i. At
     the optimum, the intercept b lies between the largest ``rise - decision`` and the smallest
     ``fall - decision``. The arrays `rise` and `fall` come from `gains` and are updated in place.
-    The curvature of the objective along a pair (u_i, u_j) is replaced by `floor` if it is smaller.
+    If the curvature of the objective along a pair (u_i, u_j) is less than `floor`, the curvature is
+    replaced by `floor`.
     """
     values, columns, gamma, slots = source
     # for a literal 0, Numba would compile `read_row` for another type of argument
@@ -351,7 +358,9 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
 
 @compiled()
 def _move(decision, rise, row_i, row_j, t):
-    """Add ``t (K_i - K_j)`` to `decision`; return the row with the largest gain, and this gain.
+    """Add ``t (row_i - row_j)`` to `decision`; return the row with the largest gain, and this gain.
+
+    The arguments `row_i` and `row_j` are rows of the Gram matrix.
 
     The gain of row i is ``rise[i] - decision[i]``, the decrease of the objective per increase of
     the dual variable u_i.
@@ -589,8 +598,9 @@ def solve_smo(
 def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
     """Return feasible dual variables u near `start`, and the product ``Ku``.
 
-    If `start` is feasible, ``Ku`` is a copy of the decision values in `start`. The decision values
-    of a solution with primal weights w are ``Zw``, which may differ from ``Ku`` and are not copied.
+    If `start` is a solution with feasible u, the decision values of the solution are returned as
+    ``Ku``. The decision values of a solution with primal weights w are ``Zw``, which may differ
+    from ``Ku``, so ``Ku`` is computed.
     """
     if start is None:
         return np.zeros(len(problem.gram)), np.zeros(len(problem.gram))
@@ -622,10 +632,11 @@ def solve_to_gap(
     solve: Callable[[PiecewiseQP, Start, float], PiecewiseSolution] = solve_smo,
     factors: Sequence[float] = TOLERANCE_FACTORS,
 ) -> PiecewiseSolution:
-    """Solve to KKT tolerance ``factor * tol`` for each of `factors` until the duality gap is small.
+    """Solve with the KKT tolerances ``factor * tol`` in turn until the duality gap is small.
 
-    Returns the solution with the smallest relative gap; its number of iterations is the sum over
-    all attempts.
+    The relative duality gap is small if it is at most `gap_tolerance`. The first of `factors` must
+    be 1. Returns the solution with the smallest relative gap; its number of iterations is the sum
+    over all attempts.
     """
     solution = best = solve(problem, start, tol)
     iterations = solution.iterations
@@ -650,4 +661,5 @@ def solve_to_gap(
 
 
 def _rank(solution: PiecewiseSolution) -> tuple[float, float]:
-    return solution.gap, -solution.bound  # if the dual value is 0, every relative gap is 1
+    # if the dual objective is 0, every relative gap is 1, so bounds are compared
+    return solution.gap, -solution.bound

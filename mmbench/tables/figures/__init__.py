@@ -1,9 +1,9 @@
 """Figures by name.
 
-Figures, defined by the entries of ``figures.yaml`` and by plug-ins. A plug-in's module defines the
-function `draw`, which writes a figure to a file and returns the numbers in the figure as text. A
-plug-in's module may also define the constants `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`; the class
-`Figure` describes the fields with these names.
+Figures are defined by the entries of ``figures.yaml`` and by plug-ins. A plug-in's module defines
+the function `draw`, which writes a figure to a file and returns the numbers in the figure as text.
+A plug-in's module may also define the constants `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`. The
+class `Figure` describes the fields with these names in lower case.
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ def check_figure(name: str, output: Path | None) -> None:
 def choose(name: str, results: Sequence[Experiment]) -> Experiment:
     """Return the experiment or the reference table from which a figure is drawn.
 
-    An experiment with the figure's name is chosen, or else the only experiment with results of the
-    figure's machine. Raises UserError if no experiment, or more than one, can be chosen.
+    If an experiment with results of the figure's machine has the name of the figure, this
+    experiment is chosen. If not, the only experiment with results of the figure's machine is
+    chosen. Raises UserError if there is no such experiment, or more than one.
     """
     figure = find_figure(name)
     machine = figure.machine
@@ -105,7 +106,7 @@ def _machines(results: Experiment) -> set[str]:
 
 
 def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
-    """Write a figure to a file, and return the numbers that the figure shows as text.
+    """Write a figure to a file, and return the numbers in the figure as text.
 
     The suffix of the file name `output` (png, pdf or svg) determines the format. Raises UserError
     if records are missing, or if the output cannot be written.

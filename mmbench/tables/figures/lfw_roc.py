@@ -71,7 +71,8 @@ def _folds(experiment: Experiment) -> Iterator[tuple]:
             arrays = experiment.store.arrays(record.key)
             decisions, labels = arrays["decisions"], arrays["y_test"].astype(str)
             positive = labels == str(record.per_pair[0]["pair"][1])
-            # a classifier of another package has one pair in its record, whatever its classes
+            # the record of a classifier of another package has a single pair of classes, whatever
+            # the number of classes
             if decisions.shape[1] == 1 and len(np.unique(labels)) == 2 and positive.any():
                 curve, area = roc(decisions[:, 0], positive)
                 yield (*head, curve, area)

@@ -3,9 +3,9 @@ machines.
 
 A toy set is drawn at random several times. The panel of the toy set shows the draw for which the
 most machines have a result, or the first of several such draws. Records do not contain decision
-boundaries, so that each machine is trained again with the parameters in its record. The decision
-values of the machine that is trained again are compared with the record, on the test rows. The
-figure also shows the decision boundary of the Bayes classifier, which uses the true distributions.
+boundaries, so that each machine is trained again with the parameters in its record. On the test
+rows, its new decision values are compared with the decision values in the record. The figure also
+shows the decision boundary of the Bayes classifier, which uses the true distributions.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ STYLES: dict[str, tuple[str, Any, float]] = {
 POINTS = (("X", colour(5), "o", "x"), ("Y", colour(4), "s", "+"))
 #: Number of grid points per axis at which decision functions are evaluated.
 RESOLUTION = 300
-#: Relative tolerance for the difference between a decision value and the record, which is stored in
-#: single precision.
+#: Relative tolerance for the difference between a new decision value and the decision value in the
+#: record, which is stored in single precision.
 TOLERANCE = 1e-3
 
 Decision = Callable[[NDArray], NDArray]
@@ -51,8 +51,8 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
     text.
 
     `panels` maps the name of each toy set to the title of its panel. Raises UserError if a toy set
-    has no finished record of the M4. Raises UserError as well if a machine that is trained again
-    has other decision values than its record.
+    has no finished record of the M4. Raises UserError as well if a machine's new decision values
+    differ from the decision values in its record.
     """
     from mmbench.jobs.data import prepare
 

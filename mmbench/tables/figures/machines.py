@@ -34,7 +34,8 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
     sheet = sheet_of(experiment, "machines", [ACCURACY] if experiment.has_records else ())
     found = {}
     for place in sheet.places:
-        # If several machines have the same mean, they are drawn in the reverse order of the table.
+        # Machines are drawn from bottom to top. In reverse order, machines with equal means keep
+        # the order of the table from top to bottom.
         keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
         values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
         if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
@@ -172,7 +173,7 @@ def time_ratios(sheet: Sheet, kernel: KernelKey, machine: str, reference: str) -
     """Return, for each data set, a machine's CPU time divided by the CPU time of a reference
     machine.
 
-    Data sets without times of both machines are left out.
+    Data sets on which the time of one of the machines is unknown are left out.
     """
     times = [
         [total_with_search(sheet, key._replace(machine=name)) for name in (machine, reference)]

@@ -5,9 +5,9 @@ exclude the computation of the Gram matrix, and the RMM's times also exclude the
 before the RMM. In the right panel, times include the whole training. The RMM paper does not state
 whether its times include the Gram matrix and the SVM.
 
-The CPU time is assumed to be proportional to a power of the number n of training rows. The legends
-state the exponent of the number n of training rows for each machine, which is fitted to log(time)
-and log(n) by least squares.
+The CPU time is assumed to be proportional to a power of the number n of training rows. For each
+machine, the legends state the exponent of n, which is fitted to log(time) and log(n) by least
+squares.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def draw(experiment: Experiment, output: Path) -> str:
 def _draw_curves(axes: Axes, times: Any, labels: Mapping[str, str]) -> None:
     """Draw one curve per machine.
 
-    The RMM with a warm start and the RMM without one have the same colour.
+    An RMM has the same colour with and without a warm start.
     """
     names = list(dict.fromkeys(labels[machine].removesuffix(COLD) for machine in times))
     for machine, curve in times.items():
@@ -88,8 +88,8 @@ def _power(curve: pd.Series) -> str:
 def _describe(times: Any, labels: Mapping[str, str]) -> str:
     """Return one line of text per machine.
 
-    Each line of text states the CPU time for the largest number of training rows, and the exponent
-    of the number of training rows in the CPU time.
+    Each line of text states the exponent of the number of training rows, and the CPU time for the
+    largest number of training rows.
     """
     lines = []
     for machine, curve in times.items():

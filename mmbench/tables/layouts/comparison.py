@@ -4,8 +4,8 @@ The layout `comparison` shows mean ranks over data sets, with Nemenyi's critical
 all data sets, the first machine is compared with every other machine by Wilcoxon's signed-rank test
 and by the Bayesian signed-rank test. On each data set, the first machine is compared with every
 other machine by two tests over splits: the corrected resampled t-test and the Bayesian correlated
-t-test. On an official test part, McNemar's test of the predictions replaces both. Holm's method
-adjusts the p-values of each block for multiple tests.
+t-test. On an official test part, McNemar's test of the predictions replaces both tests over splits.
+Holm's method adjusts the p-values of each block for multiple tests.
 """
 
 import math
@@ -50,7 +50,7 @@ from mmbench.tables.statistics import (
     wilcoxon_p,
 )
 
-#: Text of each paired test in the caption of the differences, where d is an effect size.
+#: Name of each paired test in the caption of the block of differences; d is an effect size.
 TESTS = {RESAMPLED: "the corrected resampled t-test; d", MCNEMAR: MCNEMAR}
 #: Half width of the region of practical equivalence: for accuracies in per cent, and for other
 #: metrics.
@@ -179,7 +179,8 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
     gaps = {key: split_gaps(sheet, key, key.machine, sheet.machines[0], metric) for key in keys}
     tests = {k: paired_test(sheet, k, k._replace(machine=sheet.machines[0]), metric) for k in keys}
     corrected = dict(zip(keys, holm([p for p, _ in tests.values()]).tolist(), strict=True))
-    # McNemar's test compares the predictions of the first seed, which may contradict the mean
+    # McNemar's test only uses the run with the first seed, in which the difference may have another
+    # sign than the mean difference over seeds
     agrees = {k for k, g in gaps.items() if g and (tests[k][1] == RESAMPLED or g[0] * sum(g) > 0)}
     found = {k for k in agrees if corrected[k] < LEVEL}
     marks = {k: direction(sum(g)) if k in found else "" for k, g in gaps.items() if g}

@@ -174,8 +174,8 @@ def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
 
 
 def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
-    """Return a table block of the mean difference in accuracy between the M4 and every other
-    machine over splits, with the p-values of two paired t-tests.
+    """Return a table block of the mean difference in accuracy over splits between the M4 and every
+    other machine, with the p-values of two paired t-tests.
 
     The first paired t-test is uncorrected; the M4 paper seems to use this test. The second paired
     t-test is corrected for the dependence of splits that have training rows in common (Nadeau and
@@ -216,8 +216,8 @@ def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
     """Return a dict of three lists with one text per machine: average accuracy, best/worst count,
     and win/tie/loss count.
 
-    Wins, ties and losses of MAMC_bs against each other machine are decided by Welch's t-test at the
-    95 % level, as in the paper.
+    Wins, ties and losses of MAMC_bs against every other machine are decided by Welch's t-test at
+    the 95 % level, as in the paper.
     """
     means = side["mean"].dropna(how="all")
     counts, several = best_and_worst(means), side["n"] > 1
@@ -300,18 +300,19 @@ def _ratio_text(ratio: float) -> str:
 def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
     """Return table blocks of accuracies and of training times.
 
-    The last row of accuracies states on how many data sets the F-SVM wins.
+    The last two rows of each block of accuracies state on how many data sets the F-SVM has a larger
+    mean accuracy than each of the other machines: as measured, and as published.
     """
     return [*paired(sheet, caption="Accuracy. {}", decimals=2, count=_wins), *fsvm_times(sheet)]
 
 
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """For each other machine, return the number of data sets on which the F-SVM has the larger mean
-    accuracy.
+    """For each machine, return as text the number of data sets on which the F-SVM has a larger mean
+    accuracy than the machine.
 
     Mean accuracies are compared after they are rounded as in the table. The text for a machine also
-    states on how many data sets both the F-SVM and the machine have results. Returns an empty dict
-    if the experiment has no F-SVM.
+    states on how many data sets both the F-SVM and the machine have results. For the F-SVM itself,
+    the text is a dash. Returns an empty dict if the experiment has no F-SVM.
     """
     means = side["mean"].map(lambda mean: round(mean, 2))
     if "fsvm" not in means:

@@ -5,8 +5,8 @@ selection with several seeds, the table shows the run with the first seed and th
 
 The certificate of an RMM states three CPU times: for the Gram matrix, for the SVM that is trained
 first, and for the RMM itself. The CPU time is assumed to be proportional to a power of the number n
-of training rows. The last row of a table of times contains the exponent of n, the number of
-training rows. The exponent is fitted to log(time) and log(n) by least squares.
+of training rows. The last row of a table of times contains the exponent of n, which is fitted to
+log(time) and log(n) by least squares.
 """
 
 from __future__ import annotations
@@ -209,9 +209,9 @@ def exponent(curve: pd.Series) -> str:
 def times(sheet: Sheet) -> Iterator[Grid]:
     """Yield three table blocks for each data set and kernel.
 
-    The first of the three table blocks contains CPU seconds and error counts. The second of the
-    three table blocks contains CPU seconds divided by the CPU seconds of the SVM. The third of the
-    three table blocks contains CPU seconds of whole trainings.
+    The first block contains CPU seconds without the Gram matrix, and error counts. The second block
+    contains the CPU seconds of each RMM divided by the CPU seconds of the SVM. The third block
+    contains the CPU seconds of whole trainings.
     """
     for base in dict.fromkeys(place._replace(size=None) for place in sheet.places):
         yield from _times_of(sheet, base)

@@ -27,8 +27,8 @@ from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View
 
-#: Maximum number of values of a parameter in the picture of selection scores, which is not drawn
-#: for more values.
+#: Maximum number of values of a parameter in the table of selection scores. If a parameter has more
+#: values, the page does not show the table.
 LONGEST = 60
 
 
@@ -61,16 +61,16 @@ def write_cells(site: Site, view: View) -> None:
 
 
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:
-    """Return a table of the mean selection scores over the one or two parameters with the largest
-    grids.
+    """Return a table of mean selection scores by the one or two parameters with the largest grids.
+
+    A selection score is the validation result of a grid point on one split. For each value (or pair
+    of values) of the shown parameters, the table contains the mean score over splits, and how often
+    the value (or pair) was selected. If the grid has further parameters, the score on a split is
+    the best score over the values of these parameters.
 
     The key ``metric`` of the returned dict contains the heading of the scores. Accuracies are
-    multiplied by 100.
-
-    If the grid has further parameters, the table contains the best score over the values of these
-    parameters, on each split. The returned dict also contains the mean score over splits of each
-    grid point, and how often the grid point was selected. Returns None if there are no selection
-    scores, or if a parameter has more than `LONGEST` values.
+    multiplied by 100. Returns None if there are no selection scores, or if a parameter has more
+    than `LONGEST` values.
     """
     records = [record for record in records if record.selection.get("scores")]
     grids = {}
@@ -130,10 +130,9 @@ def _text(value: Any) -> str:
 def pair_lines(records: Sequence[Record]) -> list[dict[str, Any]]:
     """For each pair of classes, return a summary of the certificates on all splits.
 
-    The summary of a pair of classes contains the largest duality gap and the largest constraint
-    violation. The summary of a pair of classes also contains the mean numbers of support vectors,
-    iterations and seconds. The duality gap of a fit is infinite if its dual bound is unknown. Fits
-    without a certificate have neither gap nor violation.
+    The summary contains the largest duality gap and the largest constraint violation, and the mean
+    numbers of support vectors, iterations and seconds. The duality gap of a fit is infinite if its
+    dual bound is unknown. Fits without a certificate have neither gap nor violation.
     """
     every = (fit for record in records for fit in record.per_pair)
     lines = []

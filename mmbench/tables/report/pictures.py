@@ -29,8 +29,8 @@ Spec = dict[str, Any]
 class Point(NamedTuple):
     """A point in a picture, which shows one value of a table cell.
 
-    Half the length of the point's error bar is `error`. The last line of the text that appears on
-    hover is `hint`.
+    `error` is half the length of the point's error bar. If `hollow` is true, the marker is not
+    filled. `hint` is the last line of the text that appears on hover.
     """
 
     key: Key
@@ -84,9 +84,10 @@ def scatter(
     has a horizontal error bar. If `y` is None and there are more machines than markers, the
     vertical axis has one category per machine, and points have no error bars.
 
-    If `named` is true, the name of the machine is written beside each hollow point. The relative
-    path `root` leads to the folder of the linked pages. The keyword arguments `layout` are
-    properties of the plotly layout.
+    If `named` is true, the name of the machine is written beside each hollow point or, if `y` is
+    given and there are more machines than markers, beside every point. The relative path `root`
+    leads to the folder of the linked pages. The keyword arguments `layout` are properties of the
+    plotly layout.
     """
     several, shared = len(view.sheet.kernels) > 1, share_marks(view)
     traces = []

@@ -76,7 +76,7 @@ class Site:
     def table(self, path: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Path:
         """Write rows as a CSV file.
 
-        A column of integers contains integers even if some values are missing.
+        Integers are written as integers even if other values of the column are missing.
         """
         frame = pd.DataFrame(list(rows), columns=list(columns), dtype=object)
         return self.text(path, csv_text(frame))

@@ -1,5 +1,7 @@
 """Values that the pages of an experiment show: tables, a summary, table cells, and facts about the
 run.
+
+The long table of an experiment has one row per table cell and metric; see `mmbench.tables.frame`.
 """
 
 from __future__ import annotations
@@ -87,7 +89,8 @@ CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
 #: Type of a list of pairs (name, value), which a page shows as an HTML description list.
 Facts = list[tuple[str, str]]
 
-#: Statuses of a table cell for which the summary does not report doubtful fits.
+#: Statuses of table cells without doubtful fits. The summary of an experiment counts the table
+#: cells with other statuses.
 SOUND = (*FINISHED, Status.UNCERTIFIED)
 
 
@@ -111,7 +114,7 @@ class View:
         text = re.sub(r"\\(\W|_)", r"\1", experiment.text or "")  # Markdown without escapes
         #: Configuration of the run as text, or an empty text if the experiment has no records.
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
-        #: Sentences on the whole run, such as versions and lost records; for a reference table,
+        #: Sentences on the whole run, such as versions and damaged records; for a reference table,
         #: also the sentences in its Markdown file.
         self.remarks = [*sheet.remarks, *re.findall("^- (.*)$", text, re.M)]
         #: Metric for which measured and published values are compared.
