@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 #: does not replace functions with the same names in the importing module.
 __all__ = ["FSVM", "KLDA", "LDA", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM", "RMM"]
 __all__ += ["SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
-__version__ = "1.0.0rc1"
+__version__ = "1.0.0"
 
 #: Module that defines each public function.
 FUNCTIONS = {

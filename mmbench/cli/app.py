@@ -297,9 +297,9 @@ def export(
 @app.command()
 def clean(
     results: list[Path] = argument("RESULTS", "Folders of results, or of experiments in them."),
-    yes: bool = flag("--yes", "Remove the records instead of listing them."),
+    yes: bool = flag("--yes", "Remove the records instead of counting them."),
 ) -> None:
-    """List or remove records that the current settings do not use."""
+    """Count or remove records that the current settings do not use."""
     from mmbench.commands.outputs import clean as remove
 
     for line in remove(results, yes):
