@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from importlib.machinery import ModuleSpec
+from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
@@ -63,13 +63,13 @@ def fingerprint(machine: str) -> str:
 def module_fingerprint(module: str) -> str:
     """Return the fingerprint of a module with its imports.
 
-    The fingerprint of a module of another installed package is empty. Records contain the version
-    of the package only if `mmbench.running.environment.LIBRARIES` lists the package.
+    The fingerprint of a module of another installed package is the name and the version of the
+    package. It is empty for scikit-learn, since all records contain the version of scikit-learn.
     """
-    spec = _spec(module)
-    installed = "site-packages" in Path((spec and spec.origin) or "").parts
-    if installed and module.partition(".")[0] != mmbench.__name__:
-        return ""
+    package, origin = module.partition(".")[0], getattr(_spec(module), "origin", None)
+    if "site-packages" in Path(origin or "").parts and package != mmbench.__name__:
+        names = packages_distributions().get(package, ()) if package != "sklearn" else ()
+        return " ".join(f"{name} {version(name)}" for name in sorted(set(names)))
     digest = hashlib.sha256()
     for name in sorted(modules_behind(module)):
         digest.update(f"{name} {source_of(name)[0]}\n".encode())
@@ -134,7 +134,7 @@ def _statements(node: Any) -> Iterator[Any]:
             yield from _statements(statement)
 
 
-def _spec(module: str) -> ModuleSpec | None:
+def _spec(module: str) -> Any:
     """Return the import specification of a module, or None if there is no such module."""
     with suppress(Exception):  # the parent is not a package, or fails when it is imported
         return find_spec(module)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -154,8 +155,23 @@ def test_a_job_whose_parent_has_other_parameters_now_runs_again_on_request(tmp_p
     assert lines_of([parent, child], store, rerun="changed")[0].reused == 2
 
 
-def test_an_installed_classifier_has_none():
+def test_the_fingerprint_of_scikit_learn_is_empty():
     assert identity.fingerprint("sklearn.svm:SVC") == ""
+
+
+@pytest.mark.parametrize("version", ["1.2.0", "1.3.0"])
+def test_the_fingerprint_of_an_installed_package_is_its_version(tmp_path, monkeypatch, version):
+    folder = tmp_path / version / "site-packages"
+    package, metadata = folder / "strangers_boost", folder / f"strangers_boost-{version}.dist-info"
+    package.mkdir(parents=True)
+    metadata.mkdir()
+    (package / "__init__.py").write_text("from sklearn.svm import SVC\n\n\nclass Boost(SVC): ...\n")
+    (metadata / "METADATA").write_text(f"Name: strangers-boost\nVersion: {version}\n")
+    (metadata / "top_level.txt").write_text("strangers_boost\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "strangers_boost", raising=False)
+    identity.module_fingerprint.cache_clear()
+    assert identity.module_fingerprint("strangers_boost") == f"strangers-boost {version}"
 
 
 def lines_of(jobs, store, **options):
