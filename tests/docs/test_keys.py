@@ -30,10 +30,10 @@ HEADINGS = {
 VALUES = {"protocol.test"}
 
 
-def documented(heading: str) -> list[str]:
-    """Return the keys in the first column of the table below a heading."""
+def documented(heading: str, more: str = "") -> list:
+    """Return the keys in the table below a heading, with the match of `more` in their rows."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    return re.findall(r"^\| `(\w+)` \|", section, re.M)
+    return re.findall(rf"^\| `(\w+)` \|{more}", section, re.M)
 
 
 def models(model: type[BaseModel], path: str = "") -> dict[str, type[BaseModel]]:
@@ -64,6 +64,19 @@ def test_the_keys_of_a_section_are_those_of_its_model(path):
     keys = documented(HEADINGS[path])
     assert len(keys) == len(set(keys))
     assert set(keys) == set(MODELS[path].model_fields)
+
+
+@pytest.mark.parametrize("path", HEADINGS)
+def test_the_defaults_of_a_section_are_those_of_its_model(path):
+    stated = documented(HEADINGS[path], r".*? \| (.*?) \|")
+    for key, default in stated:
+        field = MODELS[path].model_fields[key]
+        assert (default == "required") == field.is_required(), key
+        value = field.default
+        if isinstance(value, list) and len(value) == 1:
+            [value] = value
+        if isinstance(value, str | int):  # otherwise other keys or the data determine the default
+            assert default.strip("`") == ("true" if value is True else str(value)), key
 
 
 @pytest.mark.parametrize(
