@@ -37,8 +37,8 @@ class OutOfTime(Exception):
 class Allowance:
     """Time and memory limits of one computation.
 
-    Pickling stores the remaining seconds in place of `end`, since the clocks of two processes may
-    differ.
+    A pickled `Allowance` contains the remaining seconds in place of `end`, since the clock of the
+    process that reads it may differ from the clock of this process.
     """
 
     #: Latest end of the computation, in seconds of the clock `time.monotonic`; infinite without a
@@ -125,8 +125,8 @@ def _call_within(allowance: Allowance, function: Callable, *args: Any, **kwargs:
         return function(*args, **kwargs)
 
 
-#: Minimum number of rows of the largest pair of classes for which BLAS uses several threads.
-#: The training of an MMRM on 200 rows takes forty times as long with two threads as with one.
+#: BLAS uses several threads if the largest pair of classes has at least this number of rows. The
+#: training of an MMRM on 200 rows takes forty times as long with two BLAS threads as with one.
 BLAS_THREADS_FROM_ROWS = 1000
 
 
@@ -137,7 +137,7 @@ def blas_threads_for(n_rows: int) -> AbstractContextManager:
 
 @cache
 def blas() -> Any:
-    """Return the controller of the loaded BLAS libraries, which are searched for only once."""
+    """Return the controller of the loaded BLAS libraries; only the first call searches for them."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")

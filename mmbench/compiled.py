@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def _writable(folder: Path) -> str:
-    """Return the error of writing a file to a folder, or an empty text if there is no error."""
+    """Try to write a file to a folder; return the error message, or an empty text on success."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -34,7 +34,7 @@ def _prepare() -> bool:
         del os.environ["NUMBA_NUM_THREADS"]
     given = os.environ.get("NUMBA_CACHE_DIR")
     beside = Path(__file__).parent / "kernels" / "__pycache__"
-    # if there is no home folder, expanduser returns a relative path, which `_access` refuses
+    # without a home folder, expanduser returns a relative path, for which `_access` returns False
     home = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "numba")
     folder = Path(given) if given else next(filter(_access, (beside, home)), None)
     problem = _writable(folder) if folder else "no folder"
@@ -49,7 +49,7 @@ def _prepare() -> bool:
 
 
 def _access(folder: Path) -> bool:
-    """Return whether a folder with an absolute path is writable or can be created."""
+    """Return whether a folder is writable or can be created; return False for a relative path."""
     if not folder.is_absolute():
         return False
     while not folder.exists():

@@ -158,13 +158,13 @@ def memory_of(solver: str) -> Iterator[None]:
 class Status(StrEnum):
     """Outcome of a fit; the statuses are ordered from harmless to fatal.
 
-    - ``optimal``: gap and violation are within the tolerances.
+    - ``optimal``: the duality gap and the constraint violation are within the tolerances.
     - ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
       optimum.
     - ``uncertified``: the classifier has no certificate of optimality.
     - ``one_class``: the training rows have a single class.
-    - ``trivial``: w = 0 is optimal, and one class is always predicted.
-    - ``inaccurate``: gap or violation exceeds its tolerance.
+    - ``trivial``: the weight vector w = 0 is optimal, so that every row gets the same class.
+    - ``inaccurate``: the duality gap or the constraint violation exceeds its tolerance.
     - ``iteration_limit``, ``time_limit``: the training ended at a limit.
     - ``unbounded``, ``infeasible``: the problem has no solution.
     - ``memory_limit``: the training ended at the memory limit.

@@ -12,13 +12,13 @@ __all__ = ["load"]
 
 
 def load(*folders: str | Path, predictions: bool = False) -> pd.DataFrame:
-    """Return the records of results folders as a data frame.
+    """Return the records of experiments as a data frame.
 
     Parameters
     ----------
     *folders : path
-        Results folders, folders of single experiments, or folders of reference tables with a file
-        ``splits.csv.gz``. The default is the folder ``results``.
+        Results folders of experiments, folders that contain results folders (as the default
+        ``results``), or folders of reference tables with a file ``splits.csv.gz``.
     predictions : bool
         If true, the data frame has one row per test row instead of one row per split.
 
@@ -28,8 +28,8 @@ def load(*folders: str | Path, predictions: bool = False) -> pd.DataFrame:
         One row per split, with data set, kernel, machine, repeat, fold, seed, status, accuracy,
         errors, parameters (JSON), CPU seconds per stage, and certificates. Repeats and folds are
         counted from 1. If `predictions` is true, the data frame has one row per test row, with
-        its label, its prediction, its index in the data set and, for two classes, its decision
-        value.
+        the label, the prediction, the index of the row in the data set and, for two classes, the
+        decision value.
 
     Raises
     ------

@@ -1,10 +1,11 @@
 """The commands of the command line, with their options and their printed output.
 
-The exit code is 0 if all jobs are done, and 1 if a job, a check of a machine or a data set failed.
-The results of finished jobs are stored even if other jobs failed. If the user's input is not valid,
-the exit code is 2, and a message of one line states the reason. The exit code is 130 if the user
-interrupted the command. A command imports the modules that it needs only when it is called, so that
-``mmbench --help`` does not wait for the import of scikit-learn.
+The exit code is 0 if all jobs are done. The exit code is 1 if a job failed, if a machine did not
+pass a check, or if a data set could not be fetched or verified. The results of finished jobs are
+stored even if other jobs failed. If the user's input is not valid, the exit code is 2, and a
+message of one line states the reason. The exit code is 130 if the user interrupted the command. A
+command imports the modules that it needs only when it is called, so that ``mmbench --help`` does
+not wait for the import of scikit-learn.
 """
 
 import errno
@@ -127,8 +128,7 @@ SET = option(
     "'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
-#: Argument of commands that read both experiments, which have records, and reference tables, which
-#: have no records.
+#: Argument of commands that read experiments (with records) and reference tables (without records).
 TABLES = argument(
     "RESULTS", "Folders of results, or of experiments in them; reference/NAME comes with mmbench."
 )
@@ -359,7 +359,7 @@ def verify(names: Names = NAMES, mirror: str | None = MIRROR, store: Path = STOR
 
 
 def _echo_outcomes(verb: str, names: list[str] | None, mirror: str | None, store: Path) -> None:
-    """Print the outcome of each data set. If a data set failed, exit with code 1."""
+    """Fetch or verify data sets, and print a message for each; after an error, exit with code 1."""
     from mmbench.commands import data
 
     good = True

@@ -11,12 +11,11 @@ A binary problem either separates two classes (one-vs-one), or one class from al
 
 By weak duality, D(a) <= P(w, b) for all feasible dual variables a. The optimal value lies between
 D(a) and P(w, b), and differs from these values by at most the duality gap P(w, b) - D(a) (Boyd and
-Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC minimises another primal objective,
-which adds b^2 to ||w||^2 and may square the losses. The dual objective of LinearSVC differs
-accordingly.
+Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC minimises another primal objective: it
+adds b^2 to ||w||^2, and may square the losses. The dual objective of LinearSVC differs accordingly.
 
-The objective of a model can be far from the optimal value, although the decision values or the
-predicted labels are close to the optimal solution. The solver libsvm stops if the optimality
+The objective of a model can be far from the optimal value, although its decision values or its
+predicted labels hardly differ from the optimal solution. The solver libsvm stops if the optimality
 conditions are satisfied to within a tolerance. When libsvm stops, the relative duality gap may be
 0.9 although all predicted labels agree with the optimal solution.
 """
@@ -111,7 +110,7 @@ def certify(
         Class labels.
     C : float, optional
         Penalty C, needed if the model does not store C. For a NuSVC or a model file of libsvm, the
-        default is the largest dual variable, which equals C if a training row violates the margin.
+        default is the largest dual variable. It equals C if a training row violates the margin.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the training rows. A model file of libsvm does not contain class weights. If the
         model was trained with class weights, give the weight of each row's class.
@@ -123,14 +122,14 @@ def certify(
         The column ``dual`` is the dual objective of the model's dual variables, and ``violation``
         is the largest violation of a dual constraint by the model. Both values are missing for a
         model without dual variables. The column ``optimum`` is the objective of mmbench's solution
-        of the same problem. The column ``bound`` is the lower bound on the optimal objective from
-        mmbench's solution, and ``status`` is the status of this solution. The column ``gap`` is the
-        relative difference between ``objective`` and the larger value of ``dual`` and ``bound``. If
-        the dual variables violate a constraint, ``dual`` is no lower bound, and is ignored. The
-        column ``decision_change`` is the largest absolute difference, over the training rows,
-        between the decision values of the model and of mmbench's solution. The column
-        ``labels_changed`` is the number of training rows for which these decision values differ in
-        sign. The column ``n_support`` is the number of the model's support vectors.
+        of the same problem. The column ``bound`` is the lower bound that mmbench's solution proves
+        for the optimal objective, and ``status`` is the status of this solution. The column ``gap``
+        is the relative difference between ``objective`` and the larger value of ``dual`` and
+        ``bound``. If the dual variables violate a constraint, ``dual`` is no lower bound, and is
+        ignored. The column ``decision_change`` is the largest absolute difference, over the
+        training rows, between the decision values of the model and of mmbench's solution. The
+        column ``labels_changed`` is the number of training rows for which these decision values
+        differ in sign. The column ``n_support`` is the number of the model's support vectors.
 
     Raises
     ------
@@ -386,8 +385,8 @@ def _squared(problem: Binary) -> Optimum:
     """Minimise ``1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by liblinear's Newton method.
 
     The dual variables are ``a_i = 2 C_i max(0, 1 - y_i w'x_i)``. The lower bound is the dual
-    objective ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``, in which the last
-    sum equals the sum of the losses in the primal objective.
+    objective ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``. The last sum
+    equals the sum of the losses in the primal objective.
     """
     from sklearn.svm import LinearSVC
 
@@ -462,7 +461,7 @@ def _kernel_problems(
                 f"the kernel matrix of {pair[0]} / {pair[1]} is not positive semidefinite; the "
                 "problem is not convex, and has no certificate"
             )
-        # a nu-SVM has the penalty C = 1 / rho, and rho differs between the pairs of classes
+        # a nu-SVM has one margin rho per pair of classes, and the penalty C = 1 / rho
         own_C = C or largest or float((np.abs(u) / weights[rows]).max())
         penalties = own_C * _relative_penalties(pair, y, weights[rows], per_class)
         values = gram @ u
@@ -583,9 +582,10 @@ def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
     """Read a model file of libsvm or liblinear as an object with the attributes of a fitted
     scikit-learn estimator.
 
-    A file of libsvm does not contain the indices of the support vectors. Each support vector is
-    therefore searched among the rows of `X`. A support vector and a row count as equal if they
-    agree in eight significant digits, since older versions of libsvm write only eight digits.
+    A file of libsvm contains the support vectors, but not their row indices. The index of a support
+    vector is the index of an equal row of `X` with the same label. A support vector and a row count
+    as equal if they agree in eight significant digits, since older versions of libsvm write only
+    eight digits.
     """
     problem = f"{path}: no model file of libsvm or liblinear"
     # `read_text` raises ValueError if the file is not text, or if the path contains a null

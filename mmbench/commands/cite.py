@@ -13,7 +13,7 @@ from mmbench.machines import ALIASES, MACHINES, alias_of
 
 #: Pattern for a BibTeX entry in the file citations.bib.
 ENTRY = re.compile(r"^@\w+\{.*?^\}$", re.M | re.S)
-#: Pattern for the keywords of a BibTeX entry, which are names of machines, or "mmbench".
+#: Pattern for the keywords of a BibTeX entry. A keyword is the name of a machine, or "mmbench".
 KEYWORDS = re.compile(r"\n\s*keywords\s*=\s*\{([^}]*)\},")
 
 

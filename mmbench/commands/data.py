@@ -142,7 +142,7 @@ def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[C
 
 
 def _outcomes(cards: Iterable[Card], message: Callable[[Card], str]) -> Iterator[Outcome]:
-    """Yield the outcome of each data set for which there is an error or a message."""
+    """Yield an `Outcome` for each data set card with an error or a message."""
     for card in cards:
         try:
             outcome = Outcome(card.name, True, message(card))

@@ -35,7 +35,7 @@ from mmbench.tables.statistics import LEVEL, detectable_difference
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
 
-#: Columns that identify a split in the split table.
+#: Columns that identify a split in the split table, the data frame that `frame` returns.
 SPLIT = ["kernel", "degree", "size", "repeat", "fold", "seed"]
 HEADER = ("data set", "kernel", "machine", "jobs", "stored", "grid points", "fits", "memory")
 
@@ -132,7 +132,7 @@ def _time_text(
 
     The dicts `here` (from earlier records) and `reference` (from the reference table) contain the
     mean seconds per job of each table cell. A table cell contains all jobs with the same data set,
-    training size, kernel and machine.
+    training size, kernel, degree and machine.
     """
     if not jobs:
         return "time: none"

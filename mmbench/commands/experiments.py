@@ -132,7 +132,8 @@ def plan_experiments(
 def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, set[str]]:
     """Return the names in the options ``--only``, under the keys "dataset" and "machine".
 
-    If no option selects data sets (or machines), the key "dataset" (or "machine") is missing.
+    The key "dataset" is missing if no option selects data sets, and the key "machine" is missing if
+    no option selects machines.
     Raises UserError if an option has another form than ``dataset=NAME`` and ``machine=NAME``, or if
     no experiment contains a data set or a machine with the name in an option.
     """

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TableText", "export", "figure", "report", "table"]
 
-#: Type of one or several paths. A path is a results folder, or the folder of a single experiment.
+#: Type of one or several paths. A path is the results folder of an experiment, or a folder that
+#: contains the results folders of several experiments.
 Folders = str | Path | Iterable[str | Path]
 
 #: Formats of output files, by suffix; the first format is the default.
@@ -73,7 +74,7 @@ def table(
     Parameters
     ----------
     results : path or iterable of path
-        Results folders, or folders of single experiments.
+        Results folders of experiments, or folders that contain results folders.
     fmt : {"markdown", "latex", "csv"}, optional
         Format of the text. In the format ``csv``, each row contains one value, whatever the layout.
         The suffix of `output` determines the default format. Without `output`, the default is
@@ -130,7 +131,7 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     name : str
         Name of a figure, as listed by ``mmbench list figures``.
     results : path or iterable of path
-        Results folders, or folders of single experiments.
+        Results folders of experiments, or folders that contain results folders.
     output : path, optional
         Image file, with the suffix .png, .pdf or .svg. The default file is ``NAME.png`` in the
         folder of the experiment or, for a reference table, in the current folder.
@@ -160,7 +161,8 @@ def report(
     Parameters
     ----------
     results : path or iterable of path
-        Results folders, folders of single experiments, or folders of reference tables.
+        Results folders of experiments, folders that contain results folders, or folders of
+        reference tables.
     output : path
         Folder of the report: a new folder, an empty folder, or the folder of an earlier report.
     mix : bool
@@ -222,7 +224,7 @@ def export(
     Parameters
     ----------
     results : path or iterable of path
-        Results folders, or folders of single experiments.
+        Results folders of experiments, or folders that contain results folders.
     fmt : {"csv", "parquet"}, optional
         Format of the file. The suffix of `output` determines the default format. Without `output`,
         the default is CSV.
@@ -266,7 +268,7 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
     Parameters
     ----------
     results : path or iterable of path
-        Results folders, or folders of single experiments.
+        Results folders of experiments, or folders that contain results folders.
     remove : bool
         Whether to remove the files. If false, the files are only counted.
 

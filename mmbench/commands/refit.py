@@ -126,7 +126,7 @@ def write(model: Pipeline, path: Path) -> None:
 def _records(
     folder: Path, machine: str | None, dataset: str | None, kernel: str | None
 ) -> list[Record]:
-    """Return the finished records without failed fits of one machine, data set and kernel.
+    """Return the finished records of one machine, data set and kernel that have no failed fit.
 
     An argument that is None is chosen as described in `refit`.
     """

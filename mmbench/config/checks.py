@@ -96,8 +96,8 @@ class MachineColumn:
         self.foreign = issubclass(self.cls, ForeignClassifier)
 
     def check_parameter(self, parameter: str) -> None:
-        """Raise ValueError if the machine does not have a parameter, or if ``params`` and ``grid``
-        cannot set it.
+        """Raise ValueError if the machine does not have the given parameter, or if the parameter
+        cannot be set in ``params`` or ``grid``.
         """
         if parameter in EXPERIMENT_KEYS:
             key = EXPERIMENT_KEYS[parameter].format(column=self.name)
@@ -175,8 +175,8 @@ def _check_machines(config: Config) -> list[MachineColumn]:
 
 
 def _check_name(name: str, machine: str) -> None:
-    """Raise ValueError if a column of the tables has an unknown machine, or if its name is the name
-    of another machine.
+    """Raise ValueError if the name of a table column is invalid or belongs to another machine, or
+    if the column has an unknown machine.
     """
     known = (*MACHINES, *ALIASES)
     if machine == name and name not in known:
@@ -344,7 +344,7 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
                 file = "; a file of your own is {path: FILE, target: COLUMN}"
                 hint = file if "." in name else did_you_mean(name, known)
                 raise ValueError(f"unknown data set {name!r}{hint}")
-        # `split_slots` raises an error if the data set does not have these splits
+        # `split_slots` raises an error if the data set does not have the splits of the protocol
         with at("protocol", "test"):
             split_slots(config.protocol.test.spec, entry.ref(()), config.protocol.repeats)
         card = entry.ref(steps).card

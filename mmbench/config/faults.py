@@ -93,8 +93,8 @@ def dotted(keys: Iterable[Any]) -> str:
 def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
     """Return a message of one line on one of the faults that pydantic reports.
 
-    A fault about an unknown key is chosen first, since a misspelled key can also cause the fault of
-    a missing key.
+    If a key is unknown, the message is about this key. The key may be misspelled, and pydantic then
+    also reports that the correct key is missing.
     """
     fault = min(error.errors(), key=lambda f: f["type"] != "extra_forbidden")
     keys, kind, value = fault["loc"], fault["type"], fault["input"]
@@ -118,8 +118,10 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
 
 
 def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
-    """Return a message on an unknown key, with the section to which the key belongs, or the nearest
-    valid key.
+    """Return a message on an unknown key.
+
+    If the key is valid in another section, the message names the section. If the key is valid
+    nowhere, the message suggests the most similar valid key.
     """
     key = keys[-1]
     if keys[0] == "machines":

@@ -1,5 +1,4 @@
-"""Find and read the YAML files of experiments, which are in the folder ``configs/`` or in the
-package.
+"""Find and read the YAML files of experiments, in the folder ``configs/`` and in the package.
 
 PyYAML follows YAML 1.1, in which ``1e-3`` is text, ``no`` is false, ``010`` is 8 and ``1:30`` is
 90. If a key is repeated, PyYAML uses the last value without a message. The loader in this module
@@ -24,9 +23,9 @@ MAX_BYTES = 4 * 2**20
 #: Maximum number of keys and values in a YAML file after its aliases are expanded. A few lines of
 #: nested aliases can stand for billions of values.
 MAX_NODES = 10**6
-#: Maximum numbers: ``entries`` limits the data sets and also the machines, ``jobs`` the jobs, and
-#: ``grid_points`` the grid points per machine. The key ``limits`` of an experiment can state other
-#: numbers.
+#: Maximum numbers, unless the key ``limits`` of an experiment states other numbers. ``entries`` is
+#: the maximum number of data sets, and also the maximum number of machines. ``jobs`` is the maximum
+#: number of jobs, and ``grid_points`` is the maximum number of grid points per machine.
 MAX_COUNTS = {"entries": 1000, "jobs": 100_000, "grid_points": 10_000}
 #: Maximum number of repeats of the splits, and maximum number of folds.
 MAX_SPLITS = 10_000
@@ -74,7 +73,7 @@ def config_files() -> dict[str, Path]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, which may have at most `MAX_BYTES` bytes.
+    """Return the text of a file of at most `MAX_BYTES` bytes.
 
     Error messages name the file.
     """
@@ -106,8 +105,8 @@ def check_counts(content: Mapping[str, Any], where: str | Path) -> None:
     """Raise UserError if a configuration has more data sets, machines, splits or values of a
     parameter than its key ``limits`` allows.
 
-    These numbers are checked before all other checks, which import libraries and would take a
-    minute for many thousand entries. Error messages begin with `where`.
+    These numbers are checked first. The other checks import libraries, and would take a minute for
+    many thousand entries. Error messages begin with `where`.
     """
     sections = {key: _items(content.get(key)) for key in ("datasets", "machines")}
     counted = [(key, "entries", len(entries)) for key, entries in sections.items()]
@@ -162,7 +161,7 @@ def parse_yaml(text: str, where: str) -> Any:
         raise UserError(f"{where}: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise UserError(f"{where}: nested too deeply") from None
-    except (ValueError, LookupError, AttributeError) as error:  # such as !!int x
+    except (ValueError, LookupError, AttributeError) as error:  # for example, !!int x
         raise UserError(f"{where}: contains a value that cannot be read ({error})") from None
 
 

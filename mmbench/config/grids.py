@@ -1,8 +1,8 @@
 """Hyper-parameter grids: how a YAML file states the values of a parameter.
 
-The values of one parameter are called an axis of the grid. An axis of a grid is a list of values,
-the text ``auto`` for the machine's default values, or powers such as ``{log2: [-5, 15, 2]}``, which
-stands for 2^-5, 2^-3, ..., 2^15.
+The values of one parameter are called an axis of the grid. An axis is a list of values, the text
+``auto`` for the machine's default values, or a range of powers. For example, the powers
+``{log2: [-5, 15, 2]}`` are 2^-5, 2^-3, ..., 2^15.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -78,9 +78,10 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
 
 
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
-    """Return a grid in which the values of each axis ``auto`` are listed.
+    """Return a grid in which each axis ``auto`` is replaced by a list of values.
 
-    The axis ``B: auto`` may become an axis of another parameter, ``B_fraction``.
+    The listed values may belong to another parameter: ``B: auto`` may become an axis of
+    ``B_fraction``.
     """
     grids = cls.search_space.auto_grids
     axes = (grids[name] if axis == AUTO else (name, axis) for name, axis in grid.items())
@@ -93,20 +94,21 @@ def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return a dict from each parameter that the grid ``auto`` replaces to its replacement.
+    """Return the parameters for which ``auto`` lists values of another parameter.
 
-    For example, the grid ``B: auto`` contains values of B_fraction, which replaces B.
+    The returned dict maps each parameter to the other parameter. For example, ``B: auto`` lists
+    values of B_fraction, so that B_fraction replaces B.
     """
     grids = cls.search_space.auto_grids
     return {name: other for name, (other, _) in grids.items() if other != name}
 
 
 def replaced_by(cls: Any, stated: Collection[str]) -> dict[str, str]:
-    """Return the entries of `in_other_words`, such as B: B_fraction, whose replacement is in
-    `stated`.
+    """Return the entries of `in_other_words` for which `stated` contains the replacement.
 
-    If the replacement (B_fraction) is set, the replaced parameter (B) must be None, since any other
-    value would contradict the replacement.
+    For example, the replacement of the parameter B is B_fraction. If the replacement (B_fraction)
+    is set, the replaced parameter (B) must be None, since any other value would contradict the
+    replacement.
     """
     return {name: other for name, other in in_other_words(cls).items() if other in stated}
 

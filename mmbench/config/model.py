@@ -214,9 +214,9 @@ class MachineEntry(Strict):
 
     The key ``machine`` is not needed if the column has the name of a machine. The key ``estimator``
     is the import path of a classifier in another package, such as
-    sklearn.ensemble.RandomForestClassifier. The key ``use`` names another column, whose selected
-    parameters are used for this column too. The key ``label`` is the heading of the column. The key
-    ``calibrate`` is the method by which probabilities are calibrated.
+    sklearn.ensemble.RandomForestClassifier. The key ``use`` names another column; the parameters
+    selected for the other column are used for this column too. The key ``label`` is the heading of
+    the column. The key ``calibrate`` is the method by which probabilities are calibrated.
     """
 
     machine: str | None = None
@@ -262,8 +262,7 @@ class JobLimits(Strict):
 
 
 class QueueJobs(Strict):
-    """Jobs of a batch system, in which the worker processes run, such as ``{cores: 8, memory: 16
-    GB}``.
+    """The batch jobs in which the worker processes run.
 
     The keys ``cores``, ``memory`` and ``walltime`` state the resources of each batch-system job.
     The key ``jobs`` is the maximum number of batch-system jobs at the same time. The key
@@ -278,10 +277,10 @@ class QueueJobs(Strict):
     options: dict[str, Any] = {}
 
     def arguments(self, queue: str) -> dict[str, Any]:
-        """Return the arguments of the class of dask-jobqueue that represents a batch system."""
+        """Return the arguments of dask-jobqueue's class for the batch system `queue`."""
         limits = parse_limits(self.walltime, self.memory)
         minutes, seconds = divmod(int(limits.time or 0), 60)
-        # LSF takes no seconds
+        # LSF accepts only hours and minutes
         end = "" if queue == "lsf" else f":{seconds:02}"
         walltime = f"{minutes // 60:02}:{minutes % 60:02}{end}"
         memory = f"{limits.memory:.0f} B"
@@ -289,11 +288,11 @@ class QueueJobs(Strict):
 
 
 class ParametersFrom(Strict):
-    """Another experiment, whose selected parameters are used; by default, each split uses the
-    parameters that the other experiment selected on the same split.
+    """Another experiment, whose selected parameters are used.
 
-    If ``splits`` is given, every split uses the medians of the parameters that were selected on the
-    first ``splits`` splits.
+    By default, each split uses the parameters that the other experiment selected on the same split.
+    If ``splits`` is given, every split uses the medians of the parameters that the other experiment
+    selected on its first ``splits`` splits.
     """
 
     experiment: ExperimentFile

@@ -72,7 +72,7 @@ def plan(
 
 
 def _with_parents(jobs: list[Job], theirs: list[Job], splits: int | None) -> Iterator[Job]:
-    """Yield the jobs with their parents, which are among the jobs `theirs` of another experiment.
+    """Yield the jobs with their parents. The parents are jobs of another experiment, in `theirs`.
 
     If `splits` is None, the parent of a job is the other experiment's job on the same split. If
     `splits` is given, a job has several parents: the other experiment's jobs on the first `splits`
@@ -104,9 +104,9 @@ def job_of_column(
     degree: int | None = None,
     **given: Any,
 ) -> Job:
-    """Return a job for a column of the tables, without its repeat, its fold and its parent.
+    """Return a job for a column of the tables, without a parent and with an incomplete split.
 
-    The keyword arguments `given` are further fields of the job.
+    Of the split, only the rule is set. The keyword arguments `given` are further fields of the job.
     """
     machine = config.machine_of(column)
     cls = machine_class(machine)
@@ -158,7 +158,9 @@ def settings(
     degree: int | None = None,
     dataset: DatasetEntry | None = None,
 ) -> tuple[dict[str, Any], dict[str, tuple]]:
-    """Return the fixed parameters of a machine on a data set, and its grid with ``auto`` expanded.
+    """Return the fixed parameters and the grid of a machine on a data set.
+
+    Each axis ``auto`` of the grid is replaced by a list of values.
 
     If the key ``use`` names another column, this function adds the fixed parameters of the other
     column. The parameters that are selected for the other column are added when the job runs. An
@@ -234,10 +236,10 @@ def replan(folder: Path) -> Plan | None:
 
 
 def _cells(config: Config) -> Iterator[tuple[Key, int]]:
-    """Yield each table cell with its number of splits, or with 0 if this number depends on data
-    that are not read.
+    """Yield the key of each table cell, and the number of splits of the cell.
 
-    The table cells are ordered by data set, kernel, machine, degree and training size.
+    If the number of splits depends on data that are not read, the number is 0. The table cells are
+    ordered by data set, kernel, machine, degree and training size.
     """
     for entry in config.datasets:
         n_splits = Counter(split.size for split in split_refs(config, entry.ref(())))
@@ -247,7 +249,7 @@ def _cells(config: Config) -> Iterator[tuple[Key, int]]:
             run = [name for name in config.machines if kernel in config.kernels_of(name)]
             for machine in (*run, *config.published_only):
                 shown = degrees
-                # the degree is None if it is selected by grid search
+                # the key has the degree None if the degree is selected by grid search
                 if kernel == "poly" and machine in run:
                     params = (settings(config, machine, kernel, degree)[0] for degree in degrees)
                     shown = list(dict.fromkeys(values.get("degree") for values in params))

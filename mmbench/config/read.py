@@ -22,7 +22,7 @@ from mmbench.errors import UserError
 
 KEY_PATH = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[\d+\])*")
 #: Characters that are not valid YAML if they stand alone. If the value of the option ``--set`` is
-#: one of these characters (for example, a comma as decimal mark), it is used as text.
+#: one of these characters (for example, a comma as decimal mark), the character is used as text.
 INDICATORS = frozenset(",|>&*!%@`?:-")
 
 
@@ -41,8 +41,8 @@ def load_configs(
     Raises
     ------
     UserError
-        If a configuration has a fault, or if two experiments have the same name, which is the name
-        of the results folder.
+        If a configuration has a fault, or if two experiments have the same name and would therefore
+        use the same results folder.
     """
     seen: dict[str, Path] = {}
     configs = []

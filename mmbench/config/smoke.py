@@ -31,10 +31,11 @@ def smoke(config: Config) -> Config:
     """Return the configuration of the smoke version of an experiment.
 
     The smoke version has at most 2 splits, 2 inner folds (for parameter selection), 2 values per
-    parameter and 1 polynomial degree. It is trained on a stratified subset of at most 500 rows, or
-    of at most 50 rows per class if the experiment limits the rows per class. If the experiment has
-    several training sizes, the smoke version has the two smallest sizes, or 250 and 500 rows if one
-    of the two exceeds 500 rows. The smoke version uses all test rows.
+    parameter and 1 polynomial degree. Machines are trained on a stratified subset of at most 500
+    rows. If the experiment limits the rows per class, the limit is 50 rows per class instead. If
+    the experiment has several training sizes, the smoke version has the two smallest sizes. If one
+    of these two sizes exceeds 500 rows, the smoke version has the sizes 250 and 500. The smoke
+    version uses all test rows.
     """
     select, given, columns = config.select, config.parameters_from, config.machines.items()
     folds = None if select.ref.folds is None else min(select.ref.folds, MAX_SPLITS)
@@ -58,11 +59,10 @@ def _changed(model: Model, **values: Any) -> Model:
 
 
 def version_for(config: Config, source: Config) -> Config:
-    """Return the experiment from which `config` takes selected parameters, which is `source` or its
-    smoke version.
+    """Return the experiment from which `config` takes selected parameters.
 
-    If `config` is a smoke version, it takes parameters from the smoke version of `source` with the
-    polynomial degree of `config`.
+    This experiment is `source` or, if `config` is a smoke version, the smoke version of `source`.
+    The smoke version of `source` gets the polynomial degree of `config`.
     """
     if not config.name.endswith(SUFFIX):
         return source
@@ -72,9 +72,9 @@ def version_for(config: Config, source: Config) -> Config:
 def _grid(column: str, config: Config) -> dict[str, Axis]:
     """Return a machine's grid with at most `MAX_VALUES` values per parameter.
 
-    If a data set replaces the values of a parameter, ``auto`` remains for this parameter.
-    Otherwise, `expand_auto` could replace the parameter (``B`` by ``B_fraction``), and the values
-    of the data set would not apply.
+    If a data set replaces the values of a parameter, an axis ``auto`` of this parameter is not
+    expanded. Its expansion could be an axis of another parameter (``B_fraction`` instead of ``B``),
+    and the values of the data set would then have no effect.
     """
     grid = config.machines[column].grid
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}

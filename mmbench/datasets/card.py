@@ -21,8 +21,8 @@ from pydantic import (
 from mmbench.datasets.card_files import read_card
 from mmbench.errors import UserError
 
-#: If a card states no maximum size, a download has at most MOST_UNKNOWN bytes, or at most
-#: BYTES_PER_VALUE bytes per feature value and label if this is more.
+#: Maximum size of a download if the card states no maximum size: the larger of MOST_UNKNOWN bytes
+#: and BYTES_PER_VALUE bytes per feature value and label.
 MOST_UNKNOWN, BYTES_PER_VALUE = 2**28, 32
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 

@@ -1,7 +1,7 @@
 """Find and read data set cards in mmbench, in plug-ins and in users' folders.
 
-A card is a YAML file that describes one data set. This module does not import
-`mmbench.datasets.card`, since its import of pydantic would delay ``mmbench list datasets``.
+A card is a YAML file that describes one data set. The module `mmbench.datasets.card` imports
+pydantic, which takes time. It is not imported here, so that ``mmbench list datasets`` is fast.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import yaml
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.plugins import with_plugins
 
-#: YAML loader. The loader of libyaml, which PyYAML may include, reads all cards in a seventh of the
-#: time that the loader in pure Python needs.
+#: YAML loader: the loader of libyaml or, if PyYAML does not include libyaml, the loader in pure
+#: Python. The loader of libyaml reads all cards in a seventh of the time of the loader in pure
+#: Python.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 #: Name of the environment variable that lists the folders of the user's cards.
@@ -33,7 +34,7 @@ def card_names() -> list[str]:
 
 @cache
 def _card_files(folders: str) -> dict[str, Traversable]:
-    """Return a dict from the names of cards to their YAML files.
+    """Return a dict that maps the names of cards to their YAML files.
 
     `folders` is the value of the environment variable MMBENCH_CARDS.
     """

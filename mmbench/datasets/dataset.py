@@ -22,9 +22,9 @@ from mmbench.errors import UserError, listed
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
     """Return the random number generator for a seed and a repeat of the splits.
 
-    A number as `purpose` gives another, independent generator for the same seed and repeat. NumPy
-    guarantees that the random numbers of `RandomState` never change (NEP 19), so that a seed gives
-    the same splits with every version of NumPy.
+    With a number as `purpose`, the random numbers are independent of the random numbers without
+    `purpose`. NumPy guarantees that the random numbers of `RandomState` never change (NEP 19), so
+    that a seed gives the same splits with every version of NumPy.
 
     Examples
     --------
@@ -67,15 +67,17 @@ class DatasetRef:
 
     @property
     def card(self) -> Card | None:
-        """Card of the data set, or None for a user's file; UserError if the card does not exist."""
+        """Card of the data set, or None for a user's file. Raises UserError if the card does not
+        exist.
+        """
         return load_card(self.name) if self.path is None else None
 
 
 #: Row numbers of a split: (training rows, test rows).
 Rows = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: Number of rows that are converted to float64 and hashed at a time. Converting a whole data set of
-#: images at once would need eight times the memory of the images, whose values are bytes.
+#: Number of rows that are converted to float64 and hashed at a time. The values of images are
+#: stored as bytes. To convert all images of a data set at once would need eight times their memory.
 HASH_ROWS = 4096
 
 
@@ -87,7 +89,7 @@ class Parsed:
     X: NDArray
     #: Labels, shape (n_samples,); integers or text.
     y: NDArray
-    #: Official split, which all publications use.
+    #: Official split, or None. All publications use the official split.
     official: Rows | None = None
     #: Splits that are distributed with the data.
     predefined: tuple[Rows, ...] = ()
@@ -140,20 +142,22 @@ class Dataset:
     card : Card or None
         Card of the data set, or None for a user's data.
     rows : ndarray of shape (n_samples,) or None
-        Number of each row in the data set with all classes, or None if the data set is not
-        restricted to some of its classes.
+        Row numbers in the data set with all classes, or None if the data set is not restricted to
+        some of its classes.
     n_categorical : int
         Number of categorical columns. The categorical columns are the last columns of `X` and
         contain category codes.
     columns : dict
-        Categories of each feature column of a user's table, in the order of their codes, or None
-        for a numeric column. The keys are the column names in the order of the table.
+        For a user's table, maps the name of each feature column to the categories of the column, in
+        the order of their codes, or to None for a numeric column. The keys are in the order of the
+        table.
     groups : ndarray of shape (n_samples,) or None
         Group of each row; rows of one group are never split between training and test rows.
     time : ndarray of shape (n_samples,) or None
-        Time of each row as a number, by which the split rule ``time_series`` sorts the rows.
+        Time of each row, as a number. The split rule ``time_series`` sorts the rows by time.
     folds : str or None
-        Path of the file that assigns rows to folds, from which `predefined` was read.
+        Path of the file that assigns rows to folds. The splits `predefined` were read from this
+        file.
     labelled : ndarray of bool or None
         Mask of the rows of a user's table that have a label and a group. The other rows are left
         out of the data set. None if no row is left out.
@@ -206,8 +210,8 @@ def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> Non
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
     """Return a data set restricted to `classes` (labels as text); empty `classes` mean all classes.
 
-    The rows of other classes are also removed from all splits. The deviations of the data set,
-    which are shown as footnotes of tables, name the remaining classes.
+    The rows of other classes are also removed from all splits. The remaining classes are added to
+    the deviations of the data set, so that a footnote of tables names them.
     """
     if not classes:
         return data

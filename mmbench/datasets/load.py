@@ -70,10 +70,10 @@ def dataset_hash(
     """Return the hash that identifies the content of a data set.
 
     For a data set with a card, the hash covers values, labels and splits. If the card does not
-    state the hash, the data are downloaded to compute the hash. If the download is impossible, the
-    description of the source is hashed instead of the data. For generated data, the hash covers the
-    generator, its version and its arguments. For a user's file, the hash covers the file, the
-    target column and the options for reading the file.
+    state the hash, the hash is computed from the data, and missing data are downloaded. If the
+    download is impossible, the description of the source is hashed instead of the data. For
+    generated data, the hash covers the generator, its version and its arguments. For a user's file,
+    the hash covers the file, the target column and the options for reading the file.
 
     Raises
     ------

@@ -10,25 +10,26 @@ A configuration states one of the following steps, or a list of steps.
 
 - ``unit_norm``: scale each row to Euclidean norm 1.
 
-- ``sqrt``: take the square root of the absolute value and keep the sign, for counts.
+- ``sqrt``: take the square root of the absolute value, and keep the sign; meant for counts.
 
 - ``{pca: 80}``: compute 80 principal components, without whitening.
 
 - ``{divide: 255}``: divide all values by a constant.
 
-- ``{impute: median}`` (or ``mean``, ``most_frequent``): replace missing numbers by the median of
-  their column. A missing category is always replaced by the most frequent category.
+- ``{impute: median}`` (or ``mean``, ``most_frequent``): replace missing numbers by the median (or
+  the mean, or the most frequent value) of their column. A missing category is always replaced by
+  the most frequent category.
 
 - ``{impute_indicator: median}``: replace missing numbers by the median, and add an indicator column
   for each numeric column with missing values.
 
 - ``one_hot`` and ``ordinal``: encode categories as numbers.
 
-- ``{pair_pca: 100}``: compute principal components of single images, if each row contains two
+- ``{pair_pca: 100}``: compute principal components of single images, for rows that contain two
   images.
 
-- ``pair_features``: compute ``|a - b|`` and the elementwise product, if each row contains two
-  images a and b.
+- ``pair_features``: compute ``|a - b|`` and the elementwise product ``a * b``, for rows that
+  contain two images a and b.
 
 - ``{sklearn.preprocessing.QuantileTransformer: {n_quantiles: 50}}``: use a transformer with the
   interface of scikit-learn, given by its import path and its parameters.

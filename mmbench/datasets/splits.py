@@ -10,8 +10,8 @@ data. If rows of a user's table are left out since they have no label or group, 
 instead have one line per row of the table. Each column of a file of folds is one partition of the
 rows into folds. A cell of a file of folds contains the fold (a number or a word) in which the row
 is a test row. If a cell in a file of folds is empty, the row is a training row in all folds. The
-first line is skipped if it contains column names, which are neither numbers nor folds. Blank lines
-at the end are skipped if the file has more lines than rows.
+first line is skipped if it contains column names, that is, words that are not folds in the lines
+below. Blank lines at the end are skipped if the file has more lines than rows.
 """
 
 import csv
@@ -83,7 +83,7 @@ def _is_official(rule: str, data: Dataset, repeat: int) -> bool:
 
 
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
-    """Return the numbers of predefined splits and of their rows, as the card states them.
+    """Return the number of predefined splits and their numbers of rows, as stated in the card.
 
     Raises UserError if there are fewer than `wanted` splits, unless the card states numbers of rows
     for random splits.
@@ -158,7 +158,9 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
 
 
 def _holdout(share: float, data: Dataset, random: np.random.RandomState) -> Rows:
-    """Return a split whose test rows are a share of the rows (stratified) or of the groups."""
+    """Return a split whose test rows are a share of the rows or, for data with groups, of the
+    groups. A share of the rows is stratified by class.
+    """
     if data.groups is None:
         _, codes, counts = np.unique(data.y, return_inverse=True, return_counts=True)
         test = pick_stratified(codes, allocate(counts, round(share * len(codes))), random)
@@ -268,13 +270,14 @@ def split_at(
     Parameters
     ----------
     spec : str or mapping
-        Split rule, or only the name of the rule if `args` contains its argument, as in a job.
+        Split rule. If `args` contains the argument of the rule, `spec` is only the name of the
+        rule.
     dataset : Dataset
     args : sequence of float
         Argument of the split rule; empty if the rule has no argument or `spec` contains it.
     repeat, fold, seed : int
     max_train : int, ("per_class", int) or ("nested", int), optional
-        Size of a random stratified subset, to which the training rows are reduced: n for at most n
+        Size of the random stratified subset to which the training rows are reduced: n for at most n
         rows in total, ("per_class", n) for at most n rows per class, or ("nested", n) for exactly n
         rows. A nested subset contains the classes in proportion to their sizes, up to rounding, and
         contains all smaller nested subsets.
@@ -282,9 +285,9 @@ def split_at(
     Raises
     ------
     UserError
-        If the data do not allow the split, for example because the data set has no official split,
-        a class has fewer rows than there are folds, there is no test row, or a group has both
-        training and test rows.
+        If the data do not allow the split. Examples: the data set has no official split, a class
+        has fewer rows than there are folds, there is no test row, or a group has both training and
+        test rows.
     """
     name, arg = parse_rule({spec: args[0]} if isinstance(spec, str) and args else spec)
     with converted(f"data set {dataset.name!r}", ValueError):

@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
 
 
 def halves(X: ArrayLike) -> tuple[NDArray, NDArray]:
-    """Return the first and the second half of each row, which are two images."""
+    """Return the two images of each row: the first and the second half of the row."""
     X = np.asarray(X)
     if X.shape[1] % 2:
         raise ValueError(f"rows of pairs have an even number of columns, not {X.shape[1]}")
@@ -94,7 +94,7 @@ def transformer(name: str, value: Any, n_categorical: int) -> Any:
 
 def columns_of_numbers(X: NDArray, n_categorical: int) -> list[int]:
     """Return the indices of the numeric columns, which are the first columns."""
-    # a list, since `ColumnTransformer` skips an empty list but not an empty slice
+    # the result is a list, since `ColumnTransformer` skips an empty list, but not an empty slice
     return list(range(X.shape[1] - n_categorical))
 
 

@@ -65,7 +65,10 @@ def evaluate(
 
 
 def rounded(decisions: NDArray) -> NDArray:
-    """Return decision values as float32 if rounding changes no sign and makes no two values equal.
+    """Return decision values as float32, unless rounding changes a sign or makes values equal.
+
+    If rounding changes a sign, or makes two different values of a pair of classes equal, the
+    decision values are returned unchanged.
 
     Examples
     --------
@@ -82,7 +85,7 @@ def rounded(decisions: NDArray) -> NDArray:
 def count_errors(
     decisions: NDArray, classes: NDArray, y_test: NDArray, ties: str, seed: int
 ) -> tuple[dict[str, Any], NDArray]:
-    """Return metrics and predicted labels from pairwise decision values, shape (n_test, n_pairs).
+    """Return metrics and predicted labels, given decision values of shape (n_test, n_pairs).
 
     The errors and the accuracy are computed with the rule `ties` for tied votes. For the rule
     "expected", tied votes in the predicted labels are resolved by the rule "lowest". Test rows of a
@@ -111,8 +114,8 @@ def count_errors(
 def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
     """Return the optimality certificates of all pairs of classes, and their summary.
 
-    `gap_tolerance` is the largest relative duality gap that the status ``optimal`` allows; infinity
-    allows any gap.
+    `gap_tolerance` is the largest relative duality gap of a fit with the status ``optimal``. If
+    `gap_tolerance` is infinite, the gap is not limited.
     """
     summary = {
         "n": len(fits),

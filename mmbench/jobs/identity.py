@@ -27,17 +27,17 @@ from mmbench import machines
 from mmbench.datasets.preprocess import is_path
 from mmbench.jobs.job import Job
 
-#: Estimator parameters that control the execution, such as `n_jobs`, and are left out of records.
-#: The parameter `random_state` is left out, since it follows from the job's seed.
+#: Estimator parameters that are left out of records. Most of them, such as `n_jobs`, control the
+#: execution. The parameter `random_state` follows from the job's seed.
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
 #: Estimator parameters that change `predict` and `decision_function`, but not the pairwise decision
 #: values in a record.
 PREDICTION = {"break_ties", "decision_function_shape"}
 
-#: Parameters that are newer than the first records, each with its neutral value, which does not
-#: change a fit. `parameters_of` omits parameters with neutral values, so that records without these
-#: parameters are reused.
+#: Parameters that are newer than the first records, each with its neutral value. A parameter with
+#: its neutral value does not change a fit. `parameters_of` omits parameters with neutral values, so
+#: that records without these parameters are reused.
 ADDED = {"max_iter": -1}
 
 
@@ -64,7 +64,8 @@ def module_fingerprint(module: str) -> str:
     """Return the fingerprint of a module with its imports.
 
     The fingerprint of a module of another installed package is the name and the version of the
-    package. It is empty for scikit-learn, since all records contain the version of scikit-learn.
+    package. For scikit-learn, the fingerprint is empty, since all records contain the version of
+    scikit-learn.
     """
     package, origin = module.partition(".")[0], getattr(_spec(module), "origin", None)
     if "site-packages" in Path(origin or "").parts and package != mmbench.__name__:
@@ -99,7 +100,7 @@ def source_of(module: str) -> tuple[str, tuple[str, ...]]:
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             parent = spec.name if spec.submodule_search_locations else spec.parent
-            with suppress(ImportError):  # the module is not in a package, and the import fails
+            with suppress(ImportError):  # a relative import outside a package
                 base = resolve_name("." * node.level + (node.module or ""), parent)
                 within = {f"{base}.{alias.name}" for alias in node.names}
                 own = base.partition(".")[0] == module.partition(".")[0]
@@ -136,7 +137,7 @@ def _statements(node: Any) -> Iterator[Any]:
 
 def _spec(module: str) -> Any:
     """Return the import specification of a module, or None if there is no such module."""
-    with suppress(Exception):  # the parent is not a package, or fails when it is imported
+    with suppress(Exception):  # the parent module is not a package, or cannot be imported
         return find_spec(module)
     return None
 
@@ -153,7 +154,7 @@ def commit() -> str | None:
 
 
 def parameters_of(machine: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator that determine the record of a fit, in JSON types."""
+    """Return, in JSON types, the estimator parameters that determine the record of a fit."""
     estimator = getattr(machine, "estimator", machine)
     params, left_out = estimator.get_params(deep=False), EXECUTION
     if estimator is machine:  # `machine` wraps no classifier of another package

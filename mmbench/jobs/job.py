@@ -77,11 +77,12 @@ class SelectRef:
     repeats: int = 1
     #: With "global", one parameter set is selected for all pairs of classes. With "pair", one
     #: parameter set is selected for each pair of classes. With "test", one parameter set is
-    #: selected for all pairs on the test rows, which leaks test data.
+    #: selected for all pairs of classes by the metric on the test rows. This selection leaks test
+    #: data.
     scope: str = "global"
-    #: Tuples (parameter, "small" or "large"): of grid points with equal scores, the point with the
-    #: smallest or the largest value of the parameter is selected. A parameter that is not in
-    #: `prefer` has the preference of the machine.
+    #: Tuples (parameter, "small" or "large"). Among grid points with equal scores, "small" prefers
+    #: the smallest value of the parameter, and "large" the largest value. A parameter that is not
+    #: in `prefer` has the preference of the machine.
     prefer: tuple[tuple[str, str], ...] = ()
     #: Metric that selection maximizes; see `mmbench.selection.metrics`.
     metric: str = field(default="accuracy", metadata=ADDED)
@@ -103,10 +104,10 @@ class Job:
     machine: str
     kernel: str
     #: Fixed parameters of the machine as (name, value), sorted by name, including ``degree`` if the
-    #: kernel is ``poly``. Selected parameters take precedence over fixed parameters, and fixed
-    #: parameters over inherited parameters.
+    #: kernel is ``poly``. A parameter in `grid` is not a fixed parameter. Fixed parameters
+    #: replace inherited parameters with the same names.
     params: Pairs = ()
-    #: Searched parameters as (name, values), sorted by name; empty if no parameter is selected. If
+    #: Searched parameters as (name, values), sorted by name; empty if no parameter is searched. If
     #: the configuration gives ``auto`` for a parameter, `grid` contains the list of values that
     #: replaces ``auto``.
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()
@@ -149,7 +150,7 @@ class Job:
 
     @property
     def has_kernel(self) -> bool:
-        """Whether the machine uses the job's `kernel`, which classifiers of other packages ignore.
+        """Whether the machine uses the job's `kernel`; classifiers of other packages ignore it.
 
         A machine with a name ``module:Class`` uses the kernel if the class has the parameter
         `ties`, as all machines of mmbench have.
@@ -158,7 +159,11 @@ class Job:
 
     @property
     def calibration_folds(self) -> int | None:
-        """Number of folds for calibration, by default the number of folds of the selection."""
+        """Number of folds for calibration, or None without calibration.
+
+        The number is equal to the number of folds of the selection. If the selection uses no folds,
+        the number is `CALIBRATION_FOLDS`.
+        """
         return (self.select.folds or CALIBRATION_FOLDS) if self.calibrate else None
 
     @property
@@ -169,15 +174,15 @@ class Job:
 
     @property
     def validates_on_test(self) -> bool:
-        """Whether parameters are selected on the test rows, which leaks test data."""
+        """Whether parameters are selected on the test rows; this selection leaks test data."""
         return bool(self.grid) and self.select.scope == "test"
 
     @property
     def cell_digest(self) -> str:
-        """Hash of the fields in the key except the parent and the split's repeat and fold.
+        """Hash of the fields in the key without the parent, the repeat and the fold.
 
         Results of jobs with equal hashes may be averaged. The key of the parent job is not hashed,
-        since it differs between the splits.
+        since the jobs of different splits have different parents.
         """
         one = replace(self, parent=None, split=replace(self.split, repeat=0, fold=0))
         return _digest(one._content())

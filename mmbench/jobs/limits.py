@@ -27,7 +27,7 @@ class Limits:
         return Limits(self.time or other.time, self.memory or other.memory)
 
     def reached_before(self, record: Mapping[str, Any]) -> bool:
-        """Whether a limit at least as high as the present limit stopped the job of `record`.
+        """Whether the job of `record` was stopped by a limit at least as high as the present limit.
 
         Returns False for a job that ended because too little memory was free, since more memory may
         be free in the next run.
@@ -48,7 +48,8 @@ def parse_limits(time: object = None, memory: object = None) -> Limits:
     Raises
     ------
     UserError
-        If a limit is not a positive number with a unit; a time without a unit is in seconds.
+        If a limit is not a positive number with a known unit. Only a time may have no unit; it is
+        then in seconds.
 
     Examples
     --------

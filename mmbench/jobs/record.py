@@ -227,12 +227,12 @@ class Record:
     #: The limits of the job, with the entries "time" in seconds and "memory" in bytes.
     limits: dict[str, Number] = field(default_factory=dict)
     #: For a job that reached a limit, the entries "stage" (stage in which the job ended), "seconds"
-    #: (time since the job's start) and "bytes" (memory). If the stage is the selection, "trainings"
-    #: and "planned" are the numbers of completed and of planned trainings. If the stage is the
-    #: training, "pairs", "pairs_begun" and "pairs_solved" are the numbers of all, of begun and of
-    #: solved pairs of classes. The entry "pair" is the pair of classes with the largest duality
-    #: gap. The entries "iterations", "objective", "bound", "gap" and "violation" describe the
-    #: solution for the entry "pair".
+    #: (time since the job's start) and "bytes" (used memory). If the stage is the selection,
+    #: "trainings" and "planned" are the numbers of completed and of planned trainings. If the stage
+    #: is the training, "pairs", "pairs_begun" and "pairs_solved" are the numbers of all, of begun
+    #: and of solved pairs of classes. The entry "pair" is the unsolved pair of classes with the
+    #: largest duality gap. The entries "iterations", "objective", "bound", "gap" and "violation"
+    #: describe the solution for this pair.
     reached: Mapping[str, Any] = field(default_factory=dict)
     #: Start and end of the job, as ISO 8601 times in UTC.
     started: str = ""
@@ -247,7 +247,8 @@ class Record:
         Raises
         ------
         BadRecord
-            If the mapping contains no valid job, or a result without a required entry.
+            If the mapping contains no valid job, or if it contains a result but lacks a required
+            entry.
         """
         if None in content.get("metrics", {}).values():  # NaN is stored as null
             why = {"status": Status.FAILED, "reason": "a metric is not a number", "metrics": {}}
@@ -263,7 +264,7 @@ class Record:
 
     @property
     def done(self) -> bool:
-        """Whether the job has a result; if not, the next run repeats the job."""
+        """Whether the job has a result."""
         return bool(self.metrics)
 
     @property
@@ -314,7 +315,8 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Co
     status : Status
         Most severe status of the binary problems, or status of a job without a result.
     reason : str
-        Reason for a missing result, or summary of the fits that are not optimal; one line.
+        One line of text: the reason for a missing result, or a summary of the fits that are not
+        optimal.
     **content
         Other attributes of a `Record`.
     """
@@ -324,7 +326,7 @@ def new_record(job: Job, status: Status, reason: str = "", **content: Any) -> Co
 
 
 def is_done(record: Mapping[str, Any]) -> bool:
-    """Return whether a job has a result; if not, the next run repeats the job."""
+    """Return whether a job has a result, that is, metrics without NaN (which is stored as None)."""
     return bool(record["metrics"]) and None not in record["metrics"].values()
 
 
@@ -340,8 +342,7 @@ def parse(text: bytes, key: str) -> Content:
     ------
     BadRecord
         If the text is damaged or was edited, if it is the record of another job or format version,
-        or if an entry has a wrong type. If an entry has a wrong type, the message of the error
-        names the entry.
+        or if an entry has a wrong type. For a wrong type, the error message names the entry.
     """
     record = unseal(text, RECORD_SCHEMA)
     if record.get("key") != key:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 #: Suffix of temporary files; temporary files of killed processes are deleted.
 TEMPORARY = ".tmp"
-#: Error numbers of file systems without locks, which exist on some clusters.
+#: Error numbers by which a file system reports that it has no locks, as on some clusters.
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 #: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
 TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
@@ -198,8 +198,8 @@ class Plan:
     #: Headings of table columns, by column; a column without an entry has the label of its machine.
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Names of data sets in published tables, by the name in this package, if the two names differ.
-    #: The published name is empty if only some classes are used, so that results are not compared
-    #: with published results.
+    #: If only some classes of a data set are used, and the configuration gives no published name,
+    #: the published name is empty, so that results are not compared with published results.
     published_as: Mapping[str, str] = field(default_factory=dict)
     #: Whether the experiment is a quick (smoke) version; its results are not compared with
     #: published values.
@@ -209,8 +209,8 @@ class Plan:
     #: For each table column with inherited parameters, the column whose parameters are inherited.
     uses: Mapping[str, str] = field(default_factory=dict)
     #: Number of test rows divided by the number of all other rows, including rows that `max_train`
-    #: excludes from training. The attribute `test_to_train` is 0 if `max_train` excludes no rows,
-    #: since the ratio then follows from the records.
+    #: excludes from training. The attribute `test_to_train` is 0 for split rules other than holdout
+    #: and kfold. It is also 0 without `max_train`, since the ratio then follows from the records.
     test_to_train: float = 0.0
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
@@ -279,9 +279,9 @@ SUPERSEDED = "superseded"
 
 #: Arrays by name.
 Arrays = Mapping[str, Any]
-#: For each array with one entry or row per test row, the allowed kinds of NumPy's data types, each
-#: followed by the number of dimensions; "f2" is a matrix of floats. A file with the array
-#: `test_index` must also contain three other arrays of TEST_ROWS.
+#: Allowed types of the arrays with one entry or row per test row. A type consists of the kind of a
+#: NumPy data type and the number of dimensions: "f2" is a matrix of floats. A file with the array
+#: `test_index` must contain at least three other arrays of TEST_ROWS.
 TEST_ROWS = {"test_index": "i1 u1"} | dict.fromkeys(("predicted", "y_test"), "b1 i1 u1 f1 U1 S1")
 TEST_ROWS |= dict.fromkeys(("decisions", "scores", "probabilities"), "f2 i2")
 
@@ -318,7 +318,7 @@ class RecordStore:
 
     @classmethod
     def create(cls, folder: Path, config: str, plan: Plan | None = None) -> RecordStore:
-        """Create a results folder, or update an existing one, for a run; return its store.
+        """Create or update the results folder of a run, and return the records in the folder.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class RecordStore:
             yield
 
     def path_of(self, key: str, suffix: str = ".json") -> Path:
-        """Return the path of a job's record, which need not exist."""
+        """Return the path of a job's record; the file need not exist."""
         return self._records / (key + suffix)
 
     def write(self, record: Content, arrays: Arrays | None = None) -> None:
@@ -414,9 +414,9 @@ class RecordStore:
         return None
 
     def damage(self) -> list[str]:
-        """Return one message if the configuration or the plan was changed since the last run.
+        """Return a list of at most one message about a fault of the plan or the configuration.
 
-        The returned list is empty if neither file was changed.
+        The fault is a damaged plan, or a configuration that has changed since the last run.
         """
         try:
             plan = self.plan()
@@ -483,7 +483,8 @@ class RecordStore:
         Returns
         -------
         list of Path or None
-            None if the plan is missing or damaged, so that unplanned records cannot be recognised.
+            Paths of the files. If the plan is missing or damaged, the result is None, since
+            unplanned records cannot be recognised without a plan.
         """
         plan = None
         with suppress(BadRecord):
@@ -539,7 +540,8 @@ def _refuse_foreign(folder: Path) -> None:
             raise UserError(f"{part}: is a file, not a results folder")
     if not folder.exists() or (folder / CONFIG).is_file():
         return
-    # files of mmbench that remain if a run was killed at its start or its configuration was deleted
+    # files of mmbench in a folder without a configuration: the start of a run was interrupted, or
+    # the configuration was deleted
     ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
     if foreign := sorted({path.name for path in folder.iterdir()} - ours):
         held = f"it holds {foreign[0]!r} but no {CONFIG}; choose another with --results"

@@ -1,10 +1,10 @@
-"""Geometric quantities of separating hyperplanes, by which the papers compare classifiers.
+"""Geometric quantities with which the papers compare separating hyperplanes.
 
-The rows of the positive class are x_i, and the rows of the negative class y_j, both mapped to the
-feature space of the kernel. The label of row i is t_i, which is 1 or -1, and ``f(z) = w'z + b`` is
-the decision function. Means and covariances are estimated with the factor 1/n. The formulas of the
-MMRM paper have sums without the factor 1/n, so that the weight of a class is proportional to its
-number of rows.
+The rows of the positive class are x_i, and the rows of the negative class are y_j. All rows are
+mapped to the feature space of the kernel. The label of row i is t_i, which is 1 or -1, and ``f(z) =
+w'z + b`` is the decision function. Means and covariances are estimated with the factor 1/n. The
+formulas of the MMRM paper have sums without the factor 1/n, so that the weight of a class is
+proportional to its number of rows.
 
 The references below are cited by the short names of their machines. The radius R of the enclosing
 ball and the Rademacher bound U_H are optimal values of convex problems over the simplex. An
@@ -111,10 +111,10 @@ def geometry(
     D : float, default=1.0
         Trade-off parameter D of the quantities ``d_w_d``, ``U_G`` and ``U_H``.
     U : array-like of shape (n_rows, n_features), optional
-        Rows u whose projections w'u are bounded in ``U_G`` and ``U_H``, or row numbers if the
-        kernel is "precomputed". The default of `U` is the rows of the pair of classes. For its
-        generalization bound, the RMM paper requires rows u that are independent of the training
-        rows. The time for ``U_H`` grows with the cube of the number of rows of U.
+        Rows u for the bounds ``U_G`` and ``U_H``. If the kernel is "precomputed", `U` contains row
+        numbers. By default, `U` contains the rows of the pair of classes. For its generalization
+        bound, the RMM paper requires rows u that are independent of the training rows. The time for
+        ``U_H`` grows with the cube of the number of rows of U.
 
     Returns
     -------
@@ -264,7 +264,7 @@ def _hyperplanes(
     elif hasattr(machine, "coef_") and hasattr(machine, "classes_"):
         w = np.atleast_2d(machine.coef_)
         b = np.broadcast_to(machine.intercept_, len(w))
-        if len(w) == 1:  # two classes: the hyperplane of the second class
+        if len(w) == 1:  # for two classes, `coef_` is the w of the second class
             w, b = np.vstack([np.zeros_like(w), w]), np.append(0.0, b)
         for i, j in combinations(range(len(w)), 2):
             yield _linear(tuple(machine.classes_[[i, j]]), w[j] - w[i], b[j] - b[i])
@@ -285,10 +285,11 @@ def _dense(rows: Any) -> NDArray:
 def pair_coefficients(model: Any) -> Iterator[tuple[tuple, NDArray, float]]:
     """Yield each pair of classes with the coefficients of the support vectors and the intercept.
 
-    Positive decision values mean the second class of the pair. If there are more than two classes,
-    positive decision values of scikit-learn's SVC mean the first class i of a pair (i, j) with
-    i < j. The SVC stores the coefficients of the pair (i, j) in row j - 1 of ``dual_coef_`` for
-    support vectors of class i, and in row i for support vectors of class j.
+    With the yielded coefficients, positive decision values mean the second class of the pair. If
+    there are more than two classes, positive decision values of scikit-learn's SVC mean the first
+    class i of a pair (i, j) with i < j. In this case, the coefficients and intercepts of the SVC
+    are negated. The SVC stores the coefficients of the pair (i, j) in row j - 1 of ``dual_coef_``
+    for support vectors of class i, and in row i for support vectors of class j.
     """
     classes, dual, b = np.asarray(model.classes_), _dense(model.dual_coef_), model.intercept_
     by_pairs = hasattr(model, "fits_") or len(classes) == 2
@@ -327,10 +328,10 @@ def kernel_function(model: Any, X: Any, pair: int = 0) -> Callable[[Any, Any], N
 def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
     """Raise UserError if the rows of X with indices `support_` are not the support vectors.
 
-    In `support_` of scikit-learn's SVC, rows with sample weight 0 are not counted. If the kernel is
-    callable or precomputed and a sample weight is 0, the decision function of the SVC uses kernel
-    values of wrong rows. Wrong rows are detected by the condition ``t f <= 1``, which holds for
-    support vectors with label t and decision value f.
+    The row numbers in `support_` of scikit-learn's SVC do not count rows with sample weight 0. If
+    the kernel is callable or precomputed and a sample weight is 0, the decision function of the SVC
+    uses kernel values of wrong rows. Wrong rows are detected by the condition ``t f <= 1``, which
+    holds for support vectors with label t and decision value f.
     """
     n, support = len(X), np.asarray(model.support_)
     wrong = n != getattr(model, "shape_fit_", (n,))[0] or n <= support.max(initial=0)
@@ -362,12 +363,13 @@ def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
 
     - ``margin``: the smallest margin, negative if a row is misclassified.
     - ``average_margin``: the mean margin, which the MAMC maximises in (5).
-    - ``margin_variance``: twice the variance of the margins, which is the mean squared difference
-      between the margins of two rows, as in the LDM paper.
+    - ``margin_variance``: twice the variance of the margins. It equals the mean squared difference
+      between the margins of two rows, the definition in the LDM paper.
     - ``spread``: the standard deviation of ``f / ||w||`` over the rows of both classes. In (3) of
-      the RMM paper, this is ``||S^(1/2) w|| / ||w||`` with the covariance matrix S of the rows.
-    - ``B``: the largest ``|f_i|``, which is the smallest B for which (w, b) is feasible in (5) of
-      the RMM paper.
+      the RMM paper, ``spread`` is ``||S^(1/2) w|| / ||w||`` with the covariance matrix S of the
+      rows.
+    - ``B``: the largest ``|f_i|``. It is the smallest B for which (w, b) is feasible in (5) of the
+      RMM paper.
     - ``relative_margin``: the smallest ``t_i f_i``, divided by B; it is 1/B if the data are
       separable and the nearest row has ``|f| = 1``.
     """
@@ -432,13 +434,14 @@ def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
     """Return the worst-case accuracy of a decision function for each class, and their mean.
 
     ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the mean of ``t_i
-    f_i`` over the class divided by the standard deviation of ``t_i f_i``. By an inequality of
-    Marshall and Olkin (theorem 1 of the MEMPM paper), ``alpha_positive`` and ``alpha_negative`` are
-    lower bounds on the probability of a correct decision for a row of the class. The lower bounds
-    are valid for all distributions with the mean and covariance of the class. ``worst_case`` is the
-    mean of ``alpha_positive`` and ``alpha_negative`` weighted by class size,
-    ``theta alpha + (1 - theta) beta`` in the MEMPM paper. Since the class means and covariances are
-    estimated, ``alpha_positive`` and ``alpha_negative`` are only estimates of the lower bounds.
+    f_i`` over the class divided by the standard deviation of ``t_i f_i``. If the mean is negative,
+    k is 0. By an inequality of Marshall and Olkin (theorem 1 of the MEMPM paper),
+    ``alpha_positive`` and ``alpha_negative`` are lower bounds on the probability of a correct
+    decision for a row of the class. The lower bounds are valid for all distributions with the mean
+    and covariance of the class. ``worst_case`` is the mean of ``alpha_positive`` and
+    ``alpha_negative`` weighted by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM
+    paper. Since the class means and covariances are estimated, ``alpha_positive`` and
+    ``alpha_negative`` are only estimates of the lower bounds.
     """
     bounds = {}
     for name, sign in (("alpha_positive", 1.0), ("alpha_negative", -1.0)):

@@ -3,9 +3,9 @@
 A user may pass a kernel matrix or a kernel function in place of a kernel name. With
 ``kernel="precomputed"``, `fit` takes the kernel matrix of the training rows, and `predict` takes
 the kernel values between new rows and training rows. A kernel function takes two sets of rows and
-returns the matrix of kernel values. A kernel matrix of the training rows that comes from the user
-or from a kernel function is stored, and must be symmetric. If a given kernel matrix is not positive
-semidefinite, only a few machines return a lower bound on the optimal value.
+returns the matrix of kernel values. If the kernel matrix of the training rows is given by the user
+or by a kernel function, it is stored, and must be symmetric. If a given kernel matrix is not
+positive semidefinite, only a few machines return a lower bound on the optimal value.
 
 `LazyGram` is a stored kernel matrix; each row is computed at its first use. `KernelMatrix` computes
 kernel values by blocks, and stores rows of the kernel matrix up to a memory limit. Whole rows are
@@ -54,8 +54,8 @@ def submatrix(matrix: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
 
 PRECOMPUTED = "precomputed"
 
-#: Largest ``|K[i, j] - K[j, i]|`` of a symmetric kernel matrix, relative to its largest entry. The
-#: tolerance SYMMETRY exceeds the rounding errors of float32.
+#: A kernel matrix K is considered symmetric if ``|K[i, j] - K[j, i]|`` is at most SYMMETRY times
+#: the largest ``|K[i, j]|``. The tolerance SYMMETRY exceeds the rounding errors of float32.
 SYMMETRY = 1e-6
 
 #: Tolerance for negative eigenvalues of a kernel matrix, relative to its trace. The tolerance
@@ -127,7 +127,7 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
 
 
 def part_of(gram: NDArray, rows: NDArray) -> NDArray:
-    """Return the submatrix of ascending indices `rows`, without a copy if all rows are selected."""
+    """Return the submatrix for ascending indices `rows`; `gram` itself if all are selected."""
     return gram if len(rows) == len(gram) else submatrix(gram, rows, rows)
 
 
@@ -272,7 +272,7 @@ class LazyGram:
         accumulate(self.values, self._stored(rows), coefficients, out)
 
     def product(self, u: NDArray) -> NDArray:
-        """Return the product ``K u`` in float64; rows of K with ``u = 0`` are not computed."""
+        """Return the product ``K u`` in float64; row k of K is not computed if ``u_k = 0``."""
         rows, out = np.flatnonzero(u), np.zeros(len(u))
         if self.columns is None:
             self.add_columns(rows, u[rows], out)
@@ -404,7 +404,10 @@ class KernelMatrix:
         return int(min(math.sqrt(max(0.0, left) / ((1 + WORKSPACE_SHARE) * size)), len(self)))
 
     def _make_room(self, n_stored: int) -> None:
-        """Reduce the capacity of the row store to `n_stored` rows, which deletes stored rows."""
+        """Reduce the capacity of the row store to at most `n_stored` rows.
+
+        If the capacity is reduced, all stored rows are deleted.
+        """
         if n_stored < self._store.most:
             # free the memory of the old row store before the new row store is allocated
             self._store = _RowStore(len(self), 0, self.dtype)

@@ -1,8 +1,8 @@
 """The classifiers as scikit-learn estimators, with one file or folder per classifier.
 
-`MACHINES` maps the name of each machine, as written in YAML files, to the module and the name of
+`MACHINES` maps the name of each machine, as written in YAML files, to the path ``module:Class`` of
 the machine's class. `ALIASES` contains the papers' names for machines with fixed parameter values.
-The module of a classifier is imported at its first use.
+The module of a classifier is imported when the classifier is first used.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Alias:
         Groups of hyper-parameters that are selected one group after the other; see
         `mmbench.selection.select`.
     version : int
-        Version number of the alias, which is added to the `version` of the machine.
+        Version number of the alias. It is added to the `version` of the machine.
     """
 
     machine: str
@@ -127,7 +127,7 @@ __all__ += [path.rpartition(":")[2] for path in MACHINES.values()]
 
 
 def alias_of(name: str) -> Alias:
-    """Return the alias with this name, or an alias without fixed parameters for a machine's name.
+    """Return the alias with this name; for a machine's name, an alias without fixed parameters.
 
     Examples
     --------

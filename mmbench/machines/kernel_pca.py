@@ -1,4 +1,4 @@
-"""Principal component coordinates of the training rows, in which the total scatter is diagonal.
+"""Principal component coordinates, in which the total scatter of the training rows is diagonal.
 
     S = (1/n) sum_i (x_i - xbar)(x_i - xbar)' = U diag(s) U',    z(x) = U'(x - xbar)
 
@@ -53,9 +53,9 @@ class Spectrum:
     rows: NDArray
     #: Variances s of the coordinates, descending, shape (k,).
     variances: NDArray
-    #: For a linear kernel, the directions U, shape (n_features, k). For other kernels, each
-    #: direction is a linear combination of the training rows in the feature space; its coefficients
-    #: are a column of ``P^(1/2) V / sqrt(s)``, shape (n, k).
+    #: For a linear kernel, the directions U, shape (n_features, k). For other kernels, the matrix
+    #: ``P^(1/2) V / sqrt(s)``, shape (n, k). Each column of this matrix contains the coefficients
+    #: of one direction, a linear combination of the training rows in the feature space.
     basis: NDArray
     #: For a linear kernel, the mean of the rows, shape (n_features,). For other kernels, the mean
     #: of the rows of the kernel matrix, shape (n,).
@@ -65,8 +65,9 @@ class Spectrum:
     def first(self, n_components: int | float | None) -> Spectrum:
         """Return the first components.
 
-        `n_components` is a number of components, a fraction of the total variance if below 1, or
-        None for all components.
+        If `n_components` is at least 1, it is the number of returned components. If `n_components`
+        is below 1, it is the fraction of the total variance that the returned components explain.
+        None stands for all components.
 
         Examples
         --------
@@ -90,7 +91,7 @@ class Spectrum:
         """Convert ``f(x) = w'z(x) + b`` to a function of the features or of the kernel values.
 
         Returns weights and a bias. For a linear kernel, the weights belong to the features. For
-        other kernels, they are the coefficients of the kernel values ``k(x_i, x)``.
+        other kernels, the weights are the coefficients of the kernel values ``k(x_i, x)``.
         """
         weights = self.basis @ w
         return weights, b - float(self.origin @ weights)
@@ -99,12 +100,12 @@ class Spectrum:
 def spectrum(
     problem: BinaryProblem, n_components: int | None = None, weights: NDArray | None = None
 ) -> Spectrum:
-    """Return the eigendecomposition of the total scatter of the training rows of all classes.
+    """Return the eigendecomposition of the total scatter matrix of all training rows.
 
-    For a nonlinear kernel, only the first `n_components` components are computed if `n_components`
-    is at most PARTIAL_SHARE times the number of rows; otherwise all components are computed. The
-    row weights `weights` need not sum to 1. Directions with zero variance are omitted. If all rows
-    are equal, there is one coordinate, which is zero for each row.
+    If the kernel is nonlinear and `n_components` is at most PARTIAL_SHARE times the number of rows,
+    only the first `n_components` components are computed. In all other cases, all components are
+    computed. The row weights `weights` need not sum to 1. Directions with zero variance are
+    omitted. If all rows are equal, there is a single coordinate, and it is zero for each row.
     """
     s = np.ones(len(problem.y)) if weights is None else weights / weights.mean()
     roots = np.sqrt(s)[:, None]  # the square roots of n p_i, with row weights p_i of sum 1

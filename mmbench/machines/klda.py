@@ -13,15 +13,16 @@ b.
 
 If rows have sample weights s_i, the class means are weighted means. With sample weights, the
 scatter matrix N is the sum of ``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i.
-The parameter `eta` of `KLDA` is relative to ``tr(K)/n``, or with sample weights to the weighted
-mean of ``k(x_i, x_i)``. Class weights affect only the intercept b, which minimises the weighted
-training errors. N does not contain class weights. With class weights in N, the projected scatter of
-the class with the larger weight would be small for its training rows only, and new rows of this
-class would be misclassified.
+The parameter `eta` of `KLDA` is relative to ``tr(K)/n``. With sample weights, `eta` is relative to
+the weighted mean of ``k(x_i, x_i)``. Class weights affect only the intercept b, which minimises the
+weighted training errors. N does not contain class weights. If N contained class weights, the
+training rows of the class with the larger weight would have a small projected scatter, but new rows
+of this class would have a larger scatter and would be misclassified.
 
-The total scatter matrix is ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'``. Therefore the optimal w is a
-multiple of the w of the least squares SVM with C = 1/eta. KLDA and the least squares SVM use the
-same solver.
+The least squares SVM uses the total scatter matrix ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'`` in place
+of N. The difference of the two matrices only changes the length of the optimal w. Therefore the
+optimal w of `KLDA` is a multiple of the w of the least squares SVM with C = 1/eta, and both
+machines use the same solver.
 
 | `Fit.route` | condition | operations per eta, for n rows and d features |
 | --- | --- | --- |
@@ -77,10 +78,10 @@ class KLDA(WeightedClassifier):
         returned w. `max_violation` is the norm of the gradient at the returned w, relative to
         ``||m+ - m-||``. If the class means are equal, w = 0 and the status is ``trivial``.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Coefficients a of each pair (``rbf``, ``poly``).
+        Coefficients a of each pair, for kernels other than ``linear``.
     support_, support_vectors_ : ndarray
-        Indices and features of the training rows with a non-zero coefficient, in general all rows
-        (``rbf``, ``poly``).
+        Indices and features of the training rows with a non-zero coefficient, for kernels other
+        than ``linear``. In general, all training rows have non-zero coefficients.
 
     Examples
     --------
@@ -165,8 +166,8 @@ def train_klda(
         coef = np.zeros((len(rows.y), len(etas)))
     elif reference:
         # The solved system is (P K + eta I) a = delta, where P subtracts the mean of each class.
-        # The paper prints this system multiplied by K, which has no unique solution if K is
-        # singular.
+        # The paper prints this system multiplied by K. The multiplied system has no unique solution
+        # if K is singular.
         route, printed, eye = "printed system", rows.centred(np.asarray(gram)), np.eye(len(rows.y))
         coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])
     else:
@@ -183,7 +184,7 @@ def train_klda(
 class _Rows:
     """The training rows multiplied by the square roots of their weights.
 
-    `root` contains the square roots of the row weights, which replace the vector of ones in all
+    `root` contains the square roots of the row weights, and replaces the vector of ones in all
     formulas. `sides` contains two copies of `root`, the first with zeros at the negative rows and
     the second with zeros at the positive rows. `totals` contains the sums of the weights of the
     positive rows and of the negative rows.
@@ -213,11 +214,11 @@ class _Rows:
 def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArray:
     """Return the weights w if features are given, else the coefficients a, for each value of eta.
 
-    The least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and c = 2
-    n+ n- / n. By the Sherman-Morrison formula, the optimal w of `KLDA` is this w divided by ``c -
-    w'(m+ - m-) c/2``. Without features, ``w'(m+ - m-)`` is computed as ``2 - eta delta'a`` from the
-    dual variables a of the least squares SVM. The vector delta contains the coefficients of the
-    rows in ``m+ - m-``.
+    The least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and
+    ``c = 2 n+ n- / n``. By the Sherman-Morrison formula, the optimal w of `KLDA` is the w of the
+    least squares SVM divided by ``c - w'(m+ - m-) c/2``. Without features, ``w'(m+ - m-)`` is
+    computed as ``2 - eta delta'a`` from the dual variables a of the least squares SVM. The vector
+    delta contains the coefficients of the rows in ``m+ - m-``.
     """
     y, costs = rows.root * rows.y, (1 / etas).tolist()
     half = rows.totals[0] * rows.totals[1] / sum(rows.totals)

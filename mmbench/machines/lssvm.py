@@ -82,18 +82,18 @@ class LSSVM(WeightedClassifier):
     fits_ : list of Fit
         Certificate of each pair. `objective` is the value of (30), without the average margin term,
         at the returned w and b. `bound` is the dual objective ``y'a - 1/2 a'(G + I/C)a`` at the
-        dual variables a, which are centred such that ``1'a = 0``. `max_violation` is the largest
+        dual variables a, after a is centred such that ``1'a = 0``. `max_violation` is the largest
         residual of the dual system. If ``reading="empirical"``, or if a linear machine has few
         features, `max_violation` is the larger of two residuals: the residual of (36), relative to
         the largest entry of Phi'y, and the residual of ``1'a = 0``. If rows have weights, each row
         and its residual in `max_violation` are multiplied by the square root of the row's weight.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Coefficients of each pair (``rbf``, ``poly``): a, or w if ``reading="empirical"``. If
-        ``reading="empirical"`` and rows have weights, each w_i is multiplied by the square root of
-        the weight of row i.
+        Coefficients of each pair, for kernels other than ``linear``. The coefficients are a if
+        ``reading="gram"``, and w if ``reading="empirical"``. If ``reading="empirical"`` and rows
+        have weights, each w_i is multiplied by the square root of the weight of row i.
     support_, support_vectors_ : ndarray
-        Indices and features of the training rows with a non-zero coefficient, in general all rows
-        (``rbf``, ``poly``).
+        Indices and features of the training rows with a non-zero coefficient, for kernels other
+        than ``linear``. In general, all training rows have non-zero coefficients.
 
     Examples
     --------
@@ -109,8 +109,8 @@ class LSSVM(WeightedClassifier):
 
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"gamma": ("gamma", GAMMAS), "C": ("C", COSTS)},
-        # at C = 2000, rounding the kernel matrix of the data sets German or Image to float32
-        # changes decision values by 0.007
+        # if the kernel matrix is rounded to float32, decision values on the data sets German and
+        # Image change by 0.007 at C = 2000
         single_precision=False,
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
@@ -120,8 +120,8 @@ class LSSVM(WeightedClassifier):
         rows_per_feature=ROWS_PER_FEATURE,
     )
     sparse_input = True
-    #: Version 2: the EMAMC uses eigenvectors of K if the ridge is below the rounding errors of K
-    #: K'. Version 3: the reference solver of the EMAMC solves a least squares problem.
+    #: Version 2: the EMAMC uses eigenvectors of K if the ridge is below the rounding errors of
+    #: ``K K'``. Version 3: the reference solver of the EMAMC solves a least squares problem.
     version: ClassVar[int] = 3
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on squared errors.")
@@ -209,10 +209,10 @@ def _certificates(
     """Return the certificates for all values of C, computed together by matrix products.
 
     `rows` and `y` are multiplied by the square roots of the row weights. `root` contains the square
-    roots of the row weights, which replace the vector of ones in (37). If `of_weights` is true,
-    `coef` contains the weights w. If `a` is None, the dual variables are computed as ``a = C (y - F
-    w - b)``, where F is `rows`. With this a, the first equation of the dual system holds exactly,
-    and the residual of ``w = F'a`` is C times the residual of (36).
+    roots of the row weights, and replaces the vector of ones in (37). If `of_weights` is true,
+    `coef` contains the weights w. If `a` is None, the dual variables are computed as
+    ``a = C (y - F w - b)``, where F is `rows`. These dual variables satisfy the first equation of
+    the dual system exactly, and the residual of ``w = F'a`` is C times the residual of (36).
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)

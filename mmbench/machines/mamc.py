@@ -4,9 +4,9 @@
     w = (1/M) sum_i y_i phi(x_i),   b = (1/M) sum_i y_i                           (12), (13)
 
 M is the number of training rows. The intercept b of (13) depends only on the class sizes.
-``bias="optimized"`` replaces the b of (13) by the intercept with the fewest training errors; for
-equations (14)-(25), see `mmbench.machines.base.threshold`. The parameter `Cm` changes the direction
-of w:
+With ``bias="optimized"``, the intercept with the fewest training errors replaces the b of (13). The
+module `mmbench.machines.base.threshold` contains the equations (14)-(25) of this intercept. The
+parameter `Cm` changes the direction of w:
 
     f(x) = (1/M) sum_{y_i=+1} k(x, x_i) - (Cm/M) sum_{y_i=-1} k(x, x_i) + b             (29)
 
@@ -62,8 +62,8 @@ class MAMC(WeightedClassifier):
         `mmbench.machines.base.threshold`. With ``bias="optimized"``, the status is "trivial" if
         every score of class 1 is at most every score of class 2.
     dual_coef_, support_, support_vectors_ : ndarray
-        Coefficients of the kernel expansion (29), and indices and features of all training rows
-        (``rbf``, ``poly``).
+        Coefficients of the kernel expansion (29), and indices and features of all training rows,
+        for kernels other than ``linear``.
 
     Examples
     --------
@@ -77,8 +77,8 @@ class MAMC(WeightedClassifier):
 
     search_space: ClassVar[SearchSpace] = SearchSpace(
         {"gamma": ("gamma", GAMMAS), "Cm": ("Cm", SLOPES)},
-        # "near_one" prefers a small |log Cm|, since an exchange of the two classes replaces Cm by
-        # 1/Cm
+        # "near_one" prefers a small |log Cm|, which is the same for Cm and 1/Cm; an exchange of the
+        # two classes replaces Cm by 1/Cm
         prefer={"gamma": "small", "Cm": "near_one", "degree": "small"},
         # at gamma = 0.01 all kernel values are near 1, and scores differ only in their last digits
         single_precision=False,

@@ -10,9 +10,9 @@ y_i alpha_i - lambda_i + lambda*_i``, the dual of (7) is problem (8):
     subject to      sum_i u_i = 0,  0 <= alpha_i <= C,  lambda_i, lambda*_i >= 0             (8)
 
 The decision function is ``f(z) = sum_i u_i k(x_i, z) + b``. Let theta be the maximum of
-``|f(x_i)|`` over the training rows, for the SVM with the same C. The bound B is chosen between 1
-and the maximum theta, since the RMM is the SVM if B >= theta. In problems (13) and (14) of the
-journal paper, the bound B is a variable t:
+``|f(x_i)|`` over the training rows, for the SVM with the same C. If B >= theta, the RMM is the SVM.
+Therefore the bound B is chosen between 1 and theta. In problems (13) and (14) of the journal paper,
+the bound B is a variable t:
 
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
     subject to         y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -t <= f(x_i) <= t,  t >= 1
@@ -24,10 +24,10 @@ journal paper, the bound B is a variable t:
 The dual of (13) is (8) with B = 1, with the constant D added to the objective, and with the
 additional constraint ``sum_i (lambda_i + lambda*_i) <= D``. The dual of (14) is the dual of (13)
 with the upper bound ``D nu / n`` on each lambda_i and lambda*_i. Let v(t) be the optimal value of
-(8) with B = t and, for (14), with the upper bound ``D nu / n`` on each lambda_i and lambda*_i.
-Problems (13) and (14) minimise ``v(t) + D t`` over t >= 1. The derivative of v(t) is ``-sum_i
-(lambda_i + lambda*_i)``, which is a monotone, piecewise linear function of t. A root search finds
-the bound t at which the derivative of the objective ``v(t) + D t`` is zero.
+(8) with B = t. For problem (14), the upper bound on each lambda_i and lambda*_i is added to (8).
+Problems (13) and (14) minimise ``v(t) + D t`` over t >= 1. The derivative of v(t) is
+``-sum_i (lambda_i + lambda*_i)``. This derivative is a monotone, piecewise linear function of t. A
+root search finds the bound t at which the derivative of the objective ``v(t) + D t`` is zero.
 
 If row i has weight s_i, the penalty on xi_i in all problems and the upper bound of alpha_i in (8)
 are ``C s_i``. With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j
@@ -95,8 +95,8 @@ from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo
 #: Upper bound on the tolerance of the reference solver.
 REFERENCE_TOLERANCE = 1e-9
 
-#: To bracket the optimal bound t, the root search tries the values BOUND_FRACTIONS of ``(t - 1) /
-#: (theta - 1)`` in turn, until the sum of all lambda_i and lambda*_i exceeds D.
+#: To bracket the optimal bound t, the root search tries ``t = 1 + fraction * (theta - 1)`` for each
+#: fraction in BOUND_FRACTIONS in turn, until the sum of all lambda_i and lambda*_i exceeds D.
 BOUND_FRACTIONS = (0.4, 0.16, 0.06, 0.025, 0.0)
 
 #: Maximum number of steps of the root search.
@@ -113,14 +113,14 @@ class RMM(WeightedClassifier):
     ----------
     fits_ : list of Fit
         Certificate of each pair of classes. `objective` is the value of (7) at the returned w and
-        b, which are feasible. `bound` is the value of (8) at a feasible u. For (13) and (14),
-        `objective` and `bound` are values of the respective problem and of its dual. The optimum
-        lies between `bound` and `objective`. `extra` contains the bound `B`, which is the optimal t
-        for (13) and (14), and `theta`, the maximum of ``|f|`` at the training rows for the SVM with
-        the same C. `seconds` and `iterations` include the training of the SVM that determines
-        theta.
+        b. The returned w and b are feasible. `bound` is the value of (8) at a feasible u. For (13)
+        and (14), `objective` is the value of the problem, and `bound` is the value of its dual. The
+        optimum lies between `bound` and `objective`. `extra` contains the numbers `B` and `theta`.
+        `B` is the bound of (7), or the optimal t of (13) and (14). `theta` is the maximum of
+        ``|f|`` at the training rows for the SVM with the same C. `seconds` and `iterations` include
+        the training of this SVM.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Dual variables u of each pair (``rbf``, ``poly``).
+        Dual variables u of each pair, for kernels other than ``linear``.
 
     Notes
     -----
@@ -281,7 +281,7 @@ class RMM(WeightedClassifier):
     ) -> tuple[BinaryModel, float]:
         """Train the RMM of problem (13) or (14), and return the model and the optimal bound t.
 
-        `svm` is the SVM with the same C, which is also the solution for D = 0. `start` is the
+        `svm` is the SVM with the same C. This SVM is also the solution for D = 0. `start` is the
         solution at a neighbouring grid point. If `nu` is below 1, the optimal bound t is 1.
         """
         D = self.C if self.D is None else self.D
@@ -332,7 +332,7 @@ class RMMState:
 
     #: Parameters C, solver and tol of the SVM.
     key: tuple
-    #: SVM with this C.
+    #: SVM with the parameters `key`.
     svm: BinaryModel
     #: Dual solution of the previous RMM.
     last: PiecewiseSolution
@@ -343,7 +343,7 @@ class RMMState:
 
 
 def _with_the_work_of(svm: Fit, model: BinaryModel) -> BinaryModel:
-    """Return the model with the SVM's iterations and seconds added to its certificate."""
+    """Add the iterations and seconds of the SVM to the certificate of a copy of the model."""
     iterations, seconds = model.fit.iterations + svm.iterations, model.fit.seconds + svm.seconds
     return replace(model, fit=replace(model.fit, iterations=iterations, seconds=seconds))
 
@@ -424,7 +424,7 @@ def solve_paper_dual(
 ) -> PiecewiseSolution:
     """Solve (8) in the paper's variables alpha, lambda and lambda* by an interior-point method.
 
-    `dual` is problem (8) as a `PiecewiseQP`, from which the certificate is computed. For (13) and
+    `dual` is problem (8) as a `PiecewiseQP`. The certificate is computed from `dual`. For (13) and
     (14), `cap` is the upper bound of each lambda_i and lambda*_i, and `total` is the upper bound of
     the sum of all lambda_i and lambda*_i.
     """
@@ -470,11 +470,12 @@ class DualPoint(NamedTuple):
     w: NDArray | None
 
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
-        """Return the convex combination of two dual points whose sum of all lambdas is `total`.
+        """Return the convex combination of two dual points that has the given value of `total`.
 
-        The bound `rounding` of the returned point is the convex combination of the bounds of the
-        two points. For a Gram matrix, the convex combination is an upper bound on the rounding
-        error, since the square root of `rounding` is a convex function of u.
+        The number `rounding` of the returned point is the convex combination of the numbers
+        `rounding` of the two points. If `gram` is a Gram matrix, this convex combination is an
+        upper bound on the rounding error, since the square root of `rounding` is a convex function
+        of u.
         """
         share = (total - other.total) / (self.total - other.total)
         mix: list[Any] = [
@@ -541,11 +542,11 @@ class PenaltySearch:
     def around(self, high: DualPoint, tol: float, gap_tolerance: float) -> list[DualPoint]:
         """Bracket the optimal bound t, and return the dual points at both ends of the bracket.
 
-        The first returned point is the convex combination of both ends of the bracket for which the
-        sum of all lambda_i and lambda*_i is D. Dual points of RMMs that were not solved within the
-        tolerance are also returned. If the bound t = 1 is optimal, only the dual point at t = 1 is
-        returned. `high` is the dual point of the SVM. `tol` is the relative width of the bracket
-        and the tolerance of the RMMs.
+        The first returned point is a convex combination of both ends of the bracket. In this
+        combination, the sum of all lambda_i and lambda*_i is D. Dual points of RMMs that were not
+        solved within the tolerance are also returned. If the bound t = 1 is optimal, only the dual
+        point at t = 1 is returned. `high` is the dual point of the SVM. `tol` is the relative width
+        of the bracket and the tolerance of the RMMs.
         """
         D, theta, low = self.D, float(np.abs(high.decision + high.bias).max()), high
         t_low = t_high = theta
@@ -588,13 +589,13 @@ class PenaltySearch:
             found = solve_smo(dual, self.last, tol, self.max_iter // 10)
         self.last, point = found, self.point(found)
         # If the sum of the multipliers lambda is inaccurate, the optimal t may lie outside the
-        # bracket. The inaccurate points are kept, so that `around` can return them.
+        # bracket. The points with inaccurate sums are kept, so that `around` can return them.
         if found.status is not Status.OPTIMAL:
             self.inaccurate.append(point)
         return point
 
     def exhausted(self, low: DualPoint, high: DualPoint, gap_tolerance: float) -> bool:
-        """Whether the search ends because of its iteration limit, time limit or an inaccurate RMM.
+        """Whether the search ends: by the iteration limit, the time limit or an inaccurate RMM.
 
         An inaccurate RMM ends the search if the gap of the search is at most `gap_tolerance`.
         """
@@ -616,10 +617,10 @@ class PenaltySearch:
         )
 
     def best(self, points: list[DualPoint]) -> tuple[DualPoint, float, float, float]:
-        """Return the best point, its objective, its bound t, and the largest lower bound.
+        """Return the best point, its objective, its optimal t, and the largest lower bound.
 
-        The best point has the smallest primal objective. The lower bound is the largest lower bound
-        of all points.
+        The best point has the smallest primal objective. The largest lower bound may belong to
+        another point.
         """
         best = min(points, key=lambda point: self.primal(point)[0])
         return best, *self.primal(best), max(map(self.bound, points))

@@ -1,4 +1,4 @@
-"""The Sigma-SVM, an SVM with penalties on the norm of w and the variance of decision values.
+"""The Sigma-SVM, an SVM with penalties on the norm of w and on the variance of decision values.
 
     min over w, b   (1-D)/2 ||w||^2 + D/2 ||Sigma^(1/2) w||^2 + C sum_i xi_i
     subject to      y_i (w'(phi(x_i) - mu) + b) >= 1 - xi_i,  xi_i >= 0                      (3)
@@ -103,11 +103,11 @@ class SigmaSVM(WeightedClassifier):
         b, and `bound` is the dual objective of (3) at a feasible point. The optimum lies between
         `bound` and `objective`. `n_support` is the number of rows with a non-zero dual variable.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Coefficients of w over the training rows (``rbf``, ``poly``).
+        Coefficients of w over the training rows, for kernels other than ``linear``.
     support_, support_vectors_ : ndarray
-        Indices and features of the rows with a non-zero coefficient (``rbf``, ``poly``). If D > 0,
-        in general all training rows have non-zero coefficients, since each row contributes to
-        Sigma.
+        Indices and features of the rows with a non-zero coefficient, for kernels other than
+        ``linear``. If D > 0, in general all training rows have non-zero coefficients, since each
+        row contributes to Sigma.
     intercept_ : ndarray of shape (n_pairs,)
         Intercept ``b - w'mu`` of each pair, so that ``f(x) = w'phi(x) + intercept``.
 
@@ -251,15 +251,16 @@ def primal_objective(
 def dual_bound(
     problem: BinaryProblem, u: NDArray, model: BinaryModel, D: float, weights: NDArray | None = None
 ) -> float:
-    """Return a lower bound on (3) for D < 1, from the dual variables u of the SVM with kernel (4).
+    """Return a lower bound on the optimum of (3) for D < 1, from dual variables u.
 
-    The dual objective of the SVM with the kernel (4) may exceed the optimum of (3), since the
-    computed kernel matrix of (4) lacks directions of the feature space with small variance, and has
-    rounding errors that grow with the condition number of the centred Gram matrix. With the centred
-    rows Z and ``M = (1-D) I + D Sigma``, the dual objective of (3) has the following value, where w
-    is arbitrary:
+    The dual variables u belong to the SVM with the kernel (4). The dual objective of this SVM may
+    exceed the optimum of (3), since the computed kernel matrix of (4) is inexact. The matrix lacks
+    directions of the feature space with small variance, and its rounding errors grow with the
+    condition number of the centred Gram matrix. With the centred rows Z and
+    ``M = (1-D) I + D Sigma``, the dual objective of (3) is equal to the right-hand side of the
+    following equation for every vector w:
 
-        y'u - max over w of (u'Zw - 1/2 w'Mw) = y'u - u'Zw + 1/2 w'Mw - 1/2 r'M^-1 r
+        y'u - max over v of (u'Zv - 1/2 v'Mv) = y'u - u'Zw + 1/2 w'Mw - 1/2 r'M^-1 r
 
     The residual of w is ``r = Z'u - Mw``. Replacing M^-1 by ``I / (1-D)`` gives a lower bound,
     since ``M >= (1-D) I``. The weights w of the model maximise ``u'Zw - 1/2 w'Mw`` up to rounding

@@ -24,10 +24,10 @@ follow the paper on relative margin machines. If ``C=inf``, all slacks are zero 
 | Clarabel | never; only by solver="clarabel" | `solvers.clarabel_` |
 
 If SMO (sequential minimal optimisation) finds no optimal solution with a linear kernel,
-`solvers.features` continues, and vice versa. If coordinate descent finds no optimal solution,
-`solvers.features` or SMO continues. SMO alone leaves a relative duality gap of up to 0.7 on
-unscaled features. The interior-point method alone stalls if there are many rows and one class is
-rare.
+`solvers.features` continues. If `solvers.features` finds no optimal solution, SMO continues. If
+coordinate descent finds no optimal solution, `solvers.features` or SMO continues. SMO alone leaves
+a relative duality gap of up to 0.7 on unscaled features. The interior-point method alone stalls if
+there are many rows and one class is rare.
 
 References
 ----------
@@ -67,9 +67,9 @@ from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_
 
 #: Minimum number of rows per feature for the solvers in the feature space, if there are more than
 #: FEW_FEATURES features. For a path over C on 200 rows, solvers in the feature space take 1/3 to 1
-#: times the CPU time of SMO, and 1.4 times on the data set Flare-Solar. On 800 rows, solvers in the
-#: feature space take 1/180 to 1/7 of the CPU time of SMO. On a pair of digits (256 features),
-#: solvers in the feature space and SMO take the same CPU time at four rows per feature.
+#: times the CPU time of SMO, except on the data set Flare-Solar (1.4 times). On 800 rows, solvers
+#: in the feature space take 1/180 to 1/7 of the CPU time of SMO. On a pair of digits (256
+#: features), solvers in the feature space and SMO take the same CPU time at four rows per feature.
 ROWS_PER_FEATURE = 4
 
 #: If the number d of features is at most FEW_FEATURES, the interior-point method is used for any
@@ -78,9 +78,9 @@ ROWS_PER_FEATURE = 4
 FEW_FEATURES = 64
 
 #: If there are more than MANY_FEATURES features and many dense rows, coordinate descent is tried
-#: before the interior-point method. On 10,000 rows, the CPU time of coordinate descent relative to
-#: the interior-point method is 1.2 for 500 features, 0.55 for 1000 and 0.23 for 2000 features with
-#: C = 1. With C = 0.01, the relative CPU times are 0.3, 0.15 and 0.05.
+#: before the interior-point method. On 10,000 rows with C = 1, the CPU time of coordinate descent
+#: relative to the interior-point method is 1.2 for 500 features, 0.55 for 1000 features, and 0.23
+#: for 2000 features. With C = 0.01, the relative CPU times are 0.3, 0.15 and 0.05.
 MANY_FEATURES = 1000
 
 #: Maximum number of features d for the interior-point method, which factors a d x d matrix per
@@ -92,8 +92,8 @@ MOST_FEATURES = 5000
 #: optimum than if it starts at zero.
 MOST_START_GAP = 0.1
 
-#: For at most FEW_GRAM_ROWS rows, SMO is also tried after a solver in the feature space if the
-#: duality gap of its solution is within the tolerance, but a KKT condition is violated.
+#: A solution in the feature space may violate a KKT condition although its duality gap is within
+#: the tolerance. In this case, SMO is also tried if there are at most FEW_GRAM_ROWS rows.
 FEW_GRAM_ROWS = 100
 
 #: Tolerance for the relative duality gap, in units of `tol`. GAP_TOLERANCE_FACTOR is large, since
@@ -106,8 +106,8 @@ GAP_TOLERANCE_FACTOR = 100
 #: with repeated rows give decision values that agree to 1e-7.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
-#: For a hard margin, the finite values HARD_MARGIN_PENALTIES of C, divided by the largest k(x, x),
-#: are tried in turn.
+#: For a hard margin, increasing finite values of C are tried in turn: the numbers in
+#: HARD_MARGIN_PENALTIES, divided by the largest k(x, x) of the training rows.
 HARD_MARGIN_PENALTIES = tuple(1e3**k for k in range(6))
 
 #: Two classes are regarded as not separable if their margin is at most LEAST_MARGIN_SHARE times the
@@ -130,16 +130,16 @@ class SVM(WeightedClassifier):
         b, and `bound` is the value of (2) at a feasible u. The optimum lies between `bound` and
         `objective`.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Dual variables u of each pair (``rbf``, ``poly``).
+        Dual variables u of each pair, for kernels other than ``linear``.
 
     Notes
     -----
     This class differs from scikit-learn's SVC. With more than two classes, `coef_`, `intercept_`,
-    `dual_coef_` and decision values of pairs have signs opposite to the signs of SVC's.
-    `dual_coef_` has one row per pair of classes, whereas SVC's has ``n_classes - 1`` rows. Negative
-    sample weights raise an error, whereas SVC removes rows with negative weights. A linear machine
-    does not store its support vectors, which are ``X[support_]``. For probabilities, use
-    scikit-learn's CalibratedClassifierCV, since there is no parameter `probability`.
+    `dual_coef_` and decision values of pairs have signs opposite to the signs in SVC.
+    `dual_coef_` has one row per pair of classes, and ``n_classes - 1`` rows in SVC. Negative sample
+    weights raise an error, whereas SVC removes rows with negative weights. A linear machine does
+    not store its support vectors ``X[support_]``. For probabilities, use scikit-learn's
+    CalibratedClassifierCV, since there is no parameter `probability`.
 
     Examples
     --------
@@ -164,19 +164,19 @@ class SVM(WeightedClassifier):
         gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
     )
     sparse_input = translation_invariant = True
-    #: Version 2: SMO uses all rows; rows are no longer removed by shrinking. Version 3: w = 0 is
-    #: returned if the objective value that the solver finds is not below the objective value at w =
-    #: 0, which may occur with C below 1e-5. Version 4: before w = 0 is returned, smaller tolerances
-    #: are tried.
+    #: Version 2: SMO uses all rows; rows are no longer removed by shrinking. Version 3: the solver
+    #: may find an objective value that is not below the objective value at w = 0, for example with
+    #: C below 1e-5. In this case, w = 0 is returned. Version 4: before w = 0 is returned, smaller
+    #: tolerances are tried.
     version: ClassVar[int] = 4
-    #: Version 1 of ``linear``: problems with many rows are solved exactly, which may change ties in
-    #: a grid search. Version 2 of ``linear``: in addition to problems with many rows, problems with
-    #: few rows and degenerate problems are solved exactly. Version 3 of ``linear``: coordinate
-    #: descent is added to the solvers. Version 4 of ``linear``: coordinate descent is also used for
-    #: many dense features. Version 5 of ``linear``: the gap is relative to the objective, even if
-    #: the objective is tiny. Version 1 of ``poly`` and ``rbf``: with more than 3000 rows, kernel
-    #: values are computed by NumPy. Version 2 of ``rbf``: distances of rows with up to 64 features
-    #: are computed from differences of features.
+    #: Version 1 of ``linear``: problems with many rows are solved exactly. The exact solutions may
+    #: change ties in a grid search. Version 2 of ``linear``: in addition to problems with many
+    #: rows, problems with few rows and degenerate problems are solved exactly. Version 3 of
+    #: ``linear``: coordinate descent is added to the solvers. Version 4 of ``linear``: coordinate
+    #: descent is also used for many dense features. Version 5 of ``linear``: the gap is relative to
+    #: the objective, even if the objective is tiny. Version 1 of ``poly`` and ``rbf``: with more
+    #: than 3000 rows, kernel values are computed by NumPy. Version 2 of ``rbf``: distances of rows
+    #: with up to 64 features are computed from differences of features.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
@@ -282,12 +282,13 @@ def solve_dual(
     B: float | None = None,
     cache_size: float | None = None,
 ) -> PiecewiseSolution:
-    """Solve the dual of an SVM or an RMM by coordinate descent, in the feature space or by SMO.
+    """Solve the dual of an SVM or an RMM, by a solver that depends on the kernel and the data.
 
-    `dual` contains the rows or the Gram matrix that `rows_or_gram` returns. `start` is the solution
-    at a neighbouring grid point, or the dual variables u of this solution. Smaller tolerances are
-    tried if the objective value of a solution within the gap tolerance is not below the objective
-    value at w = 0, which may occur if C is small.
+    The solvers are coordinate descent, SMO, and the solvers in the feature space. `dual` contains
+    the rows or the Gram matrix that `rows_or_gram` returns. `start` is the solution at a
+    neighbouring grid point, or the dual variables u of this solution. If C is small, a solution
+    within the gap tolerance may have an objective value that is not below the objective value at
+    w = 0. In this case, smaller tolerances are tried.
     """
     found = _solve(problem, dual, C, solver, tol, gap_tolerance, start, B, cache_size)
     for factor in TOLERANCE_FACTORS[3::3]:
@@ -346,7 +347,7 @@ def _solve(
 
 
 def tolerance(tol: float, n_rows: int) -> float:
-    """Return the KKT tolerance of a problem, which is smaller for few rows."""
+    """Return the KKT tolerance of a problem: `tol`, or a smaller tolerance for few rows."""
     return tol * (FEW_ROWS_FACTOR if n_rows <= FEW_ROWS else 1.0)
 
 
@@ -426,7 +427,7 @@ def train_hard_margin(
     """Train one binary SVM without slack, by trainings with increasing finite values of C.
 
     If all dual variables ``|u_i|`` of a solution are below C, the solution is optimal for all
-    larger C. The margin of two classes is half the distance between their convex hulls. Every
+    larger C. The margin is half the distance between the convex hulls of the two classes. Every
     feasible u of (2) defines a point in the convex hull of each class. Half the distance between
     the two points, ``||w|| / sum_i |u_i|``, is an upper bound on the margin of the classes.
     """

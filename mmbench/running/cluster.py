@@ -115,9 +115,9 @@ class DaskExecutor:
             # a wrong address, a wrong certificate and a wrong protocol raise different exceptions
             words = " ".join(str(error).split()) or type(error).__name__
         if words:
-            # The garbage collector deletes the client that failed to start. If the failed client
-            # were deleted later, while the next client starts, both clients might wait for the
-            # same lock for ever.
+            # `gc.collect` deletes the client that failed to start. If the failed client were
+            # deleted later, while the next client starts, both clients might wait for the same
+            # lock for ever.
             gc.collect()
             raise UserError(f"scheduler {address}: no answer ({words})")
         self._tasks: dict[Future, _Task] = {}
@@ -270,8 +270,8 @@ def _check_greeting(address: str) -> None:
     """Raise UserError if the server at a TCP address does not answer like a Dask scheduler.
 
     A Dask scheduler sends a message to each new client. This function waits at most
-    `ANSWER_SECONDS` for the scheduler's message. If a server sends only the beginning of a message,
-    Dask itself waits for the rest without a time limit.
+    `ANSWER_SECONDS` for the scheduler's message. Dask itself has no such limit: if a server sends
+    only the beginning of a message, Dask waits for ever.
     """
     place = urlsplit(address if "://" in address else f"tcp://{address}")
     try:
@@ -434,8 +434,8 @@ class PairBackend(ThreadingBackend):
 
     This process trains one pair of classes at a time. Each thread of the backend waits for the
     training of one pair of classes. The argument `limits` contains the time and memory limits of
-    the job, which apply to each training on a Dask worker. The list `cpu_seconds` contains the CPU
-    time of each training on a Dask worker.
+    the job. These limits apply to each training on a Dask worker. The list `cpu_seconds` contains
+    the CPU time of each training on a Dask worker.
     """
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):
@@ -449,7 +449,7 @@ class PairBackend(ThreadingBackend):
         return sum(self.client.nthreads().values())
 
     def submit(self, func: Callable[[], Any], callback: Any = None) -> Any:
-        """Start a training: in this process if it is idle, and on a Dask worker if it is busy."""
+        """Call `train` in a thread of the backend."""
         return super().submit(partial(self.train, func), callback)
 
     def train_here(self, func: Callable[[], Any]) -> Any:
@@ -471,7 +471,7 @@ class PairBackend(ThreadingBackend):
         if self.busy.acquire(blocking=False):
             return self.train_here(func)
         payload = pickle.dumps((train_items, (func.items,), self._limits, ()))
-        # trainings of pairs of classes start before whole jobs, whose priority is 0
+        # whole jobs have the priority 0, and start after trainings of pairs of classes
         future = self.client.submit(run_here, payload, None, self.batch, pure=False, priority=10)
         # `Future.result` with a timeout is not used, since it may raise an UnboundLocalError in
         # Dask

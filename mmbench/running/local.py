@@ -289,7 +289,7 @@ class _Worker:
         self.tail, self.begun = b"", False
 
     def look(self, ready: set) -> Future | None:
-        """Read the messages and the output of the process; return the future of an ended task."""
+        """Read the messages and the output of the process; return the future of its ended task."""
         if self.output in ready:
             self._show()
         return self._receive() if self.connection in ready else self._check_limits()
@@ -312,7 +312,7 @@ class _Worker:
         return future
 
     def _check_limits(self) -> Future | None:
-        """If the task exceeds a limit, kill the process and return the future of the task."""
+        """Kill the process if its task exceeds a limit; return the future of the killed task."""
         limits, now, status = self.limits, time.monotonic(), None
         reached: dict[str, Any] = {"stage": self.note, "seconds": now - self.since}
         if limits.memory is not None and now >= self.next_look:
@@ -352,9 +352,9 @@ class _Worker:
     def _died(self) -> Future | None:
         """End the task of a dead process, and return the future of the task.
 
-        If the process was killed before it began the task, the task is sent once more, to a new
-        process, and None is returned. Raises UserError if the process exited by itself before it
-        began the task, for example because an import failed.
+        If the process was killed before it began the task, the task is sent to a new process, and
+        None is returned. A task is sent again only once. Raises UserError if the process exited by
+        itself before it began the task, for example because an import failed.
         """
         assert self.process is not None
         code = self.process.wait(timeout=10)

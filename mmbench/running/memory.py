@@ -32,7 +32,7 @@ USABLE_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of a job's data, which determine the memory of the job."""
+    """The sizes of a job's data; these sizes determine the memory of the job."""
 
     #: Number of training rows per class.
     class_counts: tuple[int, ...]
@@ -99,9 +99,10 @@ def _training_bytes(job: Job, n_rows: int, n_columns: int, itemsize: int = 8) ->
 def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     """Return the memory of a grid search in bytes.
 
-    A grid search stores one kernel matrix of all training rows or, for each thread, one kernel
-    matrix of a pair of classes, or no kernel matrix. Each thread also needs the memory of a
-    training on the training part of a validation split.
+    If all pairs of classes have the same parameters, and the kernel matrix of all training rows is
+    small enough, a grid search stores this matrix. If not, each thread stores the kernel matrix of
+    a pair of classes, provided that this matrix is small enough. Each thread also needs the memory
+    of a training on the training part of a validation split.
     """
     single = machine_class(job.machine).search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize

@@ -21,11 +21,11 @@ Parcel = list[tuple[str, str, bytes]]
 
 
 class MissingData(Exception):
-    """The computer that runs a job cannot find the data, which must be sent with the job."""
+    """The computer that runs a job cannot find the data, so the data must be sent with the job."""
 
 
 def pack(job: Job, data: Path, mirror: str | None) -> Parcel:
-    """Return the names, hashes and contents of the data files of a job, read on this computer.
+    """Read the data files of a job on this computer; return their names, hashes and contents.
 
     Raises
     ------

@@ -138,7 +138,7 @@ def readable(n_bytes: float) -> str:
 
 #: Ratio of each machine's CPU time to the CPU time of the SVM on the same split. The ratio was
 #: measured in `mmbench easy` with 270 training rows, with 1000 training rows of separable classes,
-#: and with 1000 training rows of overlapping classes. The largest of the measured ratios is given.
+#: and with 1000 training rows of overlapping classes. The largest of the three ratios is given.
 #: Machines with about the same CPU time as the SVM are omitted.
 COSTS = {
     "logistic_regression": 0.3,
@@ -154,11 +154,11 @@ COSTS = {
 class TimeLeft:
     """An estimate of the remaining time of a run, from the times of finished jobs.
 
-    A table cell contains all jobs with the same data set, training size, kernel and machine. The
-    expected time of a job is the mean time of the finished jobs of its table cell. If the table
-    cell has no finished job, the expected time is estimated from the times of all finished jobs,
-    and from the ratios of CPU times in `COSTS`. If `falling` is true, the estimate of the remaining
-    time never rises.
+    A table cell contains all jobs with the same data set, training size, kernel, degree and
+    machine. The expected time of a job is the mean time of the finished jobs of its table cell. If
+    the table cell has no finished job, the expected time is estimated from the times of all
+    finished jobs, and from the ratios of CPU times in `COSTS`. If `falling` is true, the estimate
+    of the remaining time never rises.
     """
 
     def __init__(self, jobs: Iterable[Job], falling: bool = False):

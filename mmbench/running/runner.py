@@ -113,7 +113,7 @@ class Schedule:
         first. Other jobs with equal expected times are returned in the order in which they became
         ready. Only the first job of each table cell is compared, since all jobs of a table cell
         have the same expected time. A table cell contains all jobs with the same data set, training
-        size, kernel and machine.
+        size, kernel, degree and machine.
         """
         first = {cell: jobs[0] for cell, jobs in self._ready.items()}
         cell = max(first, key=lambda cell: (self._seconds(first[cell][1]), -first[cell][0]))
@@ -188,9 +188,9 @@ class Summary:
     reused: int = 0
     #: Records of jobs without a result.
     failed: list[Content] = field(default_factory=list)
-    #: Number of finished jobs with non-optimal fits, counted by the worst status of a job's fits.
-    #: Trivial solutions, fits without a certificate and problems with a single class are not
-    #: counted.
+    #: Numbers of finished jobs by the worst status of a job's fits. Jobs without a non-optimal fit
+    #: are not counted. Trivial solutions, fits without a certificate and problems with a single
+    #: class do not count as non-optimal fits.
     doubtful: Counter[Status] = field(default_factory=Counter)
     #: Number of jobs that have no record, because the run was interrupted before they ended.
     left: int = 0
@@ -367,7 +367,10 @@ class Run:
         self.progress.tick(self.time_left.seconds(self.executor.slots))
 
     def _end(self, future: Future) -> None:
-        """Store the record of an ended task, or run the job again alone if memory was lacking."""
+        """Store the record of an ended task.
+
+        If memory was lacking, the job instead runs again when no other job runs.
+        """
         start = self.tasks[future]
         record, arrays = self._outcome(start.job, future)
         if record["status"] == Status.MEMORY_LIMIT and not (record["reached"] or start.alone):

@@ -1,8 +1,8 @@
 """Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
 CPU times are summed over all threads of the process. Before its first job with a machine, a process
-trains the machine on a tiny problem, which compiles Numba code and imports solvers. The training on
-the tiny problem is the stage ``warm_up`` of the job. Tables of CPU times do not include this stage.
+trains the machine on a tiny problem. This training compiles Numba code and imports solvers. It is
+the stage ``warm_up`` of the job. Tables of CPU times do not include this stage.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
             facts = {"trainings": error.done, "planned": error.planned}
         reached = {"stage": clock.now, "seconds": time.monotonic() - since, **facts}
         content = stopped(status, limits, reached, words)
-    except LimitReached as error:  # another worker trained a pair of classes for this job
+    except LimitReached as error:  # raised by another worker that trained a pair of classes
         status, reached = error.status, {**error.reached, "stage": clock.now}
         content = stopped(status, limits, reached)
     except Exception as error:
@@ -189,7 +189,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
 
 
 def _threads(job: Job, data: Prepared, context: Context) -> int:
-    """Return the largest number of threads, up to `context.threads`, for which memory suffices.
+    """Return the largest number of threads that the memory allows, up to `context.threads`.
 
     Raises NotEnoughMemory if the job needs more than the free memory even with one thread.
     """

@@ -1,4 +1,4 @@
-"""Model selection: cross-validation that shares Gram matrices and warm starts over a grid."""
+"""Model selection: cross-validation in which grid points share Gram matrices and warm starts."""
 
 from mmbench.selection.search import Selection, select
 

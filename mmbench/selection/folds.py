@@ -21,7 +21,11 @@ Splits = list[tuple[NDArray, NDArray]]
 
 
 class Fold(NamedTuple):
-    """Training rows of a pair of classes, their labels -1.0 or +1.0, and held-out rows."""
+    """The training rows and the held-out rows of one inner split, as indices.
+
+    The training rows belong to a pair of classes. The attribute `signs` contains the label of each
+    training row, -1.0 or +1.0.
+    """
 
     train: NDArray
     signs: NDArray
@@ -38,13 +42,13 @@ class Cut(NamedTuple):
 
     #: Number of folds of the cross-validation, or None for random splits.
     folds: int | None
-    #: Fraction of rows held out in each random split. If `folds` and `split` are both None, all
-    #: rows that are used for validation only are held out.
+    #: Fraction of rows held out in each random split. If `folds` and `split` are both None, the
+    #: rows after the training rows are held out.
     split: float | None
     #: Number of repetitions of the cross-validation, or number of random splits.
     repeats: int
     seed: int
-    #: Group of each row, shape (n_rows,), or None; rows of one group are never separated.
+    #: Group of each row, shape (n_rows,), or None. No split separates rows of the same group.
     groups: NDArray | None
     #: Whether the rows are in temporal order; held-out rows then follow the training rows.
     ordered: bool
@@ -53,8 +57,8 @@ class Cut(NamedTuple):
 class SearchRows:
     """The rows of a grid search: first the training rows, then rows used for validation only.
 
-    The attribute `labels` contains the class index of each row, or -1 if its class has no training
-    rows.
+    The attribute `labels` contains the class index of each row, or -1 for a row of a class without
+    training rows.
 
     Parameters
     ----------
@@ -79,7 +83,7 @@ class SearchRows:
         self._cut = cut
         n_splits = (cut.folds or 1) * (1 if cut.ordered or self._on_rest else cut.repeats)
         self._planned = n_points * n_splits * len(self.pairs)  # Planned number of binary trainings.
-        self._done: list[int] = []  # Numbers of completed trainings from all threads.
+        self._done: list[int] = []  # Numbers of completed trainings, one per call of `count`.
 
     def count(self, n_trainings: int) -> None:
         """Count completed binary trainings; raise OutOfTime if the time limit is reached."""
@@ -88,7 +92,7 @@ class SearchRows:
             raise OutOfTime(sum(self._done), self._planned)
 
     def splits(self, rows: NDArray) -> Splits:
-        """Return the inner splits of a subset of the rows, as indices into `rows`."""
+        """Return the inner splits of the given rows, as indices into `rows`."""
         if self._on_rest:
             return [(np.flatnonzero(rows < self.n_train), np.flatnonzero(rows >= self.n_train))]
         if self._cut.ordered:

@@ -64,7 +64,8 @@ def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str
     """Return the index of the grid point with the largest score.
 
     Scores at most 1e-12 below the largest score are tied. Ties are resolved by the rules in
-    `prefer`, in the order of `prefer`, then by the order of the grid points.
+    `prefer`, one rule after the other. If several grid points are still tied, the first of them is
+    returned.
 
     Examples
     --------

@@ -32,9 +32,10 @@ class Metric:
     #: Input of the metric: "predictions", "scores" or "probabilities".
     source: str
     #: Function of (truth, given, classes) that returns the metric, or NaN if the metric is not
-    #: defined. ``truth`` contains the true classes, shape (n_samples,). ``given`` contains
-    #: predicted classes, shape (n_samples,), or class scores or probabilities, shape (n_samples,
-    #: n_classes). ``classes`` contains the class of each column of ``given``.
+    #: defined. ``truth`` contains the true classes, shape (n_samples,). ``given`` contains the
+    #: input that `source` names. The shape of ``given`` is (n_samples,) for predictions, and
+    #: (n_samples, n_classes) for scores and probabilities. ``classes`` contains the class of each
+    #: column of ``given``.
     compute: Compute
     #: Definition of the metric, for the notes of a table.
     about: str = ""
@@ -45,7 +46,10 @@ class Metric:
     def of_votes(
         self, truth: NDArray, counts: NDArray, confidence: NDArray, classes: NDArray
     ) -> float:
-        """Return the metric from votes and summed decision values, shape (n_samples, n_classes)."""
+        """Return the metric, given votes and summed decision values per test row and class.
+
+        The shape of `counts` (the votes) and of `confidence` is (n_samples, n_classes).
+        """
         if self.source == "predictions":
             return self.compute(truth, classes[resolve_votes(counts)], classes)
         return self.compute(truth, scores_of_votes(counts, confidence), classes)
@@ -103,7 +107,7 @@ def _log_loss(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float
 
 def _brier(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
     own = truth[:, None] == classes
-    # a class without training rows has probability 0
+    # a test row of a class without training rows adds (1 - 0)^2, since its class has probability 0
     squares = np.square(own - probabilities).sum(axis=1) + ~own.any(axis=1)
     return float(squares.mean() / (2 if len(np.union1d(truth, classes)) == 2 else 1))
 

@@ -1,4 +1,7 @@
-"""Scores of all grid points on all inner splits, for each pair or for the one-vs-one classifier.
+"""Scores of all grid points on all inner splits.
+
+The scores are computed for the binary classifier of each pair of classes, or for the one-vs-one
+classifier of all pairs.
 
 If the kernel matrix of all rows can be stored, the outer loop is over kernels, and all pairs of
 classes use the same stored matrix. If the kernel matrix of all rows is too large, the outer loop is
@@ -33,7 +36,7 @@ Decided = list[tuple[list[int], list[NDArray]]]
 
 
 class GridScores:
-    """Values of a metric at all grid points, computed in parallel for pairs or inner splits."""
+    """Values of a metric at all grid points; pairs or inner splits are processed in parallel."""
 
     def __init__(self, data: SearchRows, points: list[GridPoint], metric: Metric, n_jobs: int):
         self.data, self.points, self.metric = data, points, metric
@@ -119,7 +122,7 @@ class GridScores:
     def _of_joint(
         self, machine: JointClassifier, block: Block, train: NDArray, held: NDArray
     ) -> NDArray:
-        """Return the scores of a jointly trained machine on held-out rows, one per grid point."""
+        """Return the scores of a jointly trained machine on held-out rows, one score per point."""
         members, view = block
         data, path = self.data, [without_kernel(self.points[k]) for k in members]
         machine = machine.with_params(kernel_part(self.points[members[0]]))

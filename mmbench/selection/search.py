@@ -35,7 +35,8 @@ class Selection:
         All grid points, each with the mean ("score") and the standard deviation ("sd") of the
         metric over the inner splits. With scope "pair", the metric is first averaged over pairs.
     best_score : float
-        Score of the selected grid point; with scope "pair" the mean over pairs.
+        Score of the selected grid point. With scope "pair", the scores of the selected grid points
+        are averaged over pairs.
     """
 
     params: GridPoint | list[GridPoint]
@@ -98,8 +99,8 @@ def select(
     n_jobs : int, default=1
         Number of threads, which share the Gram matrices. Results do not depend on `n_jobs`.
     n_train : int, optional
-        Number of training rows, which come first; the remaining rows are used for validation only.
-        By default all rows are training rows.
+        Number of training rows. The first `n_train` rows are training rows, and the remaining rows
+        are used for validation only. By default, all rows are training rows.
     pair_params : sequence of dict, optional
         Fixed parameters of each pair of classes, such as parameters selected for another machine.
     tol : float, optional

@@ -45,11 +45,11 @@ def kernel_blocks(
     """Yield the indices of the grid points and the `View` of each kernel.
 
     The stored kernel matrix contains the kernel values between `rows`, by default all rows; other
-    kernel values are computed on demand. The base matrix contains the inner products or squared
-    distances of rows, from which kernel values are computed. If `rows` is None, one base matrix is
-    kept for all kernels. If `rows` is given, the base matrix is computed anew for each kernel,
-    which halves the memory. `reference` contains the training rows of the final fit, which
-    determine ``gamma="scale"``.
+    kernel values are computed on demand. A stored kernel matrix is computed from a base matrix,
+    which contains the inner products or the squared distances of the rows. If `rows` is None, one
+    base matrix is kept for all kernels. If `rows` is given, each kernel matrix overwrites the base
+    matrix to halve the memory, and the base matrix is computed anew for the next kernel.
+    `reference` contains the training rows of the final fit, which determine ``gamma="scale"``.
     """
     single, base = machine.search_space.single_precision, None
     groups = group_by_kernel(points)
@@ -94,7 +94,10 @@ class View:
         return BinaryProblem(X, signs, self.kernel, gram)
 
     def decisions(self, models: list[BinaryModel], train: NDArray, held: NDArray) -> NDArray:
-        """Return decision values of models trained on `train`, shape (len(held), len(models))."""
+        """Return decision values at the rows `held`, shape (len(held), len(models)).
+
+        The models were trained on the rows `train`.
+        """
         intercepts = np.array([model.intercept for model in models])
         if self.kernel.name == "linear":
             W = np.array([linear_weights(self.X[train], model) for model in models])
@@ -116,9 +119,10 @@ def precision(kernel_name: str, single: bool = True) -> type:
 
     Values of the rbf kernel lie in [0, 1] and are stored as float32, the precision of libsvm.
     Kernel values in float32 need half the memory and half the time of kernel values in float64.
-    For all other kernels, float64 is returned. If `Kernel.fits_single_precision` returns True,
-    `kernel_blocks` stores values of other kernels as float32, too. If `single` is false, as for
-    machines whose search space has ``single_precision = False``, all kernel values are float64.
+    For kernels other than rbf, this function returns float64. `kernel_blocks` stores the values of
+    these kernels as float32 nevertheless if `Kernel.fits_single_precision` returns True. If
+    `single` is false, all kernel values are float64. Some machines need float64, and have a search
+    space with ``single_precision = False``.
     """
     return np.float32 if kernel_name == "rbf" and single else np.float64
 
@@ -130,5 +134,5 @@ def stores_pairs(n_samples: int, kernel_name: str, single: bool = True) -> bool:
 
 
 def can_share(n_samples: int, kernel_name: str, single: bool = True) -> bool:
-    """Return whether the kernel matrix of all rows may be stored."""
+    """Return whether the kernel matrix of all rows is small enough to be stored."""
     return n_samples**2 * np.dtype(precision(kernel_name, single)).itemsize <= SHARED_BYTES

@@ -44,9 +44,9 @@ class ConeProgram:
 
     #: Shape (n,).
     c: NDArray
-    #: Shape (p, n).
+    #: Shape (n_equalities, n).
     A: sparse.csc_array
-    #: Shape (p,).
+    #: Shape (n_equalities,).
     b: NDArray
     #: Shape (m, n).
     G: sparse.csc_array
@@ -85,7 +85,7 @@ class ConeSolution(Result):
     #: Shape (n,).
     x: NDArray
     #: Multipliers y of ``A x = b``. At the optimum, ``c + A'y + G'z = 0`` with the multipliers z.
-    #: Shape (p,).
+    #: Shape (n_equalities,).
     y: NDArray
     #: Multipliers z of ``h - G x in K``; the vector z is in the cone K as well. Shape (m,).
     z: NDArray

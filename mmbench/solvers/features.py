@@ -4,9 +4,10 @@ The attribute `gram` of the `PiecewiseQP` contains the data matrix Z in place of
 training row i is a free support vector if its dual variable u_i lies strictly between two knots of
 its piecewise linear cost. At the optimum, there are about as many free support vectors as features.
 SMO needs thousands of passes over the n x n Gram matrix to find the free support vectors. An
-interior-point method finds the free support vectors in 10 to 30 iterations with one product ``Z'
-diag(weights) Z`` each. If the free support vectors are known, one linear system determines the dual
-variables u and the intercept b. For n rows and k features, the methods of this module are:
+interior-point method finds the free support vectors in 10 to 30 iterations. Each iteration computes
+one product ``Z' diag(weights) Z`` with one weight per row. If the free support vectors are known,
+one linear system determines the dual variables u and the intercept b. For n rows and k features,
+the methods of this module are:
 
 ==============  =======================================  ==========================================
 route           condition                                cost
@@ -49,8 +50,8 @@ FIRST_BOX_SHARE = 0.25
 #: error.
 LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 
-#: A dual variable u_i is set to a knot of its cost if their distance is at most ``ROUNDING_SHARE *
-#: min(C, max_j |u_j|)``.
+#: A dual variable u_i is set to a knot of its cost if the distance of u_i to the knot is at most
+#: ``ROUNDING_SHARE * min(C, max_j |u_j|)``.
 ROUNDING_SHARE = 2e-6
 
 #: Absolute tolerance of the optimality conditions, which compare the decision of each row with the
@@ -70,7 +71,7 @@ MAX_ROUNDS = 15
 
 @dataclass(frozen=True)
 class Candidate:
-    """Feasible dual variables u, and primal weights w that are at least as accurate as ``Z'u``."""
+    """Dual variables u, and primal weights w that are at least as accurate as ``Z'u``."""
 
     u: NDArray
     w: NDArray
@@ -160,7 +161,7 @@ def _solved(
     while True:
         a = FIRST_BOX_SHARE * C * lighter / lighter.max()
         # if the cost of row i has a slope other than -y_i, the problem is the dual of an SVM with
-        # the constant slope + y_i added to the decision of row i
+        # the constant ``slope + y_i`` added to the decision of row i
         offset = dual.slopes[:, 0] + y if B is None else 0.0
         point = HingeInteriorPoint(dual.gram, y, C, a, offset, B)
         point.run(GAP_TOLERANCES[0])
@@ -276,10 +277,10 @@ def _on_slopes(
 ) -> tuple[NDArray, NDArray, float] | None:
     """Return u, weights w and intercept b for which the decisions of the rows `part` are `slopes`.
 
-    `part` contains the free support vectors, the argument `w` is the contribution of all other rows
-    to the weights, and `total` is the sum of the returned u. Iterative refinement continues while
-    the residual exceeds SLOPE_TOLERANCE and decreases. Iterative refinement is necessary if the
-    norms of the rows or the dual variables are large. Iterative refinement makes the weights w more
+    `part` contains the free support vectors. The argument `w` is the sum ``Z'u`` over all other
+    rows, and `total` is the sum of the returned u. Iterative refinement continues while the
+    residual exceeds SLOPE_TOLERANCE and decreases. Iterative refinement is necessary if the norms
+    of the rows or the dual variables are large. Iterative refinement makes the weights w more
     accurate than the dual variables u.
     """
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf

@@ -18,7 +18,7 @@ and the equation ``w = v`` of the primal and the dual weights. The unknowns of e
 slack and multipliers) are eliminated from the Newton system analytically. The unknowns of the
 remaining Newton system are the weights w, the intercept b and the variables that a subclass adds.
 The size of the Newton system does not depend on the number of rows. An iteration costs one product
-``Z' diag(weights) Z`` with the data matrix Z.
+``Z' diag(weights) Z`` with the data matrix Z and one weight per row.
 
 Subclasses that change the norm or add unknowns train the soft-margin M4
 (`mmbench.machines.minimax.soft`), the R-SVMs, and the linear MMRM.
@@ -56,8 +56,8 @@ FIRST_DECISION_SHARE = 0.5
 #: after a step shorter than SHORTEST_LENGTH.
 CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 
-#: `solve_growing` tries these ratios of the penalty C to the largest initial multiplier in turn;
-#: the smaller ratio is slower, but fails less often.
+#: Ratios of the first penalty C in `solve_growing` to the largest initial multiplier. The ratios
+#: are tried in turn: the smaller ratio is slower, but fails less often.
 LARGEST_FIRST_RATIOS = (1e6, 1e3)
 
 #: `solve_growing` tries the next ratio of LARGEST_FIRST_RATIOS if the iterations end with a
@@ -212,7 +212,7 @@ class HingeInteriorPoint:
     # -- methods that a subclass may override ---------------------------------------------------
 
     def _norm(self, v: NDArray) -> float:
-        """Return ``||v||^2``, half of which is subtracted in the dual objective."""
+        """Return ``||v||^2``; the dual objective contains the term ``-||v||^2 / 2``."""
         return float(v @ v)
 
     def _begin(self) -> float:
@@ -231,8 +231,8 @@ class HingeInteriorPoint:
     def _follow(self) -> tuple[NDArray, NDArray | float]:
         """Update the variables that are functions of other variables.
 
-        Returns the residual ``w - v`` of the primal and the dual weights, and the weight of the
-        residual in the duality gap.
+        Returns the residual ``w - v`` of the primal and the dual weights, and a factor h. The
+        duality gap contains the term ``1/2 sum_k h (w_k - v_k)^2``.
         """
         return self.at["w"] - self.at["v"], 1.0
 
@@ -265,7 +265,7 @@ class HingeInteriorPoint:
         """Add to `step` the changes of all variables of a subclass."""
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
-        """Return pairs of values, before and after a step, of functions that must stay positive."""
+        """For each function that must stay positive, return its values before and after a step."""
         return []
 
     # -- Newton steps ---------------------------------------------------------------------------

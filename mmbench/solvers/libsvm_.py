@@ -133,7 +133,7 @@ def openmp() -> Any:
     """Return the controller of OpenMP threads; libsvm must be imported before the first call.
 
     libsvm evaluates kernels in several threads, which are useless if the kernel is precomputed. On
-    a busy computer, libsvm waits one second for its threads; with one thread, it takes 4 ms.
+    a busy computer, libsvm waits one second for its threads. With one thread, libsvm takes 4 ms.
     """
     from threadpoolctl import ThreadpoolController
 

@@ -40,7 +40,7 @@ class FeatureGram:
     (array([3., 6., 0.]), 5.0)
     """
 
-    #: Rows F. Shape (n_samples, n_features).
+    #: Data matrix F. Shape (n_samples, n_features).
     features: NDArray
 
     def __matmul__(self, columns: NDArray) -> NDArray:

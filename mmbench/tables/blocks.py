@@ -58,9 +58,9 @@ from mmbench.tables.statistics import (
 
 #: Type of a function that maps a row of the long table to the text of a table cell.
 Write = Callable[[Row], str]
-#: Type of the first columns of a table block, each with a function that returns the text of the
-#: column in a row. The argument of the function is the `place` of the row, as a `Key` without a
-#: machine.
+#: Type of a dict for the first columns of a table block. It maps each column to the function that
+#: returns the text of the column in a row. The argument of the function is the `place` of the row,
+#: as a `Key` without a machine.
 Heads = Mapping[Column, Callable[[Key], object]]
 
 # -- blocks with one column per machine ------------------------------------------------------------
@@ -80,7 +80,8 @@ def by_machine(
 
     The table block has one column per machine, after the columns `heads`. By default, `heads` are
     data set and kernel, and the training size if there are several sizes. The function `cell`
-    returns the text of a table cell.
+    returns the text of a table cell. The text `caption` is printed above the block, and the text
+    `group` above the columns of the machines.
     """
     machines = sheet.machines if machines is None else machines
     heads = heads or place_heads(sheet, lambda place: place.dataset)
@@ -119,9 +120,9 @@ def results(
 ) -> Grid:
     """Return a table block with the values of a metric, for each data set and machine.
 
-    The function `write` returns the text of a value. The value is followed by its comparison mark,
-    which states whether the value agrees with the published value, and by the marks of its
-    footnotes. `by_machine` describes the arguments `caption`, `heads` and `group`.
+    The function `write` returns the text of a value. The value is followed by its comparison mark
+    and by the marks of its footnotes. The comparison mark states whether the value agrees with the
+    published value. `by_machine` describes the arguments `caption`, `heads` and `group`.
     """
 
     def cell(key: Key) -> str:
@@ -138,9 +139,9 @@ def stacked(
     """Return a table block with one column per machine and several rows per data set.
 
     Each data set has one row per entry of `texts`. The second column shows the keys of `texts`. The
-    values of `texts` are functions that return the text of a table cell, given the row of its
-    accuracy in the long table. The first column contains the data set. If `caption` is empty and
-    the table has several kernels, the first column also contains the kernel.
+    values of `texts` are functions. Each function returns the text of a table cell; its argument is
+    the row of the long table that contains the accuracy. The first column contains the data set. If
+    `caption` is empty and the table has several kernels, the first column also contains the kernel.
     """
     rows = []
     for place in places:
@@ -181,8 +182,8 @@ def paired(
 
     If `caption` is given, each kernel has its own block, and the kernel's name replaces ``{}`` in
     the caption. The function `change` is applied to each row of the long table before the row is
-    shown, for example to convert an accuracy to an error rate. The function `measured_text` formats
-    the values, with the arguments `decimals` and `sd`.
+    shown, for example to convert an accuracy to an error rate. The functions `measured_text` and
+    `published_text` format the values, with the arguments `decimals` and `sd`.
 
     The function `count` summarizes the measured or the published results in a dict that maps
     headings to lists with one text per machine. For each heading, the block ends with two more
@@ -261,8 +262,8 @@ def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
 
 
 def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
-    """Return a sentence on the machines whose time includes the grid search of another machine, or
-    an empty text.
+    """Return sentences on the machines whose time includes the grid search of another machine. If
+    there are no such machines, return an empty text.
     """
     return "".join(
         f" The time of {users} includes the search of {used}, whose parameters are reused."
@@ -394,7 +395,7 @@ RESAMPLED, MCNEMAR = "the corrected resampled t-test over splits", "McNemar's te
 
 
 def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
-    """On each data set, print the best machine in bold, and each machine that does not differ
+    """On each data set, print in bold the best machine and all machines that do not differ
     significantly from the best machine.
 
     Each machine is compared with the best machine by a paired test over splits or test rows. If the
@@ -460,7 +461,8 @@ def dataset_gaps(
 
 
 def size_ratio(sheet: Sheet, place: Key) -> float:
-    """Return the number of test rows divided by the number of training rows, or 0 if unknown.
+    """Return the number of test rows divided by the number of training rows, or 0 if they are
+    unknown.
 
     Rows that the option ``max_train`` leaves out of the training count as training rows.
     """

@@ -47,8 +47,8 @@ def draw_tables(
     bold; see `embolden`.
 
     A reference table is the stored result of an earlier run. Its stored Markdown text is returned
-    unless another format, layout or metric is requested. If `bold` is false, bold type is removed
-    from the stored text.
+    unless another format, a layout or metrics are requested. If `bold` is false, bold type is
+    removed from the stored text.
 
     If the layout cannot show an experiment, `say` is called with a message. Raises UserError if the
     layout is unknown, or if the layout cannot show any of the experiments.
@@ -92,9 +92,9 @@ def sheet_of(
 def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the rows of a published table with the names and units of mmbench.
 
-    Data sets are renamed as in mmbench, and error rates are converted to accuracies. The argument
-    `published_as` maps names in mmbench to names in the published table. Data sets for which the
-    name in the published table is empty are left out.
+    Data sets get their names in mmbench, and error rates are converted to accuracies. The argument
+    `published_as` maps names in mmbench to names in the published table. If `published_as` maps a
+    data set to an empty name, the data set is left out.
     """
     ours = {theirs: ours for ours, theirs in published_as.items() if theirs}
     rows = []
@@ -107,7 +107,9 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
 
 
 def arrange(sheet: Sheet, bold: bool = True) -> Table:
-    """Return the table of a sheet in the layout that the sheet names."""
+    """Return the table of a sheet, in the layout `sheet.layout`. If `bold` is true, the best
+    machines are printed in bold.
+    """
     table = find_layout(sheet.layout).draw(sheet)
     notes = [*(embolden(sheet, table.grids) if bold else []), *table.notes]
     return replace(table, title=f"{sheet.experiment.name}: {table.title}", notes=notes)

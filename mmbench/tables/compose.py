@@ -60,8 +60,8 @@ def compose(
     *notes : str
         Sentences below the table.
     metric : str
-        Metric of the legend, which explains the marks and standard errors of this metric. If
-        `metric` is empty, the table has no legend.
+        Metric whose marks and standard errors the legend explains. If `metric` is empty, the table
+        has no legend.
     sd : bool
         Whether the uncertainty of a mean is shown as standard deviation instead of standard error.
     runs : str
@@ -146,7 +146,8 @@ class Layout:
     about : str
         One line that describes the layout in the output of ``mmbench list layouts``.
     blocks : str
-        Function that returns the blocks of the table for a `Sheet`, named as ``module:function``.
+        Name of the function that returns the blocks of the table for a `Sheet`, in the form
+        ``module:function``.
     title : str
         Title of the table.
     machines : sequence of str
@@ -165,8 +166,8 @@ class Layout:
     any_metric : bool
         Whether the layout can show other metrics than the accuracy.
     layout : str
-        Function that returns the whole table, named as ``module:function``. If `layout` is given,
-        `blocks` is not used.
+        Name of the function that returns the whole table, in the form ``module:function``. If
+        `layout` is given, `blocks` is not used.
     """
 
     about: str

@@ -10,9 +10,9 @@ The split table has one row per table cell and split, with settings, metrics, CP
 certificates. The long table has one row per table cell and metric. Each row of the long table
 contains the mean of the metric over splits, and the published value if there is one.
 
-The comparison band is the interval around the measured value whose half width is two standard
-errors of the difference between the measured and the published value. A published value agrees with
-a measured value if it lies in the comparison band.
+The comparison band is an interval around the measured value. Its half width is two standard errors
+of the difference between the measured and the published value. A published value in the comparison
+band agrees with the measured value.
 """
 
 from __future__ import annotations
@@ -38,35 +38,37 @@ from mmbench.tables.statistics import counting_sd, difference_se, fit_line, pair
 if TYPE_CHECKING:
     import pandas as pd
 
-#: A table cell without results has the status `MISSING` if planned runs are missing, and the status
-#: `PUBLISHED_ONLY` if no run is planned.
+#: `MISSING` is the status of a table cell if the record of a planned run is missing.
+#: `PUBLISHED_ONLY` is the status of a table cell without planned runs.
 MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
-#: Note for a classifier from another package, whose fits have no certificates.
+#: Note on a classifier from another package: its fits have no certificates.
 NO_CERTIFICATES = "its fits have no certificate"
-#: First words of the remark on a published value that is not compared with the measured value.
+#: First words of the objection to a published value that is not usable for a comparison.
 NO_TARGET = "the published value is no target"
 
 #: Name of the confusion matrix in the list of metrics. All metrics except the confusion matrix are
 #: single numbers.
 CONFUSION = "confusion_matrix"
-#: Names of the accuracy: in configurations, and in the long table.
+#: Names of the accuracy: `ACCURACY` in configurations, `METRIC` in the long table.
 ACCURACY, METRIC = "accuracy", "accuracy_pct"
 #: Prefix of the metric name for a selected parameter, as in ``selected_C``.
 SELECTED = "selected_"
-#: Prefix of the metric names for the regression line of accuracy on margin ratio, which has one
-#: point per pair of classes.
+#: Prefix of the metric names for the regression of accuracy on margin ratio. The regression has one
+#: point per separable pair of classes.
 LINE = "regression_"
 
-#: Stages of a job for which CPU times are measured separately. Only jobs with calibrated
-#: probabilities have the stage "calibration".
+#: Stages of a job. The CPU time of each stage is measured. Only jobs with calibrated probabilities
+#: have the stage "calibration".
 STAGES, CALIBRATION = ("selection", "training", "test"), "calibration"
 SECONDS = tuple(f"seconds_{stage}" for stage in (*STAGES, CALIBRATION))
-#: Columns that identify the code of a machine: a version, and a hash of the source files.
+#: Columns that identify the code of a machine: its version and its fingerprint; see
+#: `mmbench.jobs.identity`.
 CODE = ("version", "fingerprint")
 _METRICS = (METRIC, "errors_count", "errors_expected", "n_ties")
 _CERTIFICATES = ("gap_tolerance", "worst_gap", "worst_violation")
-#: Columns that identify a record, in the split table and in the table with one row per test row.
+#: Columns that identify a record. The split table and the table with one row per test row begin
+#: with these columns.
 PLACE = ("experiment", "dataset", "kernel", "degree", "size", "machine", "repeat", "fold")
 SPLIT_COLUMNS = (
     *(*PLACE, "seed", "data_hash", "split_hash", "status", "reason", *_METRICS),
@@ -81,27 +83,27 @@ COLUMNS = (
     *("half_width", "z", "in_band", "mark", *CODE, "status", "note"),
     *("half_width_published_se", "in_band_published_se"),
 )
-#: Types of the columns of the long table that do not contain text.
+#: Types of the numeric and boolean columns of the long table.
 TYPES = {
     **dict.fromkeys(("measured", "sd", "se", "published", "published_spread", "z"), "float64"),
     **dict.fromkeys(("half_width", "half_width_published_se"), "float64"),
     **dict.fromkeys(("in_band", "in_band_published_se"), "boolean"),
     "n": "Int64",
 }
-#: Columns of the split table whose means over splits enter the long table.
+#: Columns of the split table that are averaged over splits for the long table.
 AVERAGED = (*_METRICS, *SECONDS, "n_support")
-#: Metrics that are computed from error counts, so that a single run has a binomial standard error.
+#: Metrics that are computed from error counts. For these metrics, even a single run has a standard
+#: error, by the binomial distribution.
 COUNTED = _METRICS[:3]
-#: Metrics of the certificates, each over all fits that a table cell summarizes.
+#: Metrics that are computed from the certificates of all fits in a table cell.
 CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gaps_above_tolerance")
 
 #: Marks of the comparison with published values; see `as_long_table`.
 IN_BAND, ALL_IN_BAND, OUT_OF_BAND = "✓", "~", "✗"
-#: Half width of the comparison band in standard errors, slightly increased because of rounding
-#: errors.
+#: Half width of the comparison band, in standard errors: 2 plus a margin for rounding errors.
 NOISE = 2 + 1e-9
-#: Minimum number of values in a parameter grid for which tables state how often the smallest and
-#: the largest value were selected.
+#: If a parameter grid has at least `MIN_VALUES` values, tables state how often the smallest and the
+#: largest value were selected.
 MIN_VALUES = 3
 
 #: Type that identifies a split: (repeat, fold, seed).
@@ -115,8 +117,8 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return a dict that maps each first element of the pairs to the list of its second elements,
-    in the order of the pairs.
+    """Return a dict that maps each key in the pairs (key, value) to the list of its values. Keys
+    and values keep the order of the pairs.
     """
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
@@ -188,9 +190,12 @@ class Cell:
     attribute `selected` contains the rows of selected parameters, as returned by the function
     `selected`.
 
-    The attribute `status` is the most severe status of the failed jobs. If no job failed, `status`
-    is `MISSING` if a record is missing, and the most severe status of the fits otherwise. If no run
-    is planned, `status` is `PUBLISHED_ONLY`.
+    The attribute `status` is given by the first of these conditions that is true:
+
+    - No run is planned: `PUBLISHED_ONLY`.
+    - A job failed: the most severe status of the failed jobs.
+    - A planned split has no record: `MISSING`.
+    - Otherwise: the most severe status of the fits.
     """
 
     def __init__(self, planned: PlannedCell, records: Sequence[Record], experiment: Any):
@@ -268,7 +273,7 @@ class Cell:
     def confusion(self) -> dict[str, list[int]]:
         """Confusion matrix, summed over splits.
 
-        For each true class, a list contains the counts by predicted class.
+        The dict maps each true class to a list of counts, with one count per predicted class.
         """
         totals: Counter[tuple[str, str]] = Counter()
         for row in self.counted:
@@ -285,7 +290,7 @@ def _has_failed_fit(record: Record) -> bool:
 
 
 def _by_size(label: str) -> tuple[bool, float, str]:
-    """Return a key by which class labels are sorted: numbers by value, then all other labels."""
+    """Return the sort key of a class label: numbers by value, before all other labels."""
     try:
         return False, float(label), label
     except ValueError:
@@ -347,8 +352,8 @@ def check_metrics(names: Sequence[str]) -> None:
 
 
 def certificates(records: Iterable[Record]) -> dict[str, Any]:
-    """Return a summary of all fits: counts by status and by algorithm, duality gaps, and constraint
-    violations.
+    """Return a summary of all fits: numbers of fits by status and by algorithm, duality gaps, and
+    constraint violations.
 
     The duality gap of a fit is infinite if its certificate has no dual bound. The value of
     ``median_gap`` is None if no fit has a certificate. The value of ``gap_tolerance`` is None if no
@@ -398,10 +403,10 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
 
     ``measured`` is the lower median of the selected values. For an even number of values, the lower
     median is the smaller one of the two middle values, and thus a value of the grid. The lower
-    median is over all splits or, if parameters are selected per pair of classes, over all splits
-    and pairs. ``text`` states the median, and how often the smallest and the largest value of the
-    grid were selected. If jobs use the medians of parameters that were selected on several splits,
-    these medians have rows too.
+    median is taken over all splits. If parameters are selected per pair of classes, it is taken
+    over all splits and pairs. ``text`` states the median, and how often the smallest and the
+    largest value of the grid were selected. If all splits share one choice of parameters, taken
+    from the grid searches of another experiment, this choice has rows too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
@@ -451,22 +456,23 @@ def long_table(
     """Return the long table of an experiment: one row per table cell and metric.
 
     The columns of the long table are ``key``, the columns of `COLUMNS` from ``metric`` on, and
-    ``objection``. ``key`` is the `Key` of a table cell. If a published value is not compared,
-    ``objection`` states the reason. ``sd`` is the standard deviation over `n` splits, and ``se`` is
-    the standard error of the mean. For the parameters of a regression line, `n` is the number of
-    separable pairs of classes.
+    ``objection``. ``key`` is the `Key` of a table cell. If a published value is not usable for a
+    comparison, ``objection`` states the reason. ``sd`` is the standard deviation over `n` splits,
+    and ``se`` is the standard error of the mean. For the parameters of a regression line, `n` is
+    the number of separable pairs of classes.
 
-    ``half_width`` is half the width of the comparison band, which equals two standard errors of the
-    difference between the measured and the published value. ``z`` is the published value minus the
+    ``half_width`` is two standard errors of the difference between the measured and the published
+    value, and thus half the width of the comparison band. ``z`` is the published value minus the
     measured value, divided by the standard error of the difference. The columns
-    ``half_width_published_se`` and ``in_band_published_se`` contain the half width of a second
-    interval around the measured value, and whether this interval contains the published value. For
-    the second interval, the published number after ± is taken as the standard error of the
-    published mean. If this number is probably a standard deviation, both columns are empty.
+    ``half_width_published_se`` and ``in_band_published_se`` describe a second interval around the
+    measured value: its half width, and whether it contains the published value. For the second
+    interval, the number that the paper prints after ± is taken as the standard error of the
+    published mean. If the paper's number is probably not a standard error, the two columns are
+    empty.
 
     The argument `published` contains the rows of a published table. If `compare` is false, the long
-    table contains published values, but does not compare them. The argument `metrics` names
-    additional metrics to be computed from stored predictions.
+    table contains published values, but does not compare them with the measured values. The
+    argument `metrics` names additional metrics to be computed from stored predictions.
     """
     known = {
         (Key(p["dataset"], p["kernel"], p["degree"], p["machine"]), p["metric"]): p
@@ -519,14 +525,14 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
 
 @cache
 def absent_row() -> Row:
-    """Return a row of the long table without values, for table cells that are not planned."""
+    """Return an empty row of the long table, for a table cell that is not planned."""
     return rows_of(as_long_table([{"key": None, "metric": "", "status": PUBLISHED_ONLY}]))[0]
 
 
 def _rows(cell: Cell, known: Mapping[tuple[Key, str], Published], compare: bool) -> list[dict]:
     """Return the rows of the long table for one table cell.
 
-    If the table cell has no finished job, the rows are only for accuracy and error count.
+    A table cell without finished jobs has only rows for the accuracy and the error count.
     """
     rows = []
     for metric in AVERAGED if cell.done else AVERAGED[:2]:
@@ -607,8 +613,8 @@ def _mean(cell: Cell, metric: str) -> dict[str, Any]:
 
 
 def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
-    """Return the binomial standard deviation of a metric on one test set, if `mean` is the expected
-    value of the metric; 0 for a metric that does not count errors.
+    """Return the standard deviation of a metric on one test set, by the binomial distribution with
+    the expected value `mean`. For a metric that does not count errors, return 0.
     """
     n = cell.done[0].metrics["n_test"]
     if metric == METRIC:
@@ -655,8 +661,10 @@ def _place(row: Row) -> tuple[Key, str]:
 
 
 def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
-    """Count the published differences between two machines that exceed the noise level, and the
-    reproduced ones among them.
+    """Count the published differences between machines, and the differences that are reproduced.
+
+    The published values of two machines on the same data set, kernel and metric give one
+    difference.
 
     The noise level is two standard errors of the difference between two measured means. Published
     differences are compared with the noise level of the measured means, since papers seldom state
@@ -665,8 +673,8 @@ def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
     Returns three counts:
 
     1. published differences above the noise level;
-    2. differences of count 1 for which the measured difference has the same sign;
-    3. differences of count 2 for which the measured difference is also above the noise level.
+    2. differences counted in 1, if the measured difference has the same sign;
+    3. differences counted in 2, if the measured difference is also above the noise level.
     """
     counts = [0, 0, 0]
     compared = rows_of(frame[frame.in_band.notna()])

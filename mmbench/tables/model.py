@@ -1,7 +1,6 @@
 """Data classes for tables and their blocks, and functions that return numbers and kernels as text.
 
-The long table, which is mentioned below, has one row per table cell and metric; see
-`mmbench.tables.frame`.
+The long table of an experiment has one row per table cell and metric; see `mmbench.tables.frame`.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def emphasized(cell: str) -> tuple[str, str]:
 
 
 def groupwise(columns: Iterable[Column]) -> list[tuple[str, int]]:
-    """Return the heading and the number of columns of each group of adjacent columns, as pairs."""
+    """Return one pair (heading, number of columns) for each group of adjacent columns."""
     groups = (column.group for column in columns)
     return [(group, len(list(same))) for group, same in groupby(groups)]
 
@@ -107,9 +106,7 @@ class Table:
 
 
 def once(rows: list[list[str]]) -> list[list[str]]:
-    """Replace the first text of a row by an empty text if it equals the first text of the row
-    above.
-    """
+    """If a row has the same first text as the row above, replace this text by an empty text."""
     above = ["", *(row[0] for row in rows)]
     return [
         ["" if row[0] == head else row[0], *row[1:]] for row, head in zip(rows, above, strict=False)
@@ -122,9 +119,9 @@ KERNEL_LABELS = {"linear": "Linear kernel", "poly": "Polynomial kernel", "rbf": 
 def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
     """Return the mean of the measured values as text.
 
-    If there are several runs, the standard error follows in parentheses or, if `sd` is true, the
-    standard deviation follows after ±. If there is no mean, the text is the status of the table
-    cell, or a dash if no run is planned.
+    For several runs, the mean is followed by the standard error in parentheses. If `sd` is true,
+    the mean is followed by ± and the standard deviation instead. If no run is planned, the text is
+    a dash. If runs are planned, but there is no mean, the text is the status of the table cell.
     """
     if row.status == PUBLISHED_ONLY:
         return NOTHING
@@ -141,7 +138,8 @@ def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> st
 def published_text(row: Row, decimals: int | None = None, sd: bool = False) -> str:
     """Return the published value as text, with the uncertainty that the paper prints.
 
-    The uncertainty of a published value is in parentheses or, if `sd` is true, after ±.
+    The uncertainty is printed in parentheses. If `sd` is true, the uncertainty is printed after ±
+    instead.
     """
     if row.published is None:
         return NOTHING

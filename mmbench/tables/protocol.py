@@ -44,7 +44,8 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
 
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
-    """Return one text with the description of each data set, by the function `describe`.
+    """Return one text with a description per data set. The function `describe` returns the
+    description for the jobs of a data set.
 
     Data sets with the same description are listed together.
     """

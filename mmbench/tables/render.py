@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from jinja2 import Environment
 
-#: Column of the training size, which is inserted after ``degree`` in a CSV file.
+#: Name of the column of training sizes. In a CSV file, it is inserted after the column ``degree``.
 SIZE = "size"
 
 
 def to_csv(sheets: Sequence[Sheet]) -> str:
     """Return the long tables of several experiments as one CSV text.
 
-    Differences from the paper's data, which are footnotes in other formats, are added to the column
-    ``note``.
+    Sentences on differences from the paper's data are added to the column ``note``. In other
+    formats, these sentences are footnotes.
     """
     import pandas as pd
 
@@ -142,7 +142,7 @@ ESCAPES = str.maketrans(
         "~": r"\textasciitilde{}",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
-        # At the start of a row, LaTeX takes a bracket for an argument of the ``\\`` before it.
+        # LaTeX takes a bracket at the start of a row for an argument of the preceding ``\\``.
         "[": "{[}",
         "]": "{]}",
         "\n": " ",

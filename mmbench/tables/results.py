@@ -1,4 +1,4 @@
-"""Reading of a results folder, which contains experiments or reference tables."""
+"""Functions that read the experiments or the reference tables in a results folder."""
 
 from __future__ import annotations
 
@@ -39,36 +39,39 @@ REFERENCE = "reference"
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
 #: Type of a function that returns the plan of the experiment in a folder. The plan is made from the
-#: configuration in the folder or, if the folder has none, from the configuration with the folder's
-#: name. A function of this type returns None if there is no valid configuration.
+#: configuration in the folder. If the folder has no configuration, the plan is made from the
+#: configuration with the folder's name. A function of this type returns None if there is no valid
+#: configuration.
 Replan = Callable[[Path], Plan | None]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment with its plan and records, or a reference table, which is the stored result of
-    an earlier run.
+    """An experiment with its plan and records, or a reference table.
+
+    A reference table is the stored result of an earlier run.
 
     Attributes
     ----------
     folder : Path
         Folder of the experiment or of the reference table.
     plan : Plan
-        Plan of the jobs. For a reference table, it is the plan of the configuration with the same
+        Plan of the jobs. The plan of a reference table is made from the configuration with the same
         name.
     records : sequence of Record
         Records of planned jobs, including failed jobs. A reference table has no records.
     remarks : tuple of str
-        Sentences to be printed below the tables, on damaged records and on records with other
-        settings.
+        Sentences on damaged records and on records with other settings, to be printed below the
+        tables.
     include_failed : bool, default=False
         Whether means include splits with a failed fit.
     frame : DataFrame, optional
         The long table for a reference table, or None for an experiment with records.
     deviations : mapping of str to sequence of str
-        For each data set of a reference table, the differences from the paper's data.
+        For each data set of a reference table, sentences on how it differs from the paper's data
+        set.
     foreign : set of str
-        Names of the classifiers of other packages, which have no kernel.
+        Names of the classifiers from other packages. These classifiers have no kernel.
     """
 
     folder: Path
@@ -82,12 +85,12 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """Name of the experiment, which is the name of the folder."""
+        """Name of the experiment: the name of its folder."""
         return self.folder.name
 
     @property
     def has_records(self) -> bool:
-        """Whether the experiment has records, which a reference table does not have."""
+        """Whether the experiment has records; false for a reference table."""
         return self.frame is None
 
     @property
@@ -116,9 +119,7 @@ class Experiment:
 
     @property
     def splits(self) -> Path | None:
-        """Path of the split table that `mmbench export` has written, or None if there is no such
-        file.
-        """
+        """Path of the file with the split table, or None if the folder contains no such file."""
         path = self.folder / SPLITS
         return path if path.is_file() else None
 
@@ -240,11 +241,12 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 
 
 def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
-    """Return the rows of a CSV file, each in a pair with the key of its table cell.
+    """Return one pair (key of the table cell, row) for each row of a CSV file.
 
     If a row of the CSV file has no kernel, the key contains the kernel of the machine in the plan.
     If the plan has no kernel for the machine, the key contains the first kernel of the data set.
-    Raises ValueError if the CSV file lacks a column of the key, or one of the columns `needed`.
+    Raises ValueError if the CSV file lacks one of the columns ``dataset``, ``kernel``, ``machine``
+    and `needed`.
     """
     import pandas as pd
 
@@ -278,10 +280,10 @@ def read_results(
 ) -> list[Experiment]:
     """Return the experiments and reference tables in several folders.
 
-    Each path is the folder of one experiment, or a results folder that contains such folders. The
-    arguments `replan` and `mix` are passed to `read_experiment`. The function `say` is called with
-    a message for each folder that cannot be read. Raises UserError if a path is not a results
-    folder, or if none of the folders can be read.
+    Each path is the folder of one experiment, or a results folder that contains folders of
+    experiments. The arguments `replan` and `mix` are passed to `read_experiment`. The function
+    `say` is called with a message for each folder that cannot be read. Raises UserError if a path
+    is not a results folder, or if none of the folders can be read.
     """
 
     def read(folder: Path) -> Experiment:

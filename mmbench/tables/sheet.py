@@ -46,8 +46,7 @@ LEAK = "LEAK: parameters were selected by the accuracy on the test part, which i
 #: A footnote on all data sets of a table does not name the data sets if the table has at least this
 #: number of data sets.
 MANY = 4
-#: Type of the subject of a footnote: machine, data set and kernel, of which machine and kernel may
-#: be empty.
+#: Type of the subject of a footnote: (machine, data set, kernel). Machine and kernel may be empty.
 Subject = tuple[str, str, str]
 #: Type of a kernel's name with its degree.
 KernelKey = tuple[str, int | None]
@@ -153,7 +152,9 @@ class Sheet:
 
     @cached_property
     def deviations(self) -> dict[str, tuple[str, ...]]:
-        """For each data set, differences from the paper's data, and warnings in the records."""
+        """For each data set, sentences on how it differs from the paper's data set, and the
+        warnings in its records.
+        """
         texts = grouped(
             (record.job.dataset.name, text.removeprefix(f"{record.job.dataset.name}: "))
             for record in self.experiment.records
@@ -254,13 +255,13 @@ class Sheet:
         return self._rows.get((key, metric), absent_row())
 
     def line(self, place: Key, metric: str, machines: Sequence[str] = ()) -> list[Row]:
-        """Return the rows of the long table for one metric, data set and kernel, with one row per
+        """Return the rows of the long table for one `place` and one metric, with one row per
         machine.
         """
         return [self.row(place._replace(machine=m), metric) for m in machines or self.machines]
 
     def value(self, key: Key, metric: str) -> float | None:
-        """Return the measured value of a metric in a table cell, or None if there is none."""
+        """Return the measured value of a metric in a table cell, or None if it was not measured."""
         return self.row(key, metric).measured
 
     def wide(
@@ -292,7 +293,9 @@ class Sheet:
         return (*words(*heads), *numbers(*map(self.label, names), group=group))
 
     def printed(self, dataset: str) -> str:
-        """Return a data set's name in the paper or, if no paper names the data set, in mmbench."""
+        """Return the paper's name of a data set. If no paper names the data set, return mmbench's
+        name.
+        """
         names = (row["printed_dataset"] for row in self.published if row["dataset"] == dataset)
         return next(names, dataset)
 
@@ -324,11 +327,11 @@ class Sheet:
     def cite(self, row: Row, kernel: bool = True) -> str:
         """Return the marks of the footnotes to a table cell.
 
-        A first footnote contains the note of the table cell, after the names of the machine, the
-        data set and, if `kernel` is true, the kernel. If the table cell was not run, there is no
-        first footnote. If the published value is not compared, a second footnote states the reason.
-        The second footnote names no table cell, since the same reason often applies to a whole
-        column.
+        A first footnote contains the note of the table cell, after the names of the machine and the
+        data set. If `kernel` is true, the footnote also names the kernel. If the table cell was not
+        run, there is no first footnote. If the published value is not usable for a comparison, a
+        second footnote states the reason. The second footnote names no table cell, since the same
+        reason often applies to a whole column.
         """
         if not row.metric:
             return ""
@@ -382,8 +385,8 @@ class Sheet:
 
 
 def _has_other_code(record: Record) -> bool:
-    """Whether a record was made by other code than the installed code of its machine and
-    preprocessing steps.
+    """Return whether the code of a record's machine or of its preprocessing steps differs from the
+    installed code.
     """
     with suppress(UserError):  # raised if the machine no longer exists
         today = identity(record.job)

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def counting_sd(errors: float, n: int) -> float:
-    """Return the standard deviation ``sqrt(e (1 - e/n))`` of an error count with expected value e,
-    by the binomial distribution.
+    """Return the standard deviation ``sqrt(e (1 - e/n))`` of an error count, by the binomial
+    distribution.
 
-    `errors` is the number e of errors on `n` test rows, or an expected number of errors.
+    `errors` is e, the observed or the expected number of errors on `n` test rows.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def difference_se(
     number of measured runs. `n_published` is the number of published runs, or None if the paper
     does not state this number. `counting` is the binomial standard deviation of the metric in a
     single run, or 0 if the metric does not count errors. `same_test_rows` is true if all runs are
-    tested on the same rows, which form an official test set.
+    tested on the rows of one official test set.
 
     Notes
     -----
@@ -69,7 +69,8 @@ def difference_se(
     On an official test set, the measured and the published machine are tested on the same rows, so
     that their sampling errors have a correlation r. The difference of the two sampling errors has
     the variance ``2 counting^2 (1 - r)``. Two similar machines misclassify mostly the same rows, so
-    that r is above one half. The variance is then below ``counting^2``, the variance that is used.
+    that r is above one half. The added variance ``counting^2`` is then larger than ``2 counting^2
+    (1 - r)``.
 
     Examples
     --------
@@ -101,8 +102,8 @@ def wins_and_losses(first: NDArray, second: NDArray) -> tuple[int, int]:
     """Return the number of test rows that only the first machine classifies correctly, and the
     number that only the second machine classifies correctly.
 
-    `first` and `second` state, for each test row, whether a machine classifies the row correctly,
-    shape (n_test,).
+    `first` and `second` are boolean arrays of shape (n_test,). Their entries state whether the
+    first and the second machine classify each test row correctly.
     """
     return int(np.sum(first & ~second)), int(np.sum(second & ~first))
 
@@ -122,7 +123,7 @@ def mcnemar_p(wins: int, losses: int) -> float:
     return float(binomtest(wins, total).pvalue) if total else 1.0
 
 
-#: Significance level of all tests, which are two-sided.
+#: Significance level of all tests. All tests are two-sided.
 LEVEL = 0.05
 
 
@@ -140,12 +141,13 @@ class Counts(NamedTuple):
 
 
 def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
-    """Return the two-sided p-values of Welch's t-test, whose null hypothesis is that two means are
+    """Return the two-sided p-values of Welch's t-test. The null hypothesis is that two means are
     equal.
 
     Each of the arrays `first` and `second` contains the mean, the standard deviation and the size
-    of a sample. `first` and `second` have the shape (3,) or, for several tests, (3, n_tests). If
-    both standard deviations are 0, the p-value is 1 if the means are equal, and 0 otherwise.
+    of a sample. `first` and `second` have the shape (3,) or, for several tests, (3, n_tests). For
+    two standard deviations of 0, the p-value of equal means is 1, and the p-value of different
+    means is 0.
 
     Examples
     --------
@@ -167,9 +169,9 @@ def win_tie_loss(first: ArrayLike, second: ArrayLike) -> Counts:
     """Count the data sets on which the first machine wins, ties and loses in the comparison with
     the second machine.
 
-    `first` and `second` contain the mean, the standard deviation and the number of splits on each
-    data set, shape (3, n_datasets). The machine with the larger mean on a data set wins if the
-    p-value of Welch's t-test is below `LEVEL`; otherwise, the machines tie.
+    `first` and `second` have the shape (3, n_datasets). Their rows contain the mean, the standard
+    deviation and the number of splits on each data set. The machine with the larger mean on a data
+    set wins if the p-value of Welch's t-test is below `LEVEL`; otherwise, the machines tie.
     """
     signs = np.sign(np.subtract(first, second)[0]) * (welch_p(first, second) < LEVEL)
     return Counts(*(int(np.sum(signs == sign)) for sign in (1, 0, -1)))
@@ -204,8 +206,7 @@ class Ranks:
     n: int
     #: Friedman's chi-square.
     statistic: float
-    #: P-value of Friedman's test, whose null hypothesis is that all machines have the same mean
-    #: rank.
+    #: P-value of Friedman's test. The null hypothesis is that all machines have the same mean rank.
     p: float
     #: Nemenyi's critical difference: the smallest significant difference between two mean ranks.
     critical_difference: float
@@ -324,8 +325,8 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
 def detectable_difference(
     sd: float, n: int, test_to_train: float = 0.0, power: float = 0.8
 ) -> float:
-    """Return the difference between two machines that `paired_p` finds significant with probability
-    `power`.
+    """Return the difference between two machines at which the t-test of `paired_p` is significant
+    with probability `power`.
 
     `sd` is the standard deviation, over splits, of the difference between two machines. `n` is the
     number of splits, at least 2. The significance level of the t-test is `LEVEL`.
@@ -358,7 +359,7 @@ def _resampled(differences: ArrayLike, test_to_train: float) -> tuple[float, flo
 
 
 def holm(p_values: ArrayLike) -> NDArray:
-    """Return p-values adjusted by Holm's method for multiple tests, in the given order.
+    """Return the p-values adjusted for multiple tests by Holm's method, in the order of `p_values`.
 
     A p-value of NaN stays NaN, and is not counted as a test.
 
@@ -452,8 +453,8 @@ def correlated_posterior(
     return Posterior(worse, not_better - worse, 1.0 - not_better)
 
 
-#: Number of Monte Carlo draws in `signed_rank_posterior`, for which the standard errors of the
-#: probabilities are below 0.5 %.
+#: Number of Monte Carlo draws in `signed_rank_posterior`. With this number of draws, the standard
+#: errors of the probabilities are below 0.5 %.
 DRAWS = 20_000
 
 
@@ -466,10 +467,11 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior:
     difference 0. The parameter of the Dirichlet distribution is 1/2 for this data set, and 1 for
     every other data set.
 
-    Each pair of data sets belongs to the class worse, equivalent or better, according to the mean
-    of the differences on the two data sets. The weight of a pair is the product of the weights of
-    both data sets. The outcome of a draw is the class whose pairs have the largest sum of weights.
-    The posterior probability of a class is the fraction of draws with this outcome.
+    There are three classes of pairs of data sets: "worse", "equivalent" and "better". The class of
+    a pair depends on the mean of the differences on its two data sets. The weight of a pair is the
+    product of the weights of its two data sets. The outcome of a draw is the class whose pairs have
+    the largest sum of weights. The posterior probability of a class is the fraction of draws with
+    this class as the outcome.
 
     `differences` contains, for each data set, the difference between the means of two machines. A
     difference between -`rope` and `rope` counts as practically equivalent.
@@ -490,10 +492,10 @@ def signed_rank_posterior(differences: ArrayLike, rope: float) -> Posterior:
     return Posterior(*(np.bincount(sides.argmax(axis=1), minlength=3) / DRAWS).tolist())
 
 
-@lru_cache(maxsize=1)  # most tests of a table have the same number of data sets n
+@lru_cache(maxsize=1)  # one cached value suffices: most tests of a table have the same n
 def _weights(n: int) -> NDArray:
-    """Return random weights of `n` data sets, drawn from a Dirichlet distribution, shape (DRAWS,
-    n). The first data set is the prior of `signed_rank_posterior`.
+    """Return an array of shape (DRAWS, n): random weights of `n` data sets, drawn from a Dirichlet
+    distribution. The first data set is the prior of `signed_rank_posterior`.
     """
     return np.random.default_rng(0).dirichlet(np.append(0.5, np.ones(n - 1)), DRAWS)
 
@@ -511,14 +513,14 @@ def pair_points(
 
     Pairs of classes without a margin ratio or without test rows are left out. The columns of the
     data frame are ``pair``, ``ratio``, ``accuracy`` and ``separable``. The margin ratio is computed
-    from the training rows of the two classes. The accuracy of a pair of classes is the percentage
-    of the two classes' test rows that the binary classifier of the pair predicts correctly. A pair
-    of classes is separable if all slacks of the MMRM are zero.
+    from the training rows of the two classes. The accuracy of a pair of classes is measured on the
+    test rows of the two classes: it is the percentage of rows that the binary classifier of the
+    pair predicts correctly. A pair of classes is separable if all slacks of the MMRM are zero.
 
-    `per_pair` contains the certificates of an MMRM, one per pair of classes. `arrays` contains
-    ``decisions``, of shape (n_test, n_pairs), and ``y_test`` from the MMRM's record. Column k of
-    ``decisions`` contains the decision values of the pair ``per_pair[k]``. If a decision value is
-    at least 0, the second class of the pair is predicted.
+    `per_pair` contains the certificates of an MMRM, one per pair of classes. `arrays` contains two
+    arrays of the MMRM's record: ``decisions``, of shape (n_test, n_pairs), and the class labels
+    ``y_test``. Column k of ``decisions`` contains the decision values of the pair ``per_pair[k]``.
+    If a decision value is at least 0, the second class of the pair is predicted.
     """
     import pandas as pd
 

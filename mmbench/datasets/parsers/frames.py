@@ -32,7 +32,8 @@ WORD = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[^\W\d]\w*", re.I)
 QUOTED_OR_NOT = r'"((?:[^"]|"")*)"|(\S+)'
 #: Default maximum number of columns of a table.
 MOST_COLUMNS = 100_000
-#: Maximum number of cells (rows x columns) of a dense table, which needs 8 GB as float64.
+#: Maximum number of cells (rows x columns) of a dense table. A table with this number of cells
+#: needs 8 GB as float64.
 MOST_CELLS = 2**30
 
 #: Name or number of a column; column 1 is the first column, column -1 is the last column.
@@ -300,7 +301,8 @@ def _arff_row(
 ) -> list[str | None]:
     """Return the values of one row of ARFF data; a missing value is None.
 
-    `omitted` contains the default value of each attribute, for attributes that a sparse row omits.
+    `omitted` contains one default value per attribute. The default value is used if a sparse row
+    omits the attribute.
     """
     sparse = line.startswith("{")
     tokens, rest = _tokens(line, int(sparse))

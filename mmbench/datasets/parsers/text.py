@@ -120,7 +120,8 @@ def is_number(value: object) -> bool:
 def consecutive(sizes: Sequence[int]) -> Rows | None:
     """Return the official split, in which the training rows precede the test rows.
 
-    `sizes` are the numbers of training and test rows. Returns None for data without a test file.
+    `sizes` are the numbers of training and test rows. Returns None if `sizes` contains a single
+    number, for data without an official split.
     """
     if len(sizes) < 2:
         return None
@@ -143,7 +144,7 @@ def delimited(paths: Sequence[Path], *, fields: int, label: int = -1, **options:
     Parameters
     ----------
     paths : sequence of Path
-        One file, or a training file and a test file, which define the official split.
+        One file, or a training file and a test file. Two files define the official split.
     fields : int
         Number of fields of a row. Lines with another number of fields are skipped before the first
         row, and are an error after the first row.
@@ -202,7 +203,7 @@ def in_columns(
     relabel : mapping
         New label of each class, by its label in the file; the key ``"*"`` means all other classes.
     n_train : int, optional
-        Number of rows of the official training set, at the beginning of a single file.
+        Number of rows of the official training set. These rows are the first rows of a single file.
     """
     import pandas as pd
 
@@ -260,8 +261,8 @@ def libsvm(paths: Sequence[Path], *, features: int, decimals: int, label_shift: 
 def read_svmlight(content: bytes, **options: Any) -> tuple[Any, NDArray, NDArray]:
     """Return the sparse features, the labels and the query numbers (qid) in svmlight data.
 
-    If the data have no query numbers, their array is empty. `options` are keyword arguments of
-    scikit-learn's `load_svmlight_file`.
+    If the data have no query numbers, the array of query numbers is empty. `options` are keyword
+    arguments of scikit-learn's `load_svmlight_file`.
     """
     from sklearn.datasets import load_svmlight_file
 

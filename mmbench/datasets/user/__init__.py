@@ -24,8 +24,8 @@ from mmbench.datasets.user.options import UserTable as UserTable
 from mmbench.datasets.user.options import knows_target
 from mmbench.errors import UserError, converted
 
-#: Version of the functions that read tables, which is part of the hash of a user's data. READER
-#: must be increased if a change of the code changes the values that are read from a table.
+#: Version of the functions that read tables. This version is part of the hash of a user's data.
+#: READER must be increased if a change of the code changes the values that are read from a table.
 READER = 4
 #: Values of the key ``target`` that are accepted for a table whose format defines the labels (npz,
 #: svmlight, scikit-learn).
@@ -65,9 +65,9 @@ def load_user_data(ref: DatasetRef, places: Places) -> Dataset:
     Raises
     ------
     UserError
-        If the table cannot be read, a column does not exist or contains invalid values, there are
-        fewer than two classes, or the preprocessing steps do not replace all missing values and
-        encode all categories.
+        If the table cannot be read, if a column does not exist or contains invalid values, if there
+        are fewer than two classes, or if the preprocessing steps do not replace all missing values
+        and encode all categories.
     """
     try:
         source = str(ref.path)

@@ -77,7 +77,7 @@ LIKE_NUMBER = re.compile(
     r"[+−-]?([^\w\s.,+−()-]{0,3})\s*[+−-]?[.,]?[0-9][0-9.,'_ ]*([eE][+-]?[0-9]+)?\s*"
     r"([^\w\s.,+−()-]{0,3}|(?<=\s)[a-zµ][^\W\d]{0,3})"
 )
-#: Pattern of numbers in which 1, 2 or at least 4 digits follow a comma. The comma is a decimal
+#: Pattern of numbers in which 1, 2 or at least 4 digits follow a comma. The comma must be a decimal
 #: mark, since exactly 3 digits follow a thousands separator.
 DECIMAL_COMMA = re.compile(r"\s*[+−-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})\s*")
 
@@ -90,8 +90,8 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     Raises
     ------
     ValueError
-        If a column does not exist or contains invalid values, there are fewer than two classes, or
-        the preprocessing steps do not fit the columns.
+        If a column does not exist or contains invalid values, if there are fewer than two classes,
+        or if the preprocessing steps do not fit the columns.
     """
     if isinstance(table, SparseTable):
         return _sparse_dataset(ref, table, options)
@@ -200,7 +200,9 @@ def _left_out(ignored: Sequence[str]) -> list[str]:
 
 
 def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str, tuple[str, ...]]:
-    """Return a dict from categorical columns to their categories, or to () if not declared."""
+    """Return a dict that maps each categorical column to its declared categories, or to () if its
+    categories are not declared.
+    """
     from pandas.api.types import is_numeric_dtype
 
     names = list(table.frame.columns)

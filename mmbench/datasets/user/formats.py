@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
-#: Names of file formats that cannot be read, with advice, by a pattern of the first bytes of a
-#: file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``.
+#: Names of file formats that cannot be read, with advice. The keys are patterns of the first bytes
+#: of a file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``.
 OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"PK\x03\x04": "an archive or an Excel workbook; unpack it, or save it as CSV",
@@ -132,7 +132,8 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
         if start.startswith(b"PK") and suffix == ".npz":
             return _npz(path, most)
         if not start.startswith(tuple(UNPACKERS)):
-            # before `read_bytes`, which would report a file above the size limit as too large
+            # this check precedes `read_bytes`, which reports a file above the size limit as too
+            # large
             _refuse_other(start, options)
         content = read_bytes(path, most)
     except TooLarge as error:
@@ -163,10 +164,10 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
 
     If there is no header, the columns are numbered from ``"1"``. The default separator is the most
     frequent of comma, semicolon and tab in the first record, or blanks if the record contains none
-    of them. If two separators are equally frequent, the rows are counted that have at least as many
-    fields as the first record, and the separator with more of these rows is chosen. If the decimal
-    mark is a comma, the comma is the separator only if the header contains no other separator.
-    Columns that the options exclude by number may have an empty or repeated name.
+    of them. If two separators are equally frequent, the rows with at least as many fields as the
+    first record are counted for each separator. The separator with the larger count is chosen. If
+    the decimal mark is a comma, the comma is the separator only if the header contains no other
+    separator. Columns that the options exclude by number may have an empty or repeated name.
     """
     separator, decimal = options.separator, options.decimal
     csv.field_size_limit(min(options.max_megabytes * 2**20, sys.maxsize))
@@ -198,7 +199,8 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
 
 
 def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list[str]:
-    """Return the column names, with an empty name if rows have one field more than the header.
+    """Return the column names. If the first row has one field more than the header, one name is
+    empty.
 
     The additional field is a row name at the beginning or an empty field at the end. Raises
     ValueError if the options do not exclude the additional field.

@@ -78,8 +78,8 @@ class FileOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    #: Whether the first line of a CSV file contains the column names; otherwise the columns are
-    #: named ``"1"``, ``"2"``, ...
+    #: Whether the first line of a CSV file contains the column names. If not, the columns are named
+    #: ``"1"``, ``"2"``, ...
     header: bool = True
     #: Field separator of a CSV file, an ASCII character. A blank stands for any number of blanks.
     #: The default separator is the most frequent of comma, semicolon and tab in the first line, or
@@ -93,14 +93,14 @@ class FileOptions(BaseModel):
     decimal: Literal[".", ","] = "."
     #: Thousands separator, or None if numbers have no thousands separators.
     thousands: Character | None = None
-    #: Units before or after numbers, such as % and $, which are removed.
+    #: Units before or after numbers, such as % and $. Units are removed from the numbers.
     units: Annotated[tuple[str, ...], BeforeValidator(_parse_units)] = ()
-    #: Words that denote a missing value. By default, a missing value is an empty cell, ?, NA, N/A,
-    #: NaN or nan in a CSV file, an unquoted ? in an ARFF file, and null in a Parquet file. A word
-    #: that is a number, such as -999, also denotes a missing value in numeric columns of every file
-    #: format.
+    #: Words that denote a missing value. By default, the following denote a missing value: in a CSV
+    #: file, an empty cell, ?, NA, N/A, NaN and nan; in an ARFF file, an unquoted ?; in a Parquet
+    #: file, null. A word that is a number, such as -999, also denotes a missing value in numeric
+    #: columns of every file format.
     missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words)] = None
-    #: Column of row names, which is not a feature.
+    #: Column of row names. It is not a feature.
     index: OneColumn = None
     #: Feature columns; by default all columns except the target and excluded columns.
     features: Columns = ()
@@ -112,8 +112,8 @@ class FileOptions(BaseModel):
     unlabelled: Literal["error", "drop"] = "error"
     #: Treatment of the weights of rows in an ARFF file: report an error, or count each row once.
     row_weights: Literal["error", "ignore"] = "error"
-    #: Column of times, by which the split rule ``time_series`` sorts the rows. The times are ISO
-    #: dates, or numbers, which are read like features.
+    #: Column of times. The split rule ``time_series`` sorts the rows by these times. The times are
+    #: ISO dates or numbers. Numbers are read like the numbers in feature columns.
     time: OneColumn = None
     #: Categorical columns, or ``auto`` for all text columns. Columns that the file format declares
     #: as categorical (nominal in ARFF, text in Parquet) need not be listed.

@@ -1,4 +1,4 @@
-"""Base classes of all machines, which are scikit-learn estimators.
+"""Base classes of all machines; every machine is a scikit-learn estimator.
 
 A machine implements the method `train` or `train_path`. The base classes implement validation,
 one-vs-one training, prediction, tie rules and certificates.
@@ -144,7 +144,8 @@ else:
         def with_callbacks(method):
             """Wrap a method in a function, as scikit-learn 1.9 does, but without callbacks.
 
-            The wrapper adds a stack frame, which the argument `stacklevel` of warnings counts.
+            The wrapper adds the same stack frame as scikit-learn 1.9, so that one `stacklevel` of
+            warnings is valid for all versions of scikit-learn.
             """
             return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
@@ -173,19 +174,18 @@ class PairwiseClassifier(Declared, Estimator):
     - ``translation_invariant``: whether the linear machine is unchanged if a constant vector is
       added to all rows.
 
-    - ``convex_on_any_matrix``: whether the optimisation problem is also convex if the kernel matrix
+    - ``convex_on_any_matrix``: whether the optimisation problem is convex even if the kernel matrix
       has negative eigenvalues.
 
-    - ``gap_tolerance_factor``: a solution has the status ``optimal`` only if its relative duality
-    gap is
-      at most this factor times ``tol``.
+    - ``gap_tolerance_factor``: the relative duality gap of a solution with the status ``optimal``
+      is at most ``gap_tolerance_factor`` times ``tol``.
 
     - ``version``: number that is increased by each change of the code that may alter results. The
       key of each record of an experiment contains `version`, so that results of older code are not
       reused.
 
-    - ``kernel_versions``: version number of each kernel, which is increased by changes of the code
-      that may alter only the results with this kernel.
+    - ``kernel_versions``: version number of each kernel. A change of the code that may alter only
+      the results with one kernel increases the version number of this kernel.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class PairwiseClassifier(Declared, Estimator):
     kernels_ : list of Kernel
         Kernel of each pair, with the numerical value of gamma.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Coefficients of the expansion of w over the support vectors, one row per pair. `dual_coef_`
+        Coefficients of the support vectors in the decision function, one row per pair. `dual_coef_`
         is read-only, and is built from a sparse array at each access. A linear machine has
         `dual_coef_` and `support_` only if its solver computes coefficients.
     support_ : ndarray of shape (n_support,)
@@ -206,12 +206,12 @@ class PairwiseClassifier(Declared, Estimator):
     n_support_ : ndarray of shape (n_classes,)
         Number of support vectors of each class.
     support_vectors_ : ndarray of shape (n_support, n_features)
-        Features of the support vectors (``rbf``, ``poly``). A linear machine does not store its
-        support vectors, which are ``X[support_]``.
+        Features of the support vectors, for kernels other than ``linear``. A linear machine does
+        not store its support vectors ``X[support_]``.
     n_iter_ : ndarray of shape (n_pairs,)
         Number of solver iterations of each pair.
     coef_ : ndarray of shape (n_pairs, n_features)
-        Weights w of each pair (``linear``).
+        Weights w of each pair, for a linear kernel.
     intercept_ : ndarray of shape (n_pairs,)
         Bias b of each pair.
     """
@@ -317,8 +317,8 @@ class PairwiseClassifier(Declared, Estimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         pair_params : sequence of dict
-            One dict per pair of classes, in the order of `class_pairs`. Each dict in
-            `pair_params` contains the parameters that are changed for its pair of classes.
+            One dict per pair of classes, in the order of `class_pairs`. The dict of a pair contains
+            the parameters that are changed for this pair.
 
         Returns
         -------
@@ -330,8 +330,8 @@ class PairwiseClassifier(Declared, Estimator):
     def predict(self, X: ArrayLike) -> NDArray:
         """Return the class with most votes for each row.
 
-        If several classes have most votes, the parameter `ties` or `break_ties` determines the
-        class.
+        If several classes have most votes and `break_ties` is true, the decision values select one
+        of these classes. If `break_ties` is false, the rule `ties` selects one of them.
 
         Parameters
         ----------
@@ -401,7 +401,8 @@ class PairwiseClassifier(Declared, Estimator):
     @property
     def dual_coef_(self) -> NDArray:
         """Coefficients of the support vectors, one row per pair of classes."""
-        # Fortran order is fixed, since rounding errors of sums depend on the memory order
+        # the array is always in Fortran order, since rounding errors of sums depend on the memory
+        # order
         dense = self._sparse_coef.toarray(order="F")
         dense.flags.writeable = False  # a change of `dense` would not change predictions
         return dense
@@ -445,7 +446,7 @@ class PairwiseClassifier(Declared, Estimator):
         Returns
         -------
         BinaryModel
-            The model with its certificate, in which the caller sets `Fit.pair`.
+            The model with its certificate. The caller of `train` sets `Fit.pair`.
         """
         if type(self).train_path is PairwiseClassifier.train_path:
             raise TypeError(f"{type(self).__name__} does not implement train")
@@ -456,8 +457,8 @@ class PairwiseClassifier(Declared, Estimator):
     ) -> list[BinaryModel]:
         """Train one model per grid point; all grid points have the same kernel.
 
-        The grid points are trained in the order of `path_key`, and each training has the preceding
-        solution as its warm start. The models are returned in the order of `points`. A machine
+        The grid points are trained in the order of `path_key`, and each training starts from the
+        preceding solution. The models are returned in the order of `points`. A machine
         overrides `train_path` if its grid points can share computations, for example an
         eigendecomposition.
         """
@@ -499,7 +500,7 @@ class PairwiseClassifier(Declared, Estimator):
     # -- methods that parameter selection calls ----------------------------------------------
 
     def with_params(self, params: Mapping[str, Any]) -> Self:
-        """Return an unfitted copy with changed parameters.
+        """Return a shallow copy with changed parameters.
 
         scikit-learn's `clone` is not used, since it inspects signatures and makes deep copies. For
         a thousand small problems, `clone` takes longer than the training.
@@ -519,7 +520,7 @@ class PairwiseClassifier(Declared, Estimator):
         if gamma == "auto":
             gamma = 1.0 / X.shape[1]
         if gamma == "scale":
-            # the check of the kernel values below raises an error if the variance overflows
+            # if the variance overflows, kernel values are not finite, and an error is raised below
             with np.errstate(over="ignore", invalid="ignore"):
                 variance = X.shape[1] * _variance(X, weights)
             gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
@@ -650,7 +651,7 @@ class PairwiseClassifier(Declared, Estimator):
         time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
         limited, watched = self.time_limit is not None, bool(getattr(self, "_skl_callbacks", ()))
         shares = ((time, -(-(len(pairs) - k) // at_a_time)) for k in range(len(pairs)))
-        calls = (  # joblib may train on a cluster; with callbacks, all training is in this process
+        calls = (  # joblib can send `_train_pair` to a cluster; `trained` also calls the callbacks
             delayed(trained)(k, share if limited else None)
             if watched
             else delayed(_train_pair)(machines[k], problem(k), share if limited else None)
@@ -675,15 +676,15 @@ class PairwiseClassifier(Declared, Estimator):
     def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
         """Convert numerical errors to a ValueError that names their cause.
 
-        Warns if `gram` is indefinite. The context manager yields `gram` if the training problem is
-        not convex, else None.
+        If the training problem is not convex because the kernel matrix `gram` is indefinite, the
+        context manager warns and yields `gram`. In all other cases, it yields None.
         """
         machine, nonconvex = type(self).__name__, False
         text = f"{machine} found no solution in double precision; scale the data"
         caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
         if gram is not None and not gram.any():
             text = f"the kernel matrix is zero; {machine} has no solution on it"
-            # a ValueError raised by a solver may not name the cause, a kernel matrix of zeros
+            # the text of a solver's ValueError may not mention the kernel matrix
             caught = (ArithmeticError, ValueError)
         elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
             least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
@@ -754,9 +755,9 @@ def _hooks_called(
 ) -> Iterator[None]:
     """Call the hooks of scikit-learn's callbacks before and after a task.
 
-    If `task` is None, no hooks are called. `fitted` is passed to the hooks after the task as
-    `reconstruction_attributes`. It is the function `dict` if the machine is fitted after the task,
-    else None.
+    If `task` is None, no hooks are called. The hook at the end of the task receives `fitted` as its
+    argument `reconstruction_attributes`. `fitted` is the function `dict` if the machine is fitted
+    at the end of the task, else None.
     """
     if task is not None:
         task.call_on_fit_task_begin(estimator=machine, **data)
@@ -770,8 +771,8 @@ def _train_pair(
 ) -> BinaryModel:
     """Train the machine of one pair of classes within a time limit.
 
-    `share` is a pair of an allowance and a divisor. The time limit is the remaining time of the
-    allowance, divided by the divisor. If `share` is None, there is no time limit.
+    `share` contains an `Allowance` and a number. The time limit is the remaining time of the
+    `Allowance`, divided by this number. If `share` is None, there is no time limit.
     """
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored, since `_store` raises an error if the solution is not finite
@@ -887,9 +888,9 @@ class WeightedClassifier(PairwiseClassifier):
 def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
     """Return the sample weight times the class weight of each row, or None without any weights.
 
-    Rows with ``y = 0`` do not belong to the problem and have weight 0. A dict of class weights by
-    label raises a ValueError in a grid search, since the training problem does not contain the
-    labels of the two classes.
+    Rows with ``y = 0`` do not belong to the problem and have weight 0. In a grid search,
+    `problem.classes` is empty, so that the labels of the two classes are unknown. Therefore a dict
+    of class weights by label raises a ValueError in a grid search.
     """
     if class_weight is None and problem.weights is None:
         return None

@@ -1,8 +1,8 @@
 """Adapter for foreign classifiers, which are classifiers of other packages such as scikit-learn.
 
-Foreign classifiers and machines are tested on the same rows, and their parameters are selected on
-the same inner folds. Fits of foreign classifiers have no certificate, since their optimisation
-problems are unknown.
+Foreign classifiers and machines are tested on the same rows, and the parameters of both are
+selected on the same inner folds. Fits of foreign classifiers have no certificate, since their
+optimisation problems are unknown.
 """
 
 import math
@@ -24,16 +24,16 @@ from mmbench.machines.base.problem import Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.voting import class_pairs
 
-#: Declaration of a parameter for which every value is valid, since a foreign classifier checks its
-#: parameters itself; the method `problem` returns no error message.
+#: Declaration of a parameter of a foreign classifier. A foreign classifier checks its parameters
+#: itself, so that every value is valid here: the method `problem` returns no error message.
 ANY_VALUE = SimpleNamespace(numeric=False, problem=lambda value: None)
 
 
 @cache
 def foreign_class(path: str) -> type["ForeignClassifier"]:
-    """Return an adapter class for ``module:name``, a classifier class or a factory function.
+    """Return an adapter class for the classifier class or factory function ``module:name``.
 
-    Raises UserError if the import fails, or if the class or function requires arguments or returns
+    Raises UserError if the import fails, if a call without arguments fails, or if the call returns
     no classifier.
     """
     name = path.partition(":")[2]
@@ -109,8 +109,8 @@ class ForeignClassifier:
         """Fit the foreign classifier."""
         started = perf_counter()
         with warnings.catch_warnings():
-            # the runner sets `n_jobs` in every estimator that has it, even if `n_jobs` is
-            # deprecated
+            # the runner sets the parameter `n_jobs` of every estimator that has this
+            # parameter, even if the parameter is deprecated
             warnings.filterwarnings("ignore", "'n_jobs' has no effect", FutureWarning)
             self.estimator.fit(X, y)
         self.classes_ = np.unique(y)
@@ -125,13 +125,13 @@ class ForeignClassifier:
         return self.classes_[self._predicted(X)]
 
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
-        """Return decision values of pairs of classes, with most votes for the predicted class.
+        """Return decision values of pairs of classes that give the predicted class most votes.
 
-        For two classes, a returned value is positive if the second class is predicted, else
-        negative, and its absolute value is the absolute value of the classifier's decision value.
-        If the classifier has no decision function, the absolute value is the distance of the
-        predicted probability from 1/2. For more than two classes, and for classifiers without
-        scores, the returned values are -1 and 1.
+        For two classes, a returned value is positive if the second class is predicted, and negative
+        if the first class is predicted. The magnitude of a returned value is the magnitude of the
+        classifier's decision value. If the classifier has no decision function, the magnitude is
+        the distance of the predicted probability from 1/2. For more than two classes, and for
+        classifiers without scores, the returned values are -1 and 1.
 
         Returns
         -------

@@ -57,7 +57,7 @@ class Param:
     integer : bool, default=False
         Whether only whole numbers are valid.
     choices : tuple of str, default=()
-        Valid strings, in addition to numbers if `numeric` is true.
+        Valid strings. If `numeric` is true, numbers are valid too.
     numeric : bool, default=True
         Whether numbers are valid.
     optional : bool, default=False

@@ -25,23 +25,23 @@ from mmbench.solvers.result import relative_gap
 STORED_ROWS = 3000
 
 #: If there are at most LAZY_FEATURES features, each row of an ``rbf`` kernel matrix is computed at
-#: its first use. Compared with computing the whole kernel matrix, the CPU time of an SVM falls to
-#: 1/2 on the 325 pairs of classes of the data set Letter (16 features), and to 1/6 on 5300 rows of
-#: the data set Banana (2 features).
+#: its first use. This reduces the CPU time of an SVM to 1/2 on the 325 pairs of classes of the data
+#: set Letter (16 features), and to 1/6 on 5300 rows of the data set Banana (2 features). The CPU
+#: time is relative to a training for which the whole kernel matrix is computed.
 LAZY_FEATURES = 64
 
 #: Statuses that are changed to "optimal" if the duality gap and the constraint violation are within
 #: their tolerances.
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
-#: Because of rounding errors, a lower bound may exceed the objective by a relative difference of up
-#: to FALSE_BOUND_EXCESS, or of up to the violation tolerance if this is larger. If a lower bound
-#: exceeds the objective by more, the status of the certificate is ``failed``.
+#: Because of rounding errors, a lower bound may exceed the objective. If the relative excess is
+#: above both FALSE_BOUND_EXCESS and the violation tolerance, the status of the certificate is
+#: ``failed``.
 FALSE_BOUND_EXCESS = 1e-3
 
 #: Decision values of at most FEW_ROWS rows are computed with a sparse array of the support vectors'
-#: coefficients. With c classes, a support vector has c (c - 1) / 2 coefficients, of which at most c
-#: - 1 are not zero.
+#: coefficients. With c classes, a support vector has one coefficient per pair of classes. Of these
+#: ``c (c - 1) / 2`` coefficients, at most ``c - 1`` are not zero.
 FEW_ROWS = 32
 
 #: Maximum size of a block of kernel values in prediction, in bytes.
@@ -136,12 +136,12 @@ class BinaryModel:
         Coefficients over the training rows, ``f(z) = sum_i coef_i k(x_i, z) + b``.
     w : ndarray of shape (n_features,) or None
         Weights of a linear machine, ``f(z) = w'z + b``. A model has `coef` or `w` or both. If a
-        model has both `coef` and `w`, predictions are computed by `w`, which is more accurate.
+        model has both, predictions are computed from `w`, since `w` is more accurate than `coef`.
     state : object
-        Warm start for the next grid point, in a format of the machine.
+        Warm start for the next grid point; the type depends on the machine.
     scores : ndarray of shape (n_all,) or None
-        ``f(z) - b`` at all rows z of the matrix `whole` of a `PartProblem`, or None if the training
-        does not compute these values.
+        Values ``f(z) - b`` at all rows z of the kernel matrix `PartProblem.whole`, if the training
+        computes these values; otherwise None.
     """
 
     intercept: float
@@ -169,19 +169,20 @@ class Fit:
     max_violation : float
         Largest constraint violation, recomputed from the returned solution.
     iterations : int
-        Number of solver iterations, summed over all stages.
+        Number of solver iterations, summed over all stages of the training.
     seconds : float
-        Wall-clock time of the training in seconds, excluding a Gram matrix computed beforehand.
+        Wall-clock time of the training in seconds. The time for a Gram matrix that is computed
+        before the training is excluded.
     n_support : int
         Number of training rows with a non-zero coefficient.
     pair : tuple
         Labels of the negative and of the positive class.
     route : str
-        Name of the algorithm that found the returned solution. The docstring of the machine's or
-        solver's module lists the names of its algorithms.
+        Name of the algorithm that found the returned solution. The names are listed in the module
+        docstrings of the machines and of the solvers.
     extra : dict
-        Additional values by name, which depend on the machine. If a warning is emitted for the fit,
-        ``extra["reason"]`` is appended to the warning.
+        Additional values by name; the names depend on the machine. If a warning is emitted for the
+        fit, ``extra["reason"]`` is appended to the warning.
     """
 
     status: Status
@@ -204,16 +205,23 @@ class Fit:
 def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     """Return the certificate with the status that follows from its gap and its largest violation.
 
-    A solution is optimal if its relative duality gap and its largest constraint violation are
-    within their tolerances, even if the solver reports that the solution is inaccurate or that a
-    limit was reached.
+    The status is "optimal" if the relative duality gap and the largest constraint violation are
+    within their tolerances. In this case, the status "optimal" also replaces the solver's status
+    "inaccurate", "iteration_limit" or "time_limit".
 
-    In exact arithmetic, a lower bound is at most the objective of a feasible solution. If `bound`
-    exceeds a feasible `objective` by more than rounding errors, the status is ``failed`` and the
-    bound is set to minus infinity. If `bound` exceeds `objective` by at most the gap tolerance, or
-    if the solution is infeasible, the bound is set to the objective. If `bound` exceeds a feasible
-    `objective` by more than the gap tolerance, but only by rounding errors, the bound is set to
-    minus infinity.
+    In exact arithmetic, a lower bound is at most the objective of a feasible solution. A computed
+    `bound` that exceeds `objective` is replaced:
+
+    - If the solution is infeasible, `bound` is set to `objective`.
+
+    - If the solution is feasible and the excess is too large for a rounding error (see
+      FALSE_BOUND_EXCESS), the status is ``failed`` and `bound` is set to minus infinity.
+
+    - If the solution is feasible and the excess is at most the gap tolerance, `bound` is set to
+      `objective`.
+
+    - If the solution is feasible and the excess is a rounding error above the gap tolerance,
+      `bound` is set to minus infinity.
 
     Examples
     --------
@@ -240,7 +248,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
 
 
 def refused(fit: Fit, reason: str) -> Fit:
-    """Return a certificate with the status ``failed``, the bound minus infinity, and a reason."""
+    """Return a certificate with the status ``failed``, a reason, and a bound of minus infinity."""
     extra = {**fit.extra, "reason": f"{reason}; scale the data"}
     return replace(fit, status=Status.FAILED, bound=-math.inf, extra=extra)
 
@@ -282,9 +290,9 @@ def not_begun(problem: BinaryProblem) -> BinaryModel:
 class PartProblem(BinaryProblem):
     """The training problem of a fold of a cross-validation, with a stored Gram matrix of all rows.
 
-    The Gram matrix of the fold is a submatrix of the Gram matrix `whole` of all rows, and is copied
-    at its first use. A machine that only needs products with the Gram matrix uses `whole` without
-    copying a submatrix.
+    The Gram matrix of the fold is a submatrix of the Gram matrix `whole` of all rows. The submatrix
+    is copied when it is first used. A machine that only needs products with the Gram matrix uses
+    `whole` without copying a submatrix.
     """
 
     def __init__(self, X: NDArray, y: NDArray, kernel: Kernel, whole: NDArray, rows: NDArray):

@@ -40,7 +40,7 @@ def cache_size() -> Any:
 
 
 def cache_bytes(size: float | None) -> float:
-    """Return the parameter `cache_size` in bytes, or its default value if it is None."""
+    """Return the parameter `cache_size` in bytes; None stands for the default value."""
     if size is not None:
         return 1e6 * size
     return min(MOST_CACHE_BYTES, FREE_SHARE * min(available_bytes(), allowed_bytes()))
@@ -61,7 +61,7 @@ def check_free_memory(task: str, needed: int) -> None:
 
 
 def allowed_bytes() -> float:
-    """Return the memory limit of this process minus its used memory, in bytes.
+    """Return the memory in bytes that this process may still use within its memory limit.
 
     If there is no memory limit, infinity is returned.
     """
@@ -70,9 +70,10 @@ def allowed_bytes() -> float:
 
 
 def private_bytes(process_id: int | None = None) -> int:
-    """Return the resident memory of this process, or of another process and its child processes.
+    """Return the resident memory, in bytes, of this process or of the process `process_id`.
 
-    Shared pages (for example mapped files) are not counted if the system reports their size.
+    The memory of the child processes of `process_id` is included. Shared pages (for example mapped
+    files) are not counted if the system reports their size.
     """
     import psutil
 
@@ -88,7 +89,10 @@ def private_bytes(process_id: int | None = None) -> int:
 
 
 def available_bytes() -> int:
-    """Return the free memory of the computer or of the control group of this process, in bytes."""
+    """Return the free memory in bytes.
+
+    The returned value is the minimum over the computer and all control groups of this process.
+    """
     import psutil
 
     return min([psutil.virtual_memory().available, *_free_in_groups()])
@@ -131,9 +135,10 @@ def _own_groups(root: Path) -> Iterator[Path]:
             yield from (base / group for group in (relative, *relative.parents))
 
 
-#: Upper bound on the memory footprint of reference solvers, in units of one Gram matrix. The solver
-#: of a linear program stores two copies of the dense constraint matrix in sparse format (12 bytes
-#: per number), and a factorization.
+#: Upper bound on the memory footprint of reference solvers, in units of one Gram matrix. For
+#: example, the solver of a linear program stores two copies of the constraint matrix and a
+#: factorization. Although the constraint matrix is dense, this solver stores it in a sparse format
+#: with 12 bytes per number.
 REFERENCE_GRAMS = 8
 
 #: Solvers of other packages that need the whole Gram matrix, even for machines that can compute it
@@ -185,7 +190,7 @@ class SearchSpace:
 
 @dataclass(frozen=True)
 class MemoryNeeds:
-    """The memory footprint of one binary training, which is compared with the free memory.
+    """The memory footprint of one binary training, for the comparison with the free memory.
 
     n is the number of rows of the pair of classes, d the number of features.
 
@@ -232,7 +237,7 @@ class MemoryNeeds:
         cache_bytes: float = math.inf,
         itemsize: int = 8,
     ) -> int:
-        """Return an upper estimate of the memory of one binary training, excluding its data.
+        """Return an upper estimate, in bytes, of the memory of one training without its data.
 
         `shape` is the number of rows and of features, and `itemsize` is the number of bytes of a
         stored kernel value. `by_reference` is true for solvers that store the whole Gram matrix.

@@ -39,8 +39,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: Sums of weights, numbers of errors, sums of slacks and margins are considered equal if their
-#: relative difference is below TIE.
+#: Relative tolerance of comparisons. Two sums of weights, two numbers of errors, two sums of slacks
+#: or two margins are considered equal if their relative difference is below TIE.
 TIE = 1e-12
 
 
@@ -104,7 +104,7 @@ class Bias:
     """A bias b, with its margin rho, its training errors and the sum of its slacks."""
 
     b: float
-    #: Margin rho of (15), which is half the distance between the two scores around the threshold.
+    #: Margin rho of (15): half the distance between the two scores next to the threshold.
     rho: float
     #: Number of training errors E_R (14), or total weight of the misclassified rows if rows have
     #: weights.
@@ -171,7 +171,7 @@ def given_bias(
     rho: float = 0.0,
     one_class: bool = False,
 ) -> Bias:
-    """Return the `Bias` of a given b, with errors and slacks (16) of the misclassified rows."""
+    """Return the `Bias` of a given b, with the sum of slacks (16) of the misclassified rows."""
     margins = y * (scores + b)
     wrong = margins < 0
     own = np.ones(len(y), dtype=int) if weights is None else weights
@@ -202,7 +202,7 @@ def reference_bias(
 
 
 def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
-    """Return all p for which (s[p] + s[p + 1]) / 2 is a candidate, given the sorted scores s."""
+    """Return all p for which ``-b = (s[p] + s[p + 1]) / 2`` is a candidate, for sorted scores s."""
     edges = np.flatnonzero(np.diff(s) > resolution)
     if not len(edges):
         return edges
@@ -216,9 +216,9 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
 def _first(errors: NDArray, slack: NDArray, rho: NDArray, b: NDArray, weights: NDArray) -> int:
     """Return the index of the best threshold.
 
-    The best threshold has the fewest training errors E_R. Among thresholds with equal E_R, it has
-    the smallest sum of slacks E_S, then the largest margin rho, then the smallest |b|. Values of
-    E_R, E_S and rho are considered equal if they differ only by rounding errors.
+    The best threshold has the fewest training errors E_R. Among thresholds with equal E_R, the best
+    threshold has the smallest sum of slacks E_S, then the largest margin rho, then the smallest
+    |b|. Values of E_R, E_S and rho are considered equal if they differ only by rounding errors.
     """
     tie = TIE * (np.abs(b).max() + rho.max())
     left = np.flatnonzero(errors <= errors.min() + TIE * weights.sum())

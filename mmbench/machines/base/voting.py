@@ -32,7 +32,7 @@ def votes(decisions: NDArray, n_classes: int) -> NDArray:
 
 
 def _signs(n_classes: int) -> NDArray:
-    """Return the label of each class in each pair: -1.0, +1.0, or 0.0 if it is not in the pair."""
+    """Return the label of each class in each pair: -1.0 or +1.0, or 0.0 outside the pair."""
     low, high = np.transpose(class_pairs(n_classes))
     return np.eye(n_classes)[high] - np.eye(n_classes)[low]
 
@@ -40,8 +40,8 @@ def _signs(n_classes: int) -> NDArray:
 def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> NDArray:
     """Return, for each row, the index of the class with most votes.
 
-    Ties are resolved in favour of the lowest index (libsvm's rule). If `rng` is given, the class is
-    drawn uniformly from the tied classes.
+    If `rng` is None, ties are resolved in favour of the lowest index (libsvm's rule). Otherwise,
+    the class is drawn uniformly from the tied classes.
     """
     if rng is None:
         return counts.argmax(axis=1)
@@ -77,7 +77,7 @@ def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> 
 
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
-    """Sum the decision values of the pairs of each class, positive in favour of the class."""
+    """Sum, for each class, the decision values of its pairs, with signs in favour of the class."""
     return decisions @ _signs(n_classes)
 
 

@@ -32,8 +32,8 @@ from mmbench.machines.fsvm.pair_svms import (
 #: Constants of the gradient steps in the authors' code: the initial step size, the factor that
 #: multiplies the step size after each step, and the lower bound on the eigenvalues of M.
 FIRST_STEP, STEP_FACTOR, FLOOR = 0.1, 0.9, 1e-5
-#: An M-step ends after MAX_STEPS gradient steps, or if a step decreases the objective by at most
-#: MIN_DECREASE times its value.
+#: An M-step ends after MAX_STEPS gradient steps, or if the relative decrease of the objective in a
+#: step is at most MIN_DECREASE.
 MAX_STEPS, MIN_DECREASE = 50, 1e-3
 #: The gradient steps end if the step size is at most SHORTEST_STEP.
 SHORTEST_STEP = 1e-9
@@ -42,12 +42,13 @@ SHORTEST_STEP = 1e-9
 def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEPS) -> NDArray:
     """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, equations (20) to (22).
 
-    Each step size is halved until the step does not increase the objective. The paper does not
-    halve the step sizes, and its gradient steps may diverge.
+    If a step would increase the objective, its step size is halved until the objective does not
+    increase. In the paper, step sizes are not halved, and the gradient steps may diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
-    # all gradient steps together subtract at most S times the sum of the step sizes from M; if all
-    # eigenvalues of M minus this multiple of S exceed FLOOR, no projection is needed
+    # A gradient step adds a positive semidefinite matrix to M, and subtracts the step size times S.
+    # The step sizes sum to at most t = FIRST_STEP / (1 - STEP_FACTOR). If all eigenvalues of
+    # ``M - t S`` exceed FLOOR, no gradient step needs a projection.
     far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):
@@ -80,7 +81,7 @@ def _value_and_image(M: NDArray, W: NDArray, s: NDArray) -> tuple[float, NDArray
 
 
 def above_floor(M: NDArray) -> NDArray:
-    """Return the matrix nearest to M whose eigenvalues are at least `FLOOR`.
+    """Return the matrix nearest to M among all matrices with eigenvalues of at least `FLOOR`.
 
     Only the lower triangle of M is read.
     """
@@ -124,8 +125,8 @@ def alternate(
     """Alternate between SVMs and M-steps, starting at the semi-whitening ``M = S^{-1/2}`` (17).
 
     `first` contains the semi-whitened rows of each pair of classes. The alternation ends after
-    `rounds` rounds, or if a round decreases the objective by at most `decrease` times its value. If
-    eps is positive, an M-step computes `closed_form_root`. If eps is 0, an M-step consists of
+    `rounds` rounds, or if the relative decrease of the objective in a round is at most `decrease`.
+    If eps is positive, an M-step computes `closed_form_root`. If eps is 0, an M-step consists of
     gradient steps. `max_steps` is the maximum number of iterations of the SVM solver per pair.
 
     The status of the returned solution is the worst status of its SVMs. `JointSolution.state`
@@ -134,8 +135,8 @@ def alternate(
     route = "semi-whitened SVM" if not rounds else "closed M-steps" if eps else "gradient M-steps"
     few = max(len(pair.y) for pair in first) <= INTERIOR_ROWS_IN_SEARCH
     if rounds and solver == "auto" and few and tol < SEARCH_TOL:
-        # all SVMs use one solver, since solutions of different solvers differ in the last digits,
-        # which may change the number of rounds
+        # All SVMs use one solver. The solutions of different solvers differ in the last digits, and
+        # these differences could change the number of rounds.
         solver = "pairwise"
     root = np.diag(rows.s**-0.25)
     M = np.diag(1.0 / np.sqrt(rows.s))
@@ -196,12 +197,12 @@ def _value(M: NDArray, planes: Hyperplanes, s: NDArray, C: float, eps: float) ->
 def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
     """Return a lower bound on the optimum of the F-SVM with ``WW' + eps I`` in place of ``WW'``.
 
-    For dual variables a that satisfy the constraints in `lower_bound`, the dual objective is ``sum
-    a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. Lower bounds are
-    computed for several multiples of the SVMs' dual variables: the largest feasible multiple, and
-    smaller multiples. A smaller multiple may give a better lower bound than the largest feasible
-    multiple, since the slope of the matrix square root is infinite on the boundary of the feasible
-    set. The best lower bound is returned.
+    For dual variables a that satisfy the constraints in `lower_bound`, the dual objective is
+    ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. Lower
+    bounds are computed for several multiples of the SVMs' dual variables: the largest feasible
+    multiple, and smaller multiples. A smaller multiple may give a better lower bound than the
+    largest feasible multiple, since the slope of the matrix square root is infinite on the boundary
+    of the feasible set. The best lower bound is returned.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

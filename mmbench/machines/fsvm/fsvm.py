@@ -9,9 +9,8 @@ smallest ball around the points A x_i. All one-vs-one pairs of classes share the
 kernel, the features are the first components of kernel PCA.
 
 With sample weights s_i, the penalty on slack in (12) is ``C sum_i s_i xi_i``. The matrix S is then
-``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i``, where m is the weighted mean.
-Class weights change the penalties on slack but not the scatter matrix S, since all pairs of classes
-have the same S.
+``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i``, where m is the weighted mean. Class weights change
+the penalties on slack but not the scatter matrix S, since all pairs of classes have the same S.
 
 After minimisation over M, problem (12) becomes the following problem with the optimal value F*:
 
@@ -26,10 +25,10 @@ nuclear norm ``||S^{1/2}W||_*``, which is the sum of the singular values.
 The paper's algorithm 1 alternates between SVMs and gradient steps in M, and starts at the
 semi-whitening ``M ~ S^{-1/2}`` (17). Algorithm 1 ends inside the cone of positive definite
 matrices, before it reaches the optimal M on the boundary. After algorithm 1, `Fit.gap` is the
-relative gap between its objective and a lower bound on the optimal value F*. For a fixed C /
-sqrt(rho), the solution found by the paper's algorithm 1 depends on rho, because its step sizes do
-not scale with M. This implementation computes all variants for rho = 1, and converts the solution
-to the given rho, see `mmbench.machines.fsvm.pair_svms`.
+relative gap between the last objective value and a lower bound on the optimal value F*. For a fixed
+ratio ``C / sqrt(rho)``, the solution found by the paper's algorithm 1 depends on rho, because the
+step sizes of algorithm 1 do not scale with M. This implementation computes all variants for
+``rho = 1``, and converts the solution to the given rho, see `mmbench.machines.fsvm.pair_svms`.
 
 The following table lists the variants and the routes (`Fit.route`). An SVM without a warm start is
 solved by sequential minimal optimisation (SMO), or, for more than 1000 rows (2000 rows in a grid
@@ -113,18 +112,20 @@ class FSVM(WeightedClassifier, JointClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        One certificate per pair of classes. `objective` is the objective of (12), summed over all
-        pairs, plus ``eps tr(M^{-1})/2`` for the variant "eps". `bound` is a dual objective value,
-        so that the optimum lies between `bound` and `objective`. All pairs have the same
-        `objective` and `bound`. `status` is "optimal" if objective and bound agree within the
-        tolerance. `status` is "stopped_by_rule" if the alternation ended, for example after
-        `rounds` rounds, before objective and bound agreed within the tolerance. If an SVM was not
-        solved, `status` is the status of this SVM. `extra` contains "rounds", "objectives" (after
-        0, 1, ... rounds) and "eigenvalues" (smallest and largest eigenvalue of M).
+        One certificate per pair of classes. `objective` is the objective of (12), in which the
+        terms with w and xi are summed over all pairs. For the variant "eps", the term
+        ``eps tr(M^{-1})/2`` is added. `bound` is a dual objective value, so that the optimum lies
+        between `bound` and `objective`. All pairs have the same `objective` and `bound`. `status`
+        is "optimal" if objective and bound agree within the tolerance. `status` is
+        "stopped_by_rule" if the alternation ended, for example after `rounds` rounds, before
+        objective and bound agreed within the tolerance. If an SVM was not solved, `status` is the
+        status of this SVM. `extra` contains "rounds", "objectives" (after 0, 1, ... rounds) and
+        "eigenvalues" (smallest and largest eigenvalue of M).
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Coefficients of the training rows (``rbf``, ``poly``).
+        Coefficients of the training rows, for kernels other than ``linear``.
     support_, support_vectors_ : ndarray
-        All training rows, since all coefficients are non-zero (``rbf``, ``poly``).
+        All training rows, for kernels other than ``linear``. In general, all training rows have
+        non-zero coefficients.
 
     Examples
     --------
@@ -155,8 +156,8 @@ class FSVM(WeightedClassifier, JointClassifier):
         single_precision=False,
     )
     version: ClassVar[int] = 3
-    #: Version 1: for few components of many training rows, another algorithm computes the principal
-    #: components.
+    #: Version 1: the algorithm that computes few principal components of many training rows has
+    #: changed.
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 1, "poly": 1}
 
     C: float = parameter(1.0, positive(), "Regularization parameter: penalty on slack.")

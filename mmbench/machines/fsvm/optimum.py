@@ -1,8 +1,8 @@
 """The optimum of the F-SVM, computed by SVMs on whitened rows.
 
-All arrays belong to the problem with rho = 1, in coordinates in which the scatter matrix S is
-diagonal. The matrix ``V = S^{1/2}W`` has one column per pair of classes. After minimisation over M,
-the objective (12) of the F-SVM is the function F*:
+All arrays belong to the problem with rho = 1. The arrays are given in coordinates in which the
+scatter matrix S is diagonal. The matrix ``V = S^{1/2}W`` has one column per pair of classes. After
+minimisation over M, the objective (12) of the F-SVM is the function F*:
 
     F*(V, b) = sqrt(2) ||V||_* + C sum xi,    ||V||_* = sum of the singular values of V
 

@@ -1,8 +1,8 @@
 """The SVMs of all pairs of classes for one matrix M, and lower bounds on the F-SVM's optimum.
 
-All arrays belong to the problem with rho = 1, in principal component coordinates (`Spectrum`), in
-which the scatter matrix S is diagonal. The substitution ``M = N / sqrt(rho)`` reduces the problem
-for any rho to rho = 1:
+All arrays belong to the problem with rho = 1. The arrays are given in principal component
+coordinates (`Spectrum`), in which the scatter matrix S is diagonal. The substitution
+``M = N / sqrt(rho)`` reduces the problem for any rho to rho = 1:
 
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
@@ -40,8 +40,8 @@ from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 SEARCH_TOL = 1e-4
 
 #: The interior-point method is used for pairs of classes with more than INTERIOR_ROWS rows, or in a
-#: grid search with more than INTERIOR_ROWS_IN_SEARCH rows. On 4000 rows of LFW and Ringnorm, the
-#: interior-point method is 3 and 30 times as fast as SMO. If there are at most
+#: grid search with more than INTERIOR_ROWS_IN_SEARCH rows. On 4000 rows, the interior-point method
+#: is 3 times (data set LFW) and 30 times (data set Ringnorm) as fast as SMO. If there are at most
 #: INTERIOR_ROWS_PER_COMPONENT rows per principal component, SMO is tried before the interior-point
 #: method.
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
@@ -176,8 +176,8 @@ def train_hyperplanes(
     """Train the SVM of each pair of classes on the pair's transformed rows.
 
     `starts` contains a warm start for each pair, the dual variables u of a similar problem.
-    `offsets` contains one array per pair of classes, which is added to the decision values of the
-    pair's rows. `solver` is "auto", "reference" (libsvm), "pairwise" (SMO first) or "interior"
+    `offsets` contains one array per pair of classes; the array is added to the decision values of
+    the pair's rows. `solver` is "auto", "reference" (libsvm), "pairwise" (SMO first) or "interior"
     (interior-point method first).
     """
     found, slack = [], 0.0
@@ -258,7 +258,9 @@ def majority(rows: JointRows, C: float) -> tuple[float, NDArray, NDArray]:
 
 
 def lower_bound(Q: NDArray, total: float, s: NDArray) -> float:
-    """Return a lower bound on the optimum of the F-SVM, its dual objective at a feasible point.
+    """Return a lower bound on the optimum of the F-SVM: a dual objective value.
+
+    The dual problem of the F-SVM is
 
         max sum a   subject to   0 <= a <= C,  sum_i a_i t_i = 0,  ||S^{-1/2} Q|| <= sqrt(2)
 

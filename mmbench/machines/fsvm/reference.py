@@ -69,10 +69,11 @@ def _margins(rows: JointRows, p: int) -> sparse.csr_array:
 
 
 def _length(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
-    """Return the matrix that maps (v, b, g) to (g, v), the cost of g, and the second-order cone.
+    """Return the parts of the cone program that belong to the norm of v for one pair of classes.
 
-    The second-order cone contains all (g, v) with ``||v|| <= g``. In the objective, g has the
-    coefficient sqrt(2).
+    The first part is the matrix that maps (v, b, g) to (g, v). The second part is the coefficient
+    sqrt(2) of g in the objective. The third part describes the second-order cone of all (g, v) with
+    ``||v|| <= g``.
     """
     order = np.append(k + 1, np.arange(k))
     norm = sparse.csr_array((np.ones(k + 1), (np.arange(k + 1), order)), shape=(k + 1, k + 2))
@@ -80,10 +81,11 @@ def _length(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
 
 
 def _nuclear_norm(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
-    """Return the matrix that maps the variables to the entries of ``[[P, V], [V', R]]``.
+    """Return the parts of the cone program that belong to the nuclear norm of V.
 
-    The variables are (v_p, b_p) for each pair p, and the entries of P and R. The function also
-    returns the costs of the entries of P and R, and the semidefinite cone.
+    The first part is the matrix that maps the variables to the entries of ``[[P, V], [V', R]]``.
+    The variables are (v_p, b_p) for each pair p, and the entries of P and R. The second part
+    contains the costs of the entries of P and R. The third part describes the semidefinite cone.
     """
     size, n_planes = k + n_pairs, n_pairs * (k + 1)
     upper = [(i, j) for j in range(size) for i in range(j + 1)]

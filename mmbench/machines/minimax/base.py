@@ -1,4 +1,4 @@
-"""Base classes of LDA, MPM, MEMPM and M4, which use class means and class covariances.
+"""Base classes of LDA, MPM, MEMPM and M4, the machines that use class means and covariances.
 
 The covariance Sc of class c is estimated with the factor 1/n_c, where n_c is the number of rows of
 the class. A ridge, which is a multiple of the identity matrix I, is added to each covariance Sc:
@@ -12,11 +12,11 @@ is multiplied by n_c. The spread of class c along a direction w is ``sqrt(w'Sc w
 regularized covariance. Without a ridge and without the factor n_c, the spread of a class is the
 standard deviation of its decision values.
 
-Kernel machines need a ridge. If the rows are linearly independent in feature space, some hyperplane
-contains all rows of the positive class, and another parallel hyperplane contains all rows of the
-negative class. Therefore, without a ridge, some direction w has zero spread in both classes, and an
-infinite margin relative to the spreads. The kernel form of the M4 follows Proposition 1 of the M4
-paper, which includes the ridge. The kernelization theorem of the M4 paper omits the ridge.
+Kernel machines need a ridge. If the rows are linearly independent in feature space, two parallel
+hyperplanes exist: one contains all rows of the positive class, and the other contains all rows of
+the negative class. Therefore, without a ridge, some direction w has zero spread in both classes,
+and an infinite margin relative to the spreads. The M4 paper includes the ridge in Proposition 1,
+but omits it in the kernelization theorem. The kernel form of the M4 follows Proposition 1.
 
 If row weights are given, the class means and the class covariances are weighted, n_c is the total
 weight of class c, and the weighted mean of the diagonal of K replaces ``tr(K)/n``. Class weights
@@ -57,9 +57,9 @@ from mmbench.solvers.result import Result
 #: treated as low-rank.
 RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
-#: Smallest relative ridge for training on the kernel matrix (route "gram"), since a smaller ridge
-#: may be lost in the rounding errors of the kernel matrix. Machines with a smaller ridge are
-#: trained in coordinates in which both class covariances are diagonal.
+#: Smallest relative ridge for training on the kernel matrix (route "gram"). A smaller ridge may be
+#: lost in the rounding errors of the kernel matrix. Machines with a smaller ridge are trained in
+#: coordinates in which both class covariances are diagonal.
 LEAST_GRAM_RIDGE = 1e-8
 
 #: In the feature space of the kernel, two class means are treated as equal if their squared
@@ -78,7 +78,7 @@ class CovarianceMachine(PairwiseClassifier):
         prefer={"gamma": "small", "degree": "small", "ridge": "large"},
         single_precision=False,  # float32 errors would increase the rank of the kernel matrix
     )
-    #: Peak memory of training: copies of the kernel matrix, or, for a linear kernel, of the rows.
+    #: Peak memory of training: 4 copies of the kernel matrix or, with a linear kernel, of the rows.
     #: Training on the kernel matrix needs 2 copies of the matrix, or 4 copies if most multipliers
     #: are non-zero.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=4)
@@ -160,7 +160,7 @@ class CovarianceMachine(PairwiseClassifier):
 
 
 class SpreadMachine(CovarianceMachine):
-    """Base class of the MPM and the M4, which may also be trained on the kernel matrix.
+    """Base class of MPM and M4, the machines that may also be trained on the kernel matrix.
 
     Linear machines are trained in coordinates in which both class covariances are diagonal. Kernel
     machines are trained in coordinates with diagonal covariances or on the kernel matrix. For a
@@ -170,8 +170,8 @@ class SpreadMachine(CovarianceMachine):
 
     Training on the kernel matrix requires ``scatter="mean"``, unit row weights, and a ridge of at
     least LEAST_GRAM_RIDGE. If these conditions hold, solver "gram" always trains on the kernel
-    matrix, and solver "auto" trains on the kernel matrix unless its rank is low. The growth of the
-    training time with the number of rows is measured in benchmarks/peers.py.
+    matrix, and solver "auto" trains on the kernel matrix unless the matrix has a low rank. The
+    benchmark benchmarks/peers.py measures how the training time grows with the number of rows.
 
     A subclass implements `solve` and `solve_gram`.
     """
@@ -201,11 +201,11 @@ class SpreadMachine(CovarianceMachine):
     def _train_over_gram(
         self, machines: Mapping[int, Self], problem: BinaryProblem
     ) -> dict[int, BinaryModel]:
-        """Train on the kernel matrix, and return the models that reach the tolerance, by index.
+        """Train on the kernel matrix, and return the models that reach the tolerance.
 
-        If a machine does not reach the tolerance, the caller trains it in coordinates with diagonal
-        covariances. If the time limit is reached, models with a duality gap above the tolerance are
-        also returned.
+        The keys of the returned dict are keys of `machines`. If a machine does not reach the
+        tolerance, the caller trains it in coordinates with diagonal covariances. If the time limit
+        is reached, models with a duality gap above the tolerance are also returned.
         """
         gram, y, models = np.asarray(problem.gram, dtype=float), problem.y, {}
         unit = float(np.trace(gram)) / len(y)

@@ -22,8 +22,8 @@ def minimise(
 
     `evaluate` returns a point with the attributes `at` (argument of the function) and `value`
     (value of the function). `lower` takes two points and returns a lower bound on the function
-    between them. `ends` contains points in ascending order; the first and the last point are the
-    ends of the interval.
+    between the two points. `ends` contains points in ascending order; the first and the last point
+    are the ends of the interval.
 
     The search ends if the relative gap is at most `tol`, or after `max_points` evaluations. The
     search also ends if the subinterval [l, u] with the smallest lower bound has a width u - l of at
@@ -48,7 +48,7 @@ def minimise(
 
 
 def lowest_of_lines(*lines: tuple[float, float]) -> float:
-    """Return the minimum over an interval of the maximum of one or two linear functions.
+    """Return the minimum, over an interval, of a linear function or of the larger of two.
 
     Each linear function is given by its values at both ends of the interval.
 

@@ -32,11 +32,11 @@ and "budget", and ``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "st
 
 With ``solver="reference"``, the M4 solves one cone program per value of rho, as in the paper. For
 the hard margin, the largest rho is found by bisection (`bisect_rho`). For the soft margin, the
-paper maximises ``rho - C sum xi`` by quadratic interpolation, which converges to a local optimum.
-In the normalization "margin", `search_budget` minimises the objective, which is a convex function
-of the budget ``sx + sy = 2/rho``. In the normalization "mean", the reference solver is branch and
-bound (module `mean`) with one cone per training point. Branch and bound also gives a lower bound on
-the objective over all rho.
+paper maximises ``rho - C sum xi`` by quadratic interpolation, and finds a local optimum. In the
+normalization "margin", `search_budget` minimises the objective, which is a convex function of the
+budget ``sx + sy = 2/rho``. In the normalization "mean", the reference solver is branch and bound
+(module `mean`) with one cone per training point. Branch and bound also gives a lower bound on the
+objective over all rho.
 """
 
 from collections.abc import Sequence
@@ -116,9 +116,10 @@ def solve_spread(
     """Solve a `SpreadProgram` by Clarabel, or by ECOS if `solver` is "ecos".
 
     The variables of the cone program are x and one slack per constraint with a finite penalty. If
-    `cone_a_row` is true, every linear constraint that contains exactly one class spread is replaced
-    by a cone. A class spread is removed from the variables if its cost is 0, and if neither the
-    equation nor a remaining linear constraint contains the spread.
+    `cone_a_row` is true, cones replace the linear constraints that contain exactly one class
+    spread. The cone program needs a class spread as a variable only if the spread occurs in the
+    objective, in the equation ``q'x = 1`` or in a remaining linear constraint. All other class
+    spreads are removed from the variables.
     """
     m, n = program.rows.shape
     soft, scales = np.flatnonzero(program.soft), list(program.scales)
@@ -172,8 +173,8 @@ class _Cone(NamedTuple):
     values: NDArray
     side: float
     root: NDArray
-    #: Coefficient of the class spread in a linear constraint that a cone replaces. Both sides of
-    #: the constraint are divided by `rho`.
+    #: Coefficient of the class spread in the linear constraint that is replaced by this cone. Both
+    #: sides of the constraint are divided by `rho`.
     rho: float = 1.0
 
 
@@ -328,7 +329,7 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
 
 
 def bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
-    """Find by bisection the largest margin rho for which (8), (9) of the M4 paper are feasible.
+    """Find the largest margin rho for which (8), (9) of the M4 paper are feasible, by bisection.
 
     The value kappa of the MPM is an upper bound on the margin rho of the hard-margin M4.
     """

@@ -30,8 +30,8 @@ LEAST_MAPPED_ROWS = 5000
 #: Without a ridge, variances below NO_VARIANCE times the largest variance are treated as zero.
 NO_VARIANCE = 1e-12
 
-#: Class means are treated as equal if their distance is at most EQUAL_MEANS, in coordinates in
-#: which the class covariances sum to the identity matrix.
+#: Class means are treated as equal if their distance is at most EQUAL_MEANS. The distance is
+#: measured in coordinates in which the class covariances sum to the identity matrix.
 EQUAL_MEANS = 1e-9
 
 
@@ -117,9 +117,9 @@ def diagonalise(
 ) -> tuple[DiagonalData, NDArray]:
     """Transform rows to coordinates in which both class covariances are diagonal and sum to I.
 
-    First, the rows F are replaced by ``F L^-T``, where ``Sx + Sy = L L'`` is a Cholesky
-    factorization of the sum of the class covariances, including the ridges. The class covariances
-    of ``F L^-T`` are A and I - A. The eigenvectors of A diagonalise both A and I - A.
+    Let ``Sx + Sy = L L'`` be a Cholesky factorization of the sum of the class covariances with
+    their ridges. First, the rows F are replaced by ``F L^-T``. The class covariances of ``F L^-T``
+    are A and I - A. The eigenvectors of A diagonalise both A and I - A.
 
     The mean of `rows` must be zero. The rows of `carry` are transformed by the same linear map as
     `rows`. If `total_only` is true, no eigenvectors are computed, and I/2 is returned for both
@@ -196,11 +196,11 @@ def _mean(rows: Rows, side: NDArray) -> NDArray:
 def _without_ridge(
     total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, bool]:
-    """Return the matrix that transforms the rows if the ridge is zero, shape (d, k), and `free`.
+    """Return the transformation matrix of the rows for a zero ridge, shape (d, k), and a flag.
 
-    If the class means differ along a direction of zero variance in both classes, the returned
-    matrix projects rows on this direction, and `free` is True. If `free` is False, both class
-    covariances sum to the identity matrix in the new coordinates.
+    The flag is `DiagonalData.free`. If the class means differ along a direction of zero variance in
+    both classes, the matrix projects rows on this direction, and the flag is True. If the flag is
+    False, both class covariances sum to the identity matrix in the new coordinates.
     """
     delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)

@@ -3,9 +3,9 @@
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     w = F'c,  K = F F'
 
 Let S be the matrix ``Sx/theta + Sy/(1 - theta)`` for ``theta = 1/2``, with the class covariances Sx
-and Sy. Products with S^-1 are computed from one Cholesky factorization (`GramSpread`), which is
-used for all values of C. Let ``F'g`` be the gradient of the sum of class spreads sx + sy at the
-current w. Each iteration solves the problem
+and Sy. Products with S^-1 are computed from a Cholesky factorization (`GramSpread`). The same
+factorization is used for all values of C. Let ``F'g`` be the gradient of the sum of class spreads
+sx + sy at the current w. Each iteration solves the problem
 
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
@@ -16,14 +16,14 @@ the SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
 The step size s is the harmonic mean of ``2 sx`` and ``2 sy`` for the class spreads sx and sy. With
 the step size s, an iteration multiplies the error of w along any direction by a factor of at least
 -1. Therefore an error of w whose sign changes in every iteration does not grow. For multiples of w,
-the sum of spreads sx + sy is a linear function, but the problem over (v, b) approximates it by a
-quadratic function. Therefore each iteration ends with a line search over the multiples of the SVM
+the sum of spreads sx + sy is a linear function, but the problem over (v, b) approximates the sum by
+a quadratic function. Therefore each iteration ends with a line search over the multiples of the SVM
 solution v.
 
-The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. Each
-iteration adds other rows that violate the margin to the working set, beginning with the largest
-violation. Every iteration gives an upper and a lower bound on the optimal value of the M4. Both
-bounds are computed from the kernel matrix K, independently of the factorization.
+The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. After
+each iteration, the working set grows by the rows that violate the margin most. Every iteration
+gives an upper and a lower bound on the optimal value of the M4. Both bounds are computed from the
+kernel matrix K, independently of the factorization.
 """
 
 from collections.abc import Sequence
@@ -39,12 +39,12 @@ from mmbench.machines.minimax.spread import Direction, GramSpread
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo
 
-#: Minimum initial size of the working set: the fraction FIRST_ROWS_SHARE of all rows, or FIRST_ROWS
-#: if that is more.
+#: The initial working set contains at least FIRST_ROWS rows, and at least the fraction
+#: FIRST_ROWS_SHARE of all rows.
 FIRST_ROWS_SHARE, FIRST_ROWS = 1 / 6, 600
 
-#: Maximum number of rows added to the working set per iteration: the fraction ADDED_ROWS_SHARE of
-#: the rows in the working set, or ADDED_ROWS if that is more.
+#: Maximum number of rows added to the working set per iteration: the larger of ADDED_ROWS and
+#: ADDED_ROWS_SHARE times the number of rows in the working set.
 ADDED_ROWS_SHARE, ADDED_ROWS = 0.5, 100
 
 #: A row is added to the working set if it violates the margin by more than MARGIN_TOLERANCE.
@@ -194,9 +194,9 @@ class _Iteration:
     def _update_best(self) -> None:
         """Update the best solution by the current w, and the lower bound by the multipliers u.
 
-        For the lower bound, the vector F'u is decomposed into a multiple of the gradient of sx + sy
-        and a residual. The gradient of the sum of spreads sx + sy is ``Sx^{1/2} p + Sy^{1/2} q``
-        with unit vectors p and q.
+        For the lower bound, the vector F'u is decomposed into two terms. One term is a multiple of
+        the gradient of sx + sy, and the other term is a residual. The gradient of the sum of
+        spreads sx + sy is ``Sx^{1/2} p + Sy^{1/2} q`` with unit vectors p and q.
         """
         spread, a = self.spread, np.abs(self.u)
         self.spreads = spread.spreads(self.c, self.decision)

@@ -50,7 +50,7 @@ class LDA(WeightedClassifier, CovarianceMachine):
     Attributes
     ----------
     fits_ : list of Fit
-        One certificate per class pair. `objective` is the reciprocal of the LDA criterion, which is
+        One certificate per class pair. `objective` is the reciprocal of the LDA criterion: it is
         ``sqrt(w'(Sx + Sy)w)`` for w scaled to ``w'(xm - ym) = 1``. `bound` is a lower bound on
         `objective` from a dual solution. If the class means are equal, the status is ``trivial``
         and the larger class is predicted.

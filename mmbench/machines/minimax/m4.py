@@ -16,8 +16,8 @@ problem (20)-(22) is unbounded. Two normalizations make the soft-margin M4 well 
     mean     w'(xm - ym) = 1:    max rho - C sum xi over rho, (21), (22)
 
 Without slacks, both normalizations are equivalent to the hard-margin M4 (1)-(3). The problem
-"margin" is convex; if Sx = Sy, it is an SVM in which the Mahalanobis norm of w, not squared,
-replaces the squared norm. In the problem "margin", the required margin is 1 for both classes.
+"margin" is convex. If Sx = Sy, the problem "margin" is an SVM in which the Mahalanobis norm of w
+replaces the squared norm of w. In the problem "margin", the required margin is 1 for both classes.
 Adding ``(sx - sy)/(sx + sy)`` to the intercept b of "margin" gives the b of (2), (3). The problem
 "mean" is not convex in rho and requires a search over rho.
 
@@ -38,9 +38,10 @@ rows and k coordinates in which both covariances are diagonal:
                       points of a class
 
 The benchmark benchmarks/peers.py compares the training times of the algorithms, of the reference
-solver and of the SVM. With ``solver="reference"``, one cone program is solved per value of rho
-("rho search"), as in the paper (see `cones`). The paper's line search by quadratic
-interpolation is not used, since it may end at a local optimum of rho.
+solver and of the SVM. With ``solver="reference"``, one cone program is solved per value of rho, as
+in the paper (see `cones`). For "margin" and for the hard margin, the route is then "rho search".
+The paper's line search by quadratic interpolation is not used, since it may end at a local optimum
+of rho.
 
 References
 ----------
@@ -83,10 +84,10 @@ class M4(WeightedClassifier, SpreadMachine):
     fits_ : list of Fit
         One certificate per class pair. `objective` is ``sx + sy + C sum xi`` in the normalization
         "margin" and for the hard margin, and ``C sum xi - rho`` in "mean". `bound` is a lower bound
-        on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa". For the hard
-        margin, "kappa" of the MPM is an upper bound on "rho". If ``nu > 0``, ``extra`` also
-        contains "kept", the number of points that the reduction does not remove. `n_support` is the
-        number of rows with an active constraint.
+        on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa". The number
+        "kappa" belongs to the MPM. For the hard margin, "kappa" is an upper bound on "rho". If
+        ``nu > 0``, ``extra`` also contains "kept", the number of points that the reduction does not
+        remove. `n_support` is the number of rows with an active constraint.
 
     Notes
     -----
@@ -294,11 +295,11 @@ class M4(WeightedClassifier, SpreadMachine):
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution if the reduction has removed all points of at least one class.
 
-        If only points of one class, or no points, are left, some intercept b satisfies their
-        constraints for every w. Therefore only the constraint on the class means restricts w. The
-        optimal w is a multiple of the solution of the MPM, or zero if the objective is smaller at w
-        = 0. The optimal intercepts form an interval; the optimal intercept nearest to the intercept
-        of the MPM is returned.
+        If only points of one class, or no points, are left, every w has an intercept b that
+        satisfies the constraints of the points. Therefore only the constraint on the class means
+        restricts w. The optimal w is either a multiple of the solution of the MPM or zero,
+        whichever has the smaller objective. The optimal intercepts form an interval; the optimal
+        intercept nearest to the intercept of the MPM is returned.
         """
         value = 2.0 * problem.C * problem.removed
         trivial = partial(majority_model, data, Status.TRIVIAL, objective=value, bound=value)

@@ -13,10 +13,10 @@ the minimum slack g(rho) grows like ``rho min(nx, ny)/kappa`` for large rho. The
 is bounded if and only if C exceeds ``kappa/min(nx, ny)``.
 
 The minimum slack g(rho) need not be a convex function of rho, so ``C g(rho) - rho`` is minimised by
-branch and bound. The lower bounds are computed from a solution for one value of rho, in which the
-points have the multipliers a_i, and the constraint on the class means has the multiplier c. With
-the multipliers a and c fixed, let gamma(rho) be the largest number gamma for which vectors p and q
-satisfy the dual equation
+branch and bound. The lower bounds are computed from a solution for one value of rho. In this
+solution, the points have the multipliers a_i, and the constraint on the class means has the
+multiplier c. With the multipliers a and c fixed, let gamma(rho) be the largest number gamma for
+which vectors p and q satisfy the dual equation
 
     sum a_i y_i z_i + (c + gamma) delta = rho (sum_x a + c)(Dx p + Dy q),     ||p||, ||q|| <= 1
 
@@ -24,9 +24,9 @@ In the dual equation, sum_x is the sum over the positive class, delta is the dif
 means, and Dx and Dy are the square roots of the class covariances. For every rho, gamma(rho) is a
 lower bound on the minimum slack g(rho). The pairs (gamma, rho) that satisfy the dual equation form
 a convex set, so ``C gamma(rho) - rho`` is a concave function of rho. On an interval, a concave
-function is bounded below by the linear interpolation between the ends. If ``C (sum_x a + c) >=
-kappa``, the lower bound ``C gamma(rho) - rho`` does not decrease as rho increases, and larger
-values of rho need not be searched.
+function is bounded below by the linear interpolation between its values at the ends. If
+``C (sum_x a + c) >= kappa``, the lower bound ``C gamma(rho) - rho`` does not decrease as rho
+increases, and larger values of rho need not be searched.
 """
 
 from collections.abc import Callable
@@ -189,9 +189,9 @@ class _RhoSearch:
     def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
         """Return the optimal rho for fixed (w, b), and the sum of slacks at this rho.
 
-        The derivative of the objective ``C slack - rho`` with respect to rho is ``C s - 1``. Each
-        row with positive slack contributes its row weight times the spread of its class to the sum
-        s.
+        The derivative of the objective ``C slack - rho`` with respect to rho is ``C s - 1``. The
+        number s is a sum over the rows with positive slack. The term of a row in this sum is the
+        row weight times the spread of the class.
         """
         problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
         spreads = problem.weights * np.where(problem.y > 0, spread_x, spread_y)

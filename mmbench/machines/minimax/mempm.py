@@ -9,8 +9,8 @@ class, over all distributions with the given class means and covariances. The MP
 case with alpha = beta. The decision function is ``f(z) = w'z - b'``.
 
 At the optimum, ``kappa(alpha) sx + kappa(beta) sy = 1`` for the class spreads ``sx = sqrt(w'Sx w)``
-and ``sy = sqrt(w'Sy w)``. For a given beta, the largest kappa(alpha) is the maximum over w of ``(1
-- kappa(beta) sy) / sx``, a ratio of a concave and a convex function.
+and ``sy = sqrt(w'Sy w)``. For a given beta, the largest kappa(alpha) is the maximum over w of
+``(1 - kappa(beta) sy) / sx``, a ratio of a concave and a convex function.
 
 If `sample_weight` is given, the means and covariances are weighted, and theta is the weight of the
 positive class divided by the total weight.
@@ -48,15 +48,16 @@ from mmbench.solvers.result import Result
 #: Maximum number of iterations of Dinkelbach's algorithm, which converges quadratically.
 MAX_RATIO_ROUNDS = 60
 
-#: Upper bound on kappa(alpha) and kappa(beta), which are infinite for a class with zero spread.
+#: Upper bound on the computed values of kappa(alpha) and kappa(beta). If a class has zero spread,
+#: the exact value is infinite.
 MAX_KAPPA = 1e12
 
-#: The lower bound `least_error` is computed on a chord of the graph of kappa(alpha) over
-#: kappa(beta). The lower bound is used only if the values of kappa(alpha) at the two ends of the
-#: chord differ by a factor of at most MAX_CHORD_RATIO, and the values of kappa(beta) too. Before
-#: the factor is computed, values below 1 are replaced by 1. On random chords with factors up to
-#: MAX_CHORD_RATIO, `least_error` agrees with the minimum over a fine grid to 1e-13. On chords with
-#: factors 100 times as large, the polynomial roots in `least_error` are inaccurate, and
+#: Consider the graph of kappa(alpha) as a function of kappa(beta). The lower bound `least_error` is
+#: computed on a chord of this graph. The lower bound is used only if each of kappa(alpha) and
+#: kappa(beta) differs by a factor of at most MAX_CHORD_RATIO between the two ends of the chord.
+#: Before the factor is computed, values below 1 are replaced by 1. On random chords with factors up
+#: to MAX_CHORD_RATIO, `least_error` agrees with the minimum over a fine grid to 1e-13. On chords
+#: with factors 100 times as large, the polynomial roots in `least_error` are inaccurate, and
 #: `least_error` exceeds the minimum by up to 1e-4.
 MAX_CHORD_RATIO = 1e3
 
@@ -171,9 +172,10 @@ class _BetaSearch:
     def lower(self, left: _BetaSolution, right: _BetaSolution) -> float:
         """Return a lower bound on the worst-case error over all beta in an interval.
 
-        On an interval of beta, the graph of the largest kappa(alpha) over kappa(beta) lies below
-        the chord between the ends of the interval. Since the largest kappa(alpha) does not increase
-        with beta, its upper bound at the smallest beta of an interval holds on the whole interval.
+        The largest kappa(alpha) is a function of kappa(beta). On an interval of beta, the graph of
+        this function lies below the chord between the ends of the interval. Since the largest
+        kappa(alpha) does not increase with beta, its upper bound at the smallest beta of an
+        interval holds on the whole interval.
         """
         monotone = error(self.theta, left.most_x, right.kappa_y)
         ends = (left.most_x, right.most_x), (left.kappa_y, right.kappa_y)
@@ -195,7 +197,7 @@ class _BetaSearch:
         return MAX_KAPPA
 
     def _ratio(self, w: NDArray, kappa_y: float) -> float:
-        """Return the largest kappa(alpha) for a given w, which is ``(1 - kappa(beta) sy)/sx``."""
+        """Return ``(1 - kappa(beta) sy)/sx``, the largest kappa(alpha) for a given w."""
         spread_x, spread_y = self._spreads(w)
         room = max(0.0, 1.0 - kappa_y * spread_y)
         return min(room / spread_x, MAX_KAPPA) if spread_x > 0 else MAX_KAPPA
@@ -247,7 +249,7 @@ def least_error(theta: float, x: tuple[float, float], y: tuple[float, float]) ->
 
 
 def accuracy(kappa: float) -> float:
-    """Return the accuracy u with ``kappa(u) = kappa``, which is ``kappa^2 / (1 + kappa^2)``.
+    """Return ``kappa^2 / (1 + kappa^2)``, the accuracy u with ``kappa(u) = kappa``.
 
     Examples
     --------

@@ -21,9 +21,9 @@ because class weights cancel in the mean and the covariance of a class.
     cone program  solver "reference", "clarabel" or "ecos"
     closed form   equal class means, or class means that differ along a direction of zero variance
 
-The number theta is the unknown of the search in the module `spread`. The growth of the training
-times of "secant" and "gram" with n is measured in benchmarks/peers.py. The problem of the MPM is
-(4) in the MMRM paper and (12) in the M4 paper.
+The number theta is the unknown of the search in the module `spread`. The benchmark
+benchmarks/peers.py measures how the training times of "secant" and "gram" grow with n. The problem
+of the MPM is (4) in the MMRM paper and (12) in the M4 paper.
 
 References
 ----------

@@ -5,11 +5,12 @@
 
 The problem is the M4 in the normalization "margin". For ``rho = 2/(sx + sy)`` and ``t = (sx -
 sy)/(sx + sy)``, the constraints (2), (3) of the M4 paper require the margins ``rho sx = 1 + t`` and
-``rho sy = 1 - t``. If b is the intercept of (2), (3) minus t, the required margin is 1 for both
-classes.
+``rho sy = 1 - t``. If t is subtracted from the intercept of (2), (3), the required margin is 1 for
+both classes.
 
-If the reduction (parameter `nu` of the M4) removes points, the constraint ``w'(xm - ym) >= 2 -
-xi_m`` on the class means xm and ym, with the slack xi_m, replaces the constraints of these points.
+If the reduction (parameter `nu` of the M4) removes points, one constraint on the class means xm and
+ym replaces the constraints of these points. The constraint is ``w'(xm - ym) >= 2 - xi_m``, with the
+slack xi_m.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ class MarginSolution(Result):
         return not self.w.any()
 
     def better(self, other: MarginSolution) -> MarginSolution:
-        """Return the solution with the smaller objective, with the larger of both lower bounds.
+        """Return the solution with the smaller objective.
 
-        The multipliers, the number of iterations and the route are copied from `other`.
+        The lower bound of the returned solution is the larger of both lower bounds. The
+        multipliers, the number of iterations and the route are copied from `other`.
         """
         best = self if self.value <= other.value else other
         names = ("w", "b", "value", "violation", "status")
@@ -98,7 +100,7 @@ class MarginProblem:
         return float(slack + self.removed * max(0.0, 2.0 - float(self.delta @ w)))
 
     def value(self, w: NDArray, b: float) -> float:
-        """Return the objective at (w, b), which is infinite if a hard margin is violated."""
+        """Return the objective at (w, b), or infinity if (w, b) violates a hard margin."""
         slack, spread = self.slack(w, b), float(self.spreads(w).sum())
         if np.isinf(self.C):
             return spread if slack <= HARD_SLACK else np.inf
@@ -141,9 +143,10 @@ class MarginProblem:
         return total * min(reach, max(1.0, room))
 
     def tuned(self, w: NDArray) -> tuple[NDArray, float]:
-        """Return the multiple of (w, b) with the smallest objective, for the best intercept b of w.
+        """Return the multiple of (w, b) with the smallest objective.
 
-        If the objective has no minimum over the multiples of (w, b), then (w, b) is returned.
+        The intercept b is the best intercept for w. If the objective has no minimum over the
+        multiples of (w, b), then (w, b) is returned.
         """
         decision = self.rows @ w
         hard = np.isinf(self.C)

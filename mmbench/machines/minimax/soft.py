@@ -4,11 +4,11 @@
 
 The algorithms are listed in the module `m4`. The interior-point method is based on the identity
 ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. The identity is applied to each class
-spread ``||D w||``, where D is the square root of the class covariance, and adds one variable e_j
-per class j to the problem: ex for the positive and ey for the negative class. For fixed ex and ey,
-the problem is a linear SVM in which w'Q w with the matrix ``Q = Sx/ex + Sy/ey`` replaces the
-squared norm w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the multipliers a
-of the rows.
+spread ``||D w||``, where D is the square root of the class covariance. The problem thereby gets one
+additional variable e_j per class j: ex for the positive and ey for the negative class. For fixed ex
+and ey, the problem is a linear SVM in which w'Q w with the matrix ``Q = Sx/ex + Sy/ey`` replaces
+the squared norm w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the
+multipliers a of the rows.
 
 The equation ``e = ||D w||`` holds at the optimum only. During the iterations, the difference
 ``e - ||D w||^2 / e`` decreases to zero together with the complementarity products of the rows. If
@@ -49,8 +49,8 @@ MOST_CONE_ROWS = 30_000
 LEAST_MARGIN = 1e-9
 
 #: Classes are proven not to be separable if the dual solution of a linear program gives an upper
-#: bound of at most OVERLAP_TOLERANCE on the margin, and if the computed solution violates the
-#: constraints by at most OVERLAP_TOLERANCE.
+#: bound of at most OVERLAP_TOLERANCE on the margin. The proof also requires that the computed
+#: solution violates the constraints of the linear program by at most OVERLAP_TOLERANCE.
 OVERLAP_TOLERANCE = 1e-6
 
 #: Target value of ``e - ||D w||^2 / e`` for the variable e of a class spread, relative to the sum

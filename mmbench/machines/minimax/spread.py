@@ -8,8 +8,9 @@ inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality
 + sy)``. The upper bound on (sx + sy)^2 is the quadratic form w'S w with ``S = Sx/theta + Sy/(1 -
 theta)``. The minimiser of w'S w subject to ``t'w = 1`` is a multiple of ``S^-1 t``. The textbook
 algorithm alternates between updates of w for fixed theta and updates of theta for fixed w. The
-function `minimax` solves the equation ``theta = sx/(sx + sy)``, with the class spreads at the
-minimiser w for theta, by a bracketed secant method in the log-odds ``log(theta/(1 - theta))``.
+function `minimax` instead solves the equation ``theta = sx/(sx + sy)``, in which sx and sy are the
+class spreads along the minimiser w for theta. The equation is solved by a bracketed secant method.
+The unknown of the secant method is the log-odds ``log(theta/(1 - theta))``.
 
 The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
 For every theta, the vectors ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` are dual
@@ -54,8 +55,9 @@ TINY = np.finfo(float).tiny
 #: the Cholesky factor is stored in float64.
 SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
 
-#: Constants of the conjugate gradient method: accuracy at the first theta, accuracy at later values
-#: of theta relative to the duality gap, and maximum number of steps.
+#: Constants of the conjugate gradient method. FIRST_ACCURACY is the accuracy at the first theta. At
+#: later values of theta, the accuracy is ACCURACY_SHARE times the duality gap. MAX_STEPS is the
+#: maximum number of steps per theta.
 FIRST_ACCURACY, ACCURACY_SHARE, MAX_STEPS = 1e-2, 1e-2, 500
 
 
@@ -71,7 +73,7 @@ class Direction(Result):
 
 
 class Trial(NamedTuple):
-    """The minimiser w for one value of theta, up to its length, and the class spreads along w."""
+    """A multiple of the minimiser w for one value of theta, and the class spreads along w."""
 
     w: NDArray
     #: Scalar product ``t'w``.
@@ -171,8 +173,8 @@ class GramSpread:
     of the rows is computed in O(n^2) operations. The matrix M is factorized only at
     ``theta = 1/2``. At other values of theta, the Cholesky factor for ``theta = 1/2`` is the
     preconditioner of a conjugate gradient method. For every kernel, the condition number of the
-    preconditioned system is at most the odds ``theta/(1 - theta)``, or their reciprocal if that is
-    larger. If the ridge is large enough (see SINGLE_RIDGE), the Cholesky factor is stored in
+    preconditioned system is at most the larger of the odds ``theta/(1 - theta)`` and their
+    reciprocal. If the ridge is large enough (see SINGLE_RIDGE), the Cholesky factor is stored in
     float32.
     """
 
@@ -223,7 +225,7 @@ class GramSpread:
         """Return an upper bound on ||p|| and ||q|| for ``F'residual = Sx^{1/2} p + Sy^{1/2} q``.
 
         The vectors p and q are chosen such that ``Sx^{1/2} p = Sy^{1/2} q = F'residual / 2``. The
-        bound follows from the ridge, which is a lower bound on the eigenvalues of Sx and Sy.
+        upper bound follows from the ridge, since no eigenvalue of Sx and Sy is below the ridge.
         `values` is ``K residual``.
         """
         return 0.5 * float(np.sqrt(max(0.0, residual @ values) / self.ridge))

@@ -35,10 +35,11 @@ class CertifiedSolution(Result):
     The possible values of `route` are listed in the docstring of `mmbench.machines.mmrm.mmrm`.
 
     The coefficients u satisfy the upper limit on ``sum |u_k|``. `value` is the objective value with
-    the smallest feasible slacks. `violation` is the largest violation of the dual constraints
-    ``A'lam <= c``. If the upper limit on ``sum |u_k|`` has the multiplier `violation`, the row
-    multipliers lam are dual feasible. Therefore ``bound = sum(lam) - limit violation`` is a lower
-    bound on the objective value over all u within the limit on ``sum |u_k|``.
+    the smallest feasible slacks. `violation` is the largest violation of the dual constraints,
+    ``A'lam <= c`` in a kernel program and ``A'lam = c`` in a linear program. If the upper limit on
+    ``sum |u_k|`` has the multiplier `violation`, the row multipliers lam are dual feasible.
+    Therefore ``bound = sum(lam) - limit * violation`` is a lower bound on the objective values of
+    all u that satisfy the limit.
     """
 
     #: Coefficients of the columns of A, nonnegative in a kernel program. Shape (n_columns,).
@@ -127,10 +128,11 @@ def best(program: Program, solutions: Sequence[CertifiedSolution], tol: float) -
 
 
 def constant_bias(program: Program) -> float:
-    """Return the optimal b for w = 0, the label of the class with the larger sum of slack
+    """Return the optimal b for w = 0: the label of the class with the larger sum of slack
     penalties.
 
-    If the two sums of slack penalties are equal, b is the label of the larger class.
+    If the two sums of slack penalties are equal, b is the label of the class with the larger sum of
+    sample weights.
     """
     negative, positive = zip(program.class_cost.round(9), program.class_sizes, strict=True)
     return 1.0 if positive >= negative else -1.0
@@ -146,9 +148,10 @@ def constant_solution(
 
 
 def trivial_if_constant(program: Program, solution: CertifiedSolution) -> CertifiedSolution:
-    """Replace a solution with constant decision values by w = 0 with the status "trivial".
+    """Return the solution w = 0 with the status "trivial" if the decision values are constant.
 
-    A solution whose decision values vary is returned unchanged.
+    If the decision values of `solution` vary, `solution` is returned unchanged. The same holds if
+    the status of `solution` is neither "optimal" nor "inaccurate".
     """
     solved = solution.status in (Status.OPTIMAL, Status.INACCURATE)
     if not solved or np.ptp(program.y * solution.margins) > CONSTANT_DECISION_RANGE:

@@ -6,9 +6,9 @@ The last row of A belongs to the upper limit on the coefficients, ``-sum(u)/limi
 right-hand side `right` is -1 in the last row and 1 in all other rows. The dual variables are the
 multipliers lam of the rows, between 0 and cost, and the reduced costs ``s = c - A'lam >= 0``. The
 iterations reduce the complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` to zero at
-the same rate. Each iteration consists of Mehrotra's predictor and corrector step. Let ``Theta =
-u/s`` and ``D = xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) have the
-right-hand sides r, r_u and r_b:
+the same rate. Each iteration consists of Mehrotra's predictor and corrector step. Let Theta and D
+be the diagonal matrices with the entries ``u/s`` and ``xi/(cost - lam) + z/lam``. The Newton
+equations for the step (du, dlam, db) have the right-hand sides r, r_u and r_b:
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 
@@ -23,14 +23,14 @@ whole       after `reduced` has failed, if rows and        ``(n_rows + n_columns
 of_low_rank a Gram matrix of n rows and low rank r         ``n r^2``, QR and LU of order 2r
 =========== ============================================== ========================================
 
-`reduced` eliminates du from the Newton equations, which then are
+`reduced` eliminates du from the Newton equations. The equations for dlam and db are then
 
     (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b.
 
 The matrix ``D + A Theta A' + theta yy'`` is positive definite. The number theta > 0 does not change
 the solution, since ``y'dlam = r_b``. Without ``theta yy'``, the matrix ``D + A Theta A'`` would be
-nearly singular along one direction, since b is free. `reduced` computes the Cholesky factor of
-``D + A Theta A' + theta yy'``, and corrects rounding errors by conjugate gradients.
+nearly singular along one direction. `reduced` computes the Cholesky factor of ``D + A Theta A' +
+theta yy'``, and corrects rounding errors by conjugate gradients.
 
 `whole` factorises the matrix of the Newton equations without eliminating unknowns. `whole` takes
 several times as long as `reduced`, but does not square the condition number of A. If the kernel is
@@ -98,7 +98,7 @@ class Iterate:
 
 
 def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Iterate:
-    """Return a positive iterate, given u and the margins of a warm start, and multipliers lam."""
+    """Return a positive iterate with multipliers lam, near a warm start with u and `margins`."""
     return Iterate(
         u=u + 0.1 * (float(u[u > 0].mean()) if np.any(u > 0) else 1.0),
         b=0.0,
@@ -129,7 +129,7 @@ MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
 #: Number of iterative refinement steps of the Newton equations.
 MAX_REFINEMENTS = 2
 
-#: Lower bound on the largest magnitude in a matrix column, which avoids a division by zero.
+#: Lower bound on the largest magnitude in a matrix column. The bound avoids a division by zero.
 SMALLEST_SCALE = 1e-300
 
 #: Relative increases of the diagonal in `reduced`, tried in turn until the Cholesky factorization
@@ -141,8 +141,8 @@ DIAGONAL_SHIFTS = (1e-13, 1e-11, 1e-9)
 #: 0``.
 Residuals = tuple[NDArray, NDArray, NDArray]
 
-#: Function from the right-hand sides (r, r_u, r_b) of the Newton equations to the step (du, dlam,
-#: db).
+#: Function that returns the step (du, dlam, db) for the right-hand sides (r, r_u, r_b) of the
+#: Newton equations.
 NewtonSolver = Callable[[NDArray, NDArray, float], tuple[NDArray, NDArray, float]]
 
 
@@ -365,10 +365,10 @@ class LpInteriorPoint:
     def run(self, tol: float, max_iter: int = 100) -> bool:
         """Iterate until the relative sum of the complementarity products is below `tol`.
 
-        The sum is relative to ``1 + |objective|``. The residuals must be small, too. Returns True
-        if the tolerance is reached, or if the objective value proves that the program is unbounded.
-        Returns False if steps are too short, if values are not finite, or if the maximum number of
-        iterations or the time limit is reached.
+        The sum is relative to ``1 + |objective|``. The residuals of the constraints must be small,
+        too. Returns True if the tolerance is reached, or if the objective value proves that the
+        program is unbounded. Returns False if steps are too short, if values are not finite, or if
+        the maximum number of iterations or the time limit is reached.
         """
         for k in range(max_iter):
             size = 1 + abs(self.objective)
@@ -395,8 +395,7 @@ class LpInteriorPoint:
     def restore_dual(self) -> None:
         """Reduce the dual residuals by a step that changes only lam and s.
 
-        The certified bound is lowered by the residual of ``A'lam + s = c`` times the coefficient
-        limit.
+        A residual v of ``A'lam + s = c`` lowers the certified bound by ``limit * v``.
         """
         rows, columns, balance = self._residuals()
         zeros = [np.zeros_like(product) for product in (self.point.u, rows, rows)]

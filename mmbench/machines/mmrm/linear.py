@@ -4,8 +4,8 @@ Program (28) has one column per feature. HiGHS solves a program of 256 columns a
 s. If there are at least 200 rows, an interior-point method in the space of the features is tried
 before HiGHS. The active constraints at the last iterate of the interior-point method define an
 exact vertex. HiGHS and the interior-point method may fail if features are nearly equal. If both
-methods fail, program (28) is solved with the principal components of the features, scaled to
-standard deviation 1, in place of the features.
+methods fail, the features are replaced by their principal components, and program (28) is solved
+again. The principal components are scaled to standard deviation 1.
 """
 
 from dataclasses import replace
@@ -77,11 +77,11 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
     found = solve_reference(program, tol, solver)
     if found.status in (Status.OPTIMAL, Status.UNBOUNDED):
         return found
-    # HiGHS satisfies the dual constraints A'lam = c only up to a tolerance. The certified bound is
-    # lowered by the residual of A'lam = c times the coefficient limit. The multipliers lam_i =
-    # 1/n_class satisfy A'lam = c up to rounding errors. If no slack penalty is below 1/n_class, the
-    # sum of these multipliers, 2, is a lower bound on the optimal value. The optimal value is 2 if
-    # some w and b give every row the margin 1.
+    # HiGHS satisfies the dual constraints A'lam = c only up to a tolerance. A residual v of A'lam =
+    # c lowers the certified bound by v times the coefficient limit. The multipliers lam_i =
+    # 1/n_class satisfy A'lam = c up to rounding errors. If no slack penalty is below 1/n_class,
+    # these multipliers are dual feasible, and their sum, 2, is a lower bound on the optimal value.
+    # The optimal value is 2 if some w and b give every row the margin 1.
     lam = np.minimum(program.cost, program.class_shares)
     return best(program, [found, certify(program, found.u, found.b, lam, tol)], tol)
 
@@ -137,7 +137,9 @@ class _Ratio(HingeInteriorPoint):
 
 
 def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution | None:
-    """Solve (28) by an interior-point method, and compute the exact vertex of the last iterate.
+    """Solve (28) by an interior-point method and an exact vertex.
+
+    The vertex is defined by the active constraints at the last iterate.
 
     Returns None if a penalty on slack is too small for the initial multipliers 1/n_class.
     """
@@ -159,9 +161,8 @@ def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution |
 def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
     """Project multipliers onto ``A'lam = c`` and ``y'lam = 0`` to remove rounding errors.
 
-    Each multiplier lam_i changes in proportion to its distance from the nearer of its bounds, 0 and
-    the penalty on slack. The projection is repeated once to reduce rounding errors of the first
-    projection.
+    A multiplier near one of its bounds, 0 and the penalty on slack, changes little. The projection
+    is repeated once to reduce rounding errors of the first projection.
     """
     Z, y, k = program.Z, program.y, len(program.c)
     room = np.minimum(lam, program.cost - lam)
@@ -176,10 +177,11 @@ def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
 
 
 def critical_factor(program: LinearProgram) -> float:
-    """Return the factor by which the slack penalties must be multiplied for a bounded program.
+    """Return the smallest factor by which all slack penalties must be multiplied so that program
+    (28) is bounded.
 
-    The smallest of these factors is returned. If all slack penalties are C, the returned factor is
-    C*/C, where C* is the smallest C with which the program is bounded:
+    If all slack penalties are C, the returned factor is C*/C, where C* is the smallest C with which
+    the program is bounded:
 
         C* = min max_i lam_i   subject to   A'lam = c,  y'lam = 0,  lam >= 0.
     """

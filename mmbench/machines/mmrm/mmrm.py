@@ -14,9 +14,10 @@ on xi_i is ``C s_i``, and the class means are weighted. If the classes are separ
 enough, the solution maximises the margin ratio ``rho = d_b/d_w`` (20). In the projection onto w,
 d_b is the gap between the classes, and d_w is the distance of the class means minus this gap.
 
-With ``solver="auto"``, MMRM uses the first route of the following table whose condition holds.
-`Fit.route` is the name of the route used. The table is for n rows and d features. The warm start of
-a kernel program is the solution of an MMRM with another C or of an SVM.
+With ``solver="auto"``, MMRM checks the conditions of the following table from top to bottom, and
+uses the first route whose condition holds. `Fit.route` is the name of the route used. The table is
+for n rows and d features. The warm start of a kernel program is the solution of an MMRM with
+another C or of an SVM.
 
 ============ ============================================== ==================================
 route        when                                           cost
@@ -38,9 +39,8 @@ reach the tolerance, the other of these two routes is tried. However, "whole" is
 are more than 4000 rows and the kernel matrix has no low-rank factor. If "interior" and "whole" fail
 and there are at most 4000 rows, "highs" is tried. If all routes fail, the solution with the lowest
 objective value is combined with the highest lower bound. `benchmarks/peers.py` compares "auto" with
-"highs".
-`benchmarks/mmrm_grid.py` measures the time of the route "whole", and `benchmarks/routes.py` the
-time of "whole" for kernel matrices of low rank.
+"highs". `benchmarks/mmrm_grid.py` measures the time of the route "whole". `benchmarks/routes.py`
+measures the time of "whole" for kernel matrices of low rank.
 
 References
 ----------
@@ -370,10 +370,11 @@ def class_means(f: NDArray, y: NDArray, weights: NDArray | None) -> tuple[float,
 
 
 def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
-    """Return the kernel matrix, stored or to be computed in blocks at each use.
+    """Return the kernel matrix, either stored or computed in blocks at each use.
 
-    A kernel matrix of more than STORED_ROWS rows is stored if it needs at most MOST_GRAM_BYTES and
-    at most half of the free memory. Computing the blocks makes training up to twice as long.
+    A kernel matrix of more than STORED_ROWS rows is stored if it needs at most MOST_GRAM_BYTES, and
+    at most half of the free memory and of the allowed memory. Training with blocks takes up to
+    twice as long as training with a stored kernel matrix.
     """
     n = len(problem.y)
     most = min(MOST_GRAM_BYTES, available_bytes() / 2, allowed_bytes() / 2)

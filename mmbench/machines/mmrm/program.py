@@ -3,11 +3,11 @@
     min over u, b, xi  c'u + sum_i cost_i xi_i  subject to  A u + y b + xi >= 1, xi >= 0  (28), (30)
     max over lam       sum_i lam_i              subject to  0 <= lam <= cost, y'lam = 0, A'lam <= c
 
-The kernel machine (30) has ``A = diag(y) K diag(y)`` with the Gram matrix K, and coefficients
-``u = (alpha, beta) >= 0`` with ``sum(u) <= limit``. Let nu be the multiplier of
-``sum(u) <= limit``. The dual of (30) is to maximise ``sum(lam) - limit nu`` subject to
-``A'lam - nu <= c``. If the multiplier nu is large enough, every lam with ``0 <= lam <= cost`` and
-``y'lam = 0`` gives a lower bound on the optimum.
+The kernel machine (30) has ``A = diag(y) K diag(y)`` with the Gram matrix K, and coefficients ``u =
+(alpha, beta) >= 0`` with ``sum(u) <= limit``. Let nu be the multiplier of ``sum(u) <= limit``. The
+dual of (30) is to maximise ``sum(lam) - limit * nu`` subject to ``0 <= lam <= cost``, ``y'lam =
+0``, ``nu >= 0`` and ``A'lam - nu <= c``. Every lam that satisfies the first two constraints is
+feasible with a sufficiently large nu, and gives a lower bound on the optimum.
 
 The linear machine (28) has ``A = diag(y) Z`` with the standardised features Z. The coefficients u =
 w of the linear machine are free, so that the dual constraints are equations, ``A'lam = c``.
@@ -18,10 +18,10 @@ q, and n_q is the number of these rows. If every slack penalty cost_i is at leas
 multipliers ``lam_i = 1/n_class`` are dual feasible, and the program is bounded. Here n_class is the
 number of rows of the class of row i.
 
-If rows have sample weights, s_q and n_q are weighted sums. Within a class, slack penalties are
-proportional to sample weights. If rows have sample weights, the multipliers
-``lam_i = weight_i/n_class`` satisfy ``A'lam = c``, where n_class is the sum of the sample weights
-of the class.
+If rows have sample weights, s_q and n_q are weighted sums, and the slack penalties of a class are
+proportional to the sample weights. In this case, the multipliers ``lam_i = weight_i/n_class``
+satisfy ``A'lam = c``. Here weight_i is the sample weight of row i, and n_class is the sum of the
+sample weights of the class of row i.
 """
 
 from abc import ABC, abstractmethod
@@ -37,24 +37,23 @@ from scipy.linalg.lapack import dpstrf
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
-#: Default upper limit on the sum of the coefficients. With the default coefficient limit, rounding
-#: errors are 1e-9 in decision values, and 1e-10 in lower bounds relative to the objective value.
-#: Both errors are far below the tolerance.
-#: If the coefficient limit is at least 64 times the default, some programs cannot be solved to a
-#: relative gap of 1e-6 in double precision.
+#: Default upper limit on the sum of the coefficients. With the default coefficient limit, decision
+#: values have rounding errors of 1e-9. Lower bounds have rounding errors of 1e-10 times the
+#: objective value. Both errors are far below the tolerance. If the coefficient limit is at least 64
+#: times the default, some programs cannot be solved to a relative gap of 1e-6 in double precision.
 COEFFICIENT_LIMIT = 2.0**20
 
 #: If there are at least LEAST_ROWS rows, the linear program (28) is first solved by an
-#: interior-point method. For at least LEAST_ROWS rows, the standardised features are not stored,
-#: but applied as a linear operator.
+#: interior-point method. For at least LEAST_ROWS rows, and for sparse features, the standardised
+#: features are not stored, but applied as a linear operator.
 LEAST_ROWS = 200
 
 #: Size in bytes of the blocks in which a Gram matrix is converted to float64.
 CHUNK_BYTES = 32 * 2**20
 
-#: Maximum rank relative to the number of rows, maximum rank, and maximum number of entries of a
-#: low-rank factor of the Gram matrix. With a factor of higher rank, interior-point iterations take
-#: as long as with the dense Gram matrix.
+#: Three limits on a low-rank factor of the Gram matrix: maximum rank divided by the number of rows,
+#: maximum rank, and maximum number of entries. With a factor of higher rank, interior-point
+#: iterations take as long as with the dense Gram matrix.
 MOST_RANK_SHARE, MOST_RANK, MOST_NUMBERS = 0.5, 2000, 3e7
 
 
@@ -97,9 +96,7 @@ class Program(ABC):
 
     @cached_property
     def class_rows(self) -> tuple[NDArray, NDArray]:
-        """Indices of the rows with positive slack penalty in the negative and in the positive
-        class.
-        """
+        """Indices of the rows with positive slack penalty: negative class, positive class."""
         used = self.cost > 0
         return np.flatnonzero(used & (self.y < 0)), np.flatnonzero(used & (self.y > 0))
 
@@ -191,7 +188,7 @@ class KernelProgram(Program):
         return out
 
     def forward(self, u: NDArray) -> NDArray:
-        """Return the product A u; rows of the Gram matrix with u_k = 0 are not read."""
+        """Return the product A u; row k of the Gram matrix is not read if u_k = 0."""
         return self.y * self._product(self.y * u)
 
     def adjoint(self, lam: NDArray) -> NDArray:
@@ -199,7 +196,7 @@ class KernelProgram(Program):
         return self.forward(lam)
 
     def coefficients(self, u: NDArray) -> NDArray:
-        """Return the coefficients of training rows: alpha of positive, -beta of negative rows."""
+        """Return alpha for the positive training rows, and -beta for the negative training rows."""
         return self.y * u / self.scale
 
     def _product(self, v: NDArray) -> NDArray:
@@ -328,8 +325,8 @@ def low_rank_factor(
 
     Return None if the rank of K exceeds `most`, or if K is indefinite. `diagonal` is the diagonal
     of the Gram matrix K, and is overwritten. `block` returns the submatrix of K for given rows and
-    columns. `low_rank_factor` computes only the pivot columns of K, and a submatrix for tests of
-    the rank and of F.
+    columns. `low_rank_factor` computes only the pivot columns of K and one submatrix. The submatrix
+    serves to test the rank of K and the accuracy of F.
     """
     n, largest = len(diagonal), float(diagonal.max())
     if most < 1 or largest <= 0:

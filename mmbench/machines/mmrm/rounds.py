@@ -1,4 +1,4 @@
-"""Pricing rounds for kernel programs with many rows, of which few are near the margin.
+"""Pricing rounds for kernel programs with many rows but few rows near the margin.
 
 A restricted program has a subset of the rows and columns of the kernel program. In each round, an
 interior-point method solves the restricted program to a coarse tolerance. Rows and columns outside
@@ -8,7 +8,7 @@ computes the exact vertex. At the exact vertex, the constraints of all omitted r
 tested again.
 
 A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
-each restricted program has one additional row per class, the mean of the omitted rows of the class.
+each restricted program has one additional row per class: the mean of the omitted rows of the class.
 The slack penalty of the additional row is the sum of the slack penalties of the omitted rows. The
 constraint of the additional row is implied by the constraints of the omitted rows. A restricted
 program with the additional rows is bounded if every slack penalty is at least 1/n_class, where
@@ -60,7 +60,7 @@ class RestrictedOptimum:
     u: NDArray
     b: float
     lam: NDArray
-    #: Whether the interior-point method reached one of FINE_TOLERANCES or an optimal vertex.
+    #: Whether the interior-point method reached one of FINE_TOLERANCES, or a vertex is optimal.
     converged: bool
     #: Indices of the columns whose coefficients do not converge to zero.
     support: NDArray
@@ -69,7 +69,10 @@ class RestrictedOptimum:
 
 
 class RestrictedProgram:
-    """A subset of the rows and columns of a kernel program; violated rows and columns are added."""
+    """A subset of the rows and columns of a kernel program.
+
+    Rows and columns with violated constraints are added to the subset.
+    """
 
     def __init__(self, program: Program, guess: Guess, tol: float) -> None:
         self.program, self.guess, self.tol = program, guess, tol
@@ -100,8 +103,8 @@ class RestrictedProgram:
         The multipliers ``lam_i = 1/n_class`` satisfy ``A'lam = c``. If A is nearly singular, the
         dual feasible set has almost no interior. In this case, a start far from the dual feasible
         set takes twice as many iterations as a start at ``lam_i = 1/n_class``. Multiples of the
-        labels y may be subtracted from the columns of A, since b is free and ``y'lam = 0``. The
-        columns of ``diag(y) A`` are centred by such a subtraction, which greatly improves the
+        labels y may be subtracted from the columns of A, since b is free and ``y'lam = 0``. Such a
+        subtraction centres the columns of ``diag(y) A``. The centring greatly improves the
         condition number of ``A Theta A'``.
         """
         program, columns = self.program, self.columns
@@ -205,7 +208,10 @@ class RestrictedProgram:
         return True
 
     def _certified(self, optimum: RestrictedOptimum) -> CertifiedSolution:
-        """Certify the optimum, if possible with the coefficients outside `support` set to zero."""
+        """Certify the optimum with the coefficients outside `support` set to zero.
+
+        If the status is then not "optimal", the optimum is certified with all its coefficients.
+        """
         u = np.zeros_like(optimum.u)
         u[optimum.support] = optimum.u[optimum.support]
         for candidate in (u, optimum.u):

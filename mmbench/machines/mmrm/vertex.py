@@ -49,9 +49,9 @@ def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> P
     Each complementarity product, for example ``u_k s_k``, has two factors. Each factor is divided
     by the largest factor of the same kind; the factors ``cost - lam`` are divided by the largest
     slack penalty. The factor with the smaller quotient is considered zero. `rows` and `columns` are
-    the indices of the iterate's rows and columns in the whole program. The partition contains no
-    index for the additional rows of an iterate, which are the class means of omitted rows and the
-    coefficient limit.
+    the indices of the iterate's rows and columns in the whole program. The last rows of an iterate
+    are the class means of omitted rows and the coefficient limit. The partition contains no index
+    for these rows.
     """
     point, first = iterate.point, slice(len(rows))
     # the last entries of xi, z and lam belong to the coefficient limit, and are omitted

@@ -15,10 +15,9 @@ The entries of the shifted matrix are of order one for any kernel.
 If the kernel is smooth, all dual feasible points have tiny reduced costs ``s = c - A'lam``.
 Therefore the first starting point has tiny reduced costs s and large coefficients u = mu/s. The
 number mu is the common value of the products ``u_k s_k``. On 18 programs (Pima and Heart, 3 values
-of gamma, 3 of C), tiny initial reduced costs were compared with the mean of ``|c_k|`` as initial
-reduced costs. If the initial reduced costs are the mean of ``|c_k|``, steps become too short in 14
-of the 18 programs. The other 4 programs take 1.6 to 2.7 times as many iterations as with tiny
-initial reduced costs.
+of gamma, 3 of C), two choices of the initial reduced costs were compared: tiny values, and the mean
+of ``|c_k|``. With the mean of ``|c_k|``, steps become too short in 14 of the 18 programs. The other
+4 programs take 1.6 to 2.7 times as many iterations with the mean as with tiny values.
 
 If the classes overlap little or one class is rare, large coefficients do not cancel in the decision
 values, and all steps from the first starting point are short. If the first starting point does not
@@ -136,8 +135,8 @@ def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
     number of rows of the class of row i. If slack penalties are smaller than 1/n_class, the initial
     multipliers are multiplied by a number below 1, so that they are less than the penalties. If
     `large` is true, the multiplier of the coefficient limit is so large that lam is dual feasible.
-    In this case, the initial coefficients are mu/s, with the reduced costs s and the mean mu of the
-    products ``z lam``.
+    In this case, the initial coefficients are mu/s, where s are the reduced costs, and mu is the
+    mean of the products ``z lam``.
     """
     rows = program.rows
     cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]

@@ -1,4 +1,4 @@
-"""Solution of R-SVM+ and R-SVMμ+ by restricted problems, to which violated constraints are added.
+"""Solution of R-SVM+ and R-SVMμ+ by a sequence of restricted problems.
 
 A restricted problem has a subset of the rows, of the pairs of rows, and of the features. The rows,
 pairs and features of a restricted problem are called listed. A pair of rows is violated if half the
@@ -8,7 +8,7 @@ problem, and adds the pairs with the largest violations, at most one pair per ro
 The restricted problems of R-SVM+ omit rows if there are at least 200 rows and at least as many
 features as rows. With a kernel, there are always as many features as rows. In the first round, the
 listed rows are the rows near or inside the margin of an SVM. In later rounds, rows inside the
-margin of the last solution are added. Rows far outside the margin and inactive pairs are removed.
+margin of the last solution are added. Inactive pairs and rows far outside the margin are removed.
 
 The restricted problems of R-SVMμ+ omit features. Feature k is added if its term ``q_k - v_k^2``
 in the dual objective (see `pairs`) is below the terms of all listed features.
@@ -141,7 +141,7 @@ def _solve_restricted(
 
 
 def _violated_features(problem: PairProblem, found: PairSolution) -> NDArray:
-    """Return the features outside the restricted problem that violate dual constraints most."""
+    """Return the features outside the restricted problem with the largest dual violations."""
     features = found.listed.features
     if not problem.simplex or len(features) == problem.rows.shape[1]:
         return np.empty(0, dtype=np.intp)

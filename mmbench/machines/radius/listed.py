@@ -1,4 +1,4 @@
-"""Solvers of restricted problems of R-SVM+ and R-SVMμ+, which contain few pairs of rows.
+"""Solvers of the restricted problems of R-SVM+ and R-SVMμ+ with few pairs of rows.
 
 A restricted problem is solved as a second-order cone program or by an interior-point method. The
 cone program is
@@ -16,9 +16,10 @@ The interior-point method solves the primal problem and the dual problem (see th
 the same time. Let Z be the feature matrix, u the multipliers of the rows, and theta the multipliers
 of the pairs. Let ``v = Z'u`` and ``q = D'theta``, where D_pk is the squared difference of the two
 rows of pair p in feature k. The interior-point method solves the optimality conditions of
-`HingeInteriorPoint` and the following conditions, where e contains the slacks of the pairs, g the
-slacks of the dual constraints of the features, and t/2 is the multiplier of ``sum mu = 1``. In each
-iterate, both factors of the products ``theta e`` and ``mu g`` are positive.
+`HingeInteriorPoint` and the following conditions. Here e contains the slacks of the pairs, not the
+variables e_k of the cone program. The vector g contains the slacks of the dual constraints of the
+features, and t/2 is the multiplier of ``sum mu = 1``. In each iterate, both factors of the products
+``theta e`` and ``mu g`` are positive.
 
     pairs        e = r - D s / 2,                 theta e = 0,                 sum theta = lam
     R-SVM+       s = w^2,    v = (1 + q) w
@@ -27,7 +28,7 @@ iterate, both factors of the products ``theta e`` and ``mu g`` are positive.
 The Newton equations have the additional unknown r, and for R-SVMμ+ also mu and t. The multipliers
 of the pairs and of the rows are eliminated from the Newton equations. Therefore the number of
 Newton equations does not depend on the number of pairs. If R-SVM+ has more features than rows and
-pairs, the Newton equations are instead reduced to one unknown per row and one per pair.
+pairs together, the Newton equations are instead reduced to one unknown per row and one per pair.
 """
 
 from abc import ABC, abstractmethod
@@ -54,13 +55,13 @@ ZERO_WEIGHT = 1e-10
 #: Without refinement, features with large values would cause rounding errors.
 REFINEMENTS = 2
 
-#: Tuple of the weights w, the feature weights mu (None for R-SVM+), the signed multipliers u of the
-#: rows, the multipliers theta of the listed pairs, and the number of iterations.
+#: Tuple of the coefficients w, the feature weights mu (None for R-SVM+), the signed multipliers u
+#: of the rows, the multipliers theta of the listed pairs, and the number of iterations.
 RestrictedSolution = tuple[NDArray, NDArray | None, NDArray, NDArray, int]
 
 
 def product_cones(d: int) -> list[sparse.sparray]:
-    """Return the coefficients of the variables e, mu and w in the cones of ``e_k mu_k >= w_k^2``.
+    """Return the coefficients of e, mu and w in the cone constraints ``e_k mu_k >= w_k^2``.
 
     The constraint ``e_k mu_k >= w_k^2`` holds if ``((e_k + mu_k)/2, (e_k - mu_k)/2, w_k)`` is in a
     second-order cone.
@@ -73,13 +74,13 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
     """Solve the cone program by Clarabel; if Clarabel fails, w and all multipliers are 0.
 
     Since the tolerances of Clarabel are absolute, the variables are scaled to magnitudes near 1. In
-    R-SVM+, w_k is divided by an upper bound on the optimal ``|w_k|``, which may be very small. The
-    upper bound on ``|w_k|`` is computed from the objective value at w = 0 and from a lower bound on
-    the objective value at any w. At w = 0, the objective value is ``2 PairProblem.smaller``. For
-    any w, the objective value is at least ``(1 + lam D_k) w_k^2 / 2``, where D_k is the largest
-    squared difference of the listed pairs in feature k. In R-SVMμ+, the objective is divided by its
-    value at w = 0 with equal mu_k, and w is divided by the square root of this value. The scale of
-    e_k is the square of the scale of w_k.
+    R-SVM+, the optimal ``|w_k|`` may be very small. Therefore w_k is divided by an upper bound on
+    the optimal ``|w_k|``. The upper bound on ``|w_k|`` is computed from the objective value at w =
+    0 and from a lower bound on the objective value at any w. At w = 0, the objective value is ``2 *
+    PairProblem.smaller``. For any w, the objective value is at least ``(1 + lam D_k) w_k^2 / 2``,
+    where D_k is the largest squared difference of the listed pairs in feature k. In R-SVMμ+, the
+    objective is divided by its value at w = 0 with equal mu_k, and w is divided by the square root
+    of this value. The scale of e_k is the square of the scale of w_k.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(squares), problem.simplex, problem.y
     of_e, of_mu, of_w = product_cones(d)
@@ -167,7 +168,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         super().__init__(problem.rows, problem.y, C, a, given=given)
 
     def _weights(self, rows: NDArray) -> Values:
-        """Return the initial feature weights mu of R-SVMμ+ as a dict, empty for R-SVM+."""
+        """Return a dict with the initial feature weights mu of R-SVMμ+; empty for R-SVM+."""
         return {}
 
     @abstractmethod
@@ -177,8 +178,8 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
     def _begin_pairs(self) -> float:
         """Set the initial radius r and slacks e, and return a mean of complementarity products.
 
-        The returned number is the mean of the products ``theta e``, or the mean of the products
-        ``mu g`` if this mean is larger.
+        For R-SVM+, the returned number is the mean of the products ``theta e``. For R-SVMμ+, the
+        returned number is the larger of the means of ``theta e`` and of ``mu g``.
         """
         self.at["r"] = np.array(1.5 * float(self._lengths().max(initial=0.0)) + 1e-6)
         self._follow()
@@ -233,14 +234,14 @@ class PlusInteriorPoint(PairInteriorPoint):
     def _factored(self, weight: NDArray) -> Callable[[NDArray], NDArray]:
         """Return a solver of the Newton equations.
 
-        If there are more features than rows and pairs, the Newton equations are reduced to one
-        unknown per row and one per pair. The matrix of the Newton equations is
-        ``diag(Q, 0, 0) + [A, G]' diag(omega) [A, G]`` with ``Q = 1 + q``, and with a positive
-        weight omega for each row and each pair. The matrix ``[A, G]`` consists of ``[Z, 1, 0]`` for
-        the rows and ``[D diag(w), 0, -1]`` for the pairs. Let f be the right-hand side of the
-        Newton equations of the features, and g the right-hand side of the equations of b and r. Let
-        x be the solution of the Newton equations, and x_br the entries of x for b and r. The vector
-        ``p = diag(omega) [A, G] x`` satisfies
+        If there are more features than rows and pairs together, the Newton equations are reduced to
+        one unknown per row and one per pair. The matrix of the Newton equations is ``diag(Q, 0, 0)
+        + [A, G]' diag(omega) [A, G]`` with ``Q = 1 + q``, and with a positive weight omega for each
+        row and each pair. The matrix ``[A, G]`` consists of ``[Z, 1, 0]`` for the rows and ``[D
+        diag(w), 0, -1]`` for the pairs. Let f be the right-hand side of the Newton equations of the
+        features, and g the right-hand side of the equations of b and r. Let x be the solution of
+        the Newton equations, and x_br the entries of x for b and r. The vector ``p = diag(omega)
+        [A, G] x`` satisfies
 
             (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g.
         """

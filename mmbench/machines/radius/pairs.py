@@ -17,7 +17,8 @@ penalty on the radius. Let Z be the matrix with the rows z_i, ``v = Z'u``, and
 Any dual feasible multipliers u and theta give a lower bound on the optimum, even if theta_p is zero
 for most pairs p. The objective value at any w and mu is an upper bound on the optimum. For the
 upper bound, b minimises the weighted sum of slacks, and r is half the largest weighted squared
-distance of two rows. A computed w is replaced by 0 if w = 0 has no larger objective value.
+distance of two rows. A computed w is replaced by 0 if the objective value at w is not below the
+objective value at 0.
 """
 
 from dataclasses import dataclass, replace
@@ -35,11 +36,10 @@ from mmbench.solvers.result import Result
 #: rows to all other rows fit into the processor cache.
 CHUNK = 32
 
-#: Minimum number of pairs in a warm start that contains all rows. A warm start has fewer than
-#: FEWEST_PAIRS pairs only if the last restricted problem has fewer pairs. Besides the active pairs,
-#: the warm start contains the most distant inactive pairs. If a warm start has few pairs, the
-#: interior-point method may take short steps. A search for parameters on Abalone (class 3 against
-#: 11) took 50 times as long if warm starts contained only the active pairs.
+#: A warm start with all rows contains the active pairs and the FEWEST_PAIRS most distant pairs of
+#: the last restricted problem. If a warm start has few pairs, the interior-point method may take
+#: short steps. A search for parameters on Abalone (class 3 against 11) took 50 times as long if
+#: warm starts contained only the active pairs.
 FEWEST_PAIRS = 100
 
 #: A warm start of R-SVMμ+ contains the features whose weight mu_k exceeds SMALLEST_SHARE. The sum
@@ -67,7 +67,7 @@ class PairSolution(Result):
     b: float
     #: Weights mu_k of the features, or None for R-SVM+. Shape (k,).
     mu: NDArray | None
-    #: Maximum of half the weighted squared distance over all pairs of rows.
+    #: Half the largest weighted squared distance of two rows.
     r: float
     #: Feasible signed multipliers of the margin constraints. Shape (n,).
     u: NDArray
@@ -99,14 +99,14 @@ class PairProblem:
     lam: float
     #: True if distances of rows are weighted by mu (R-SVMμ+), False if by w^2 (R-SVM+).
     simplex: bool
-    #: Factors by which the features are multiplied, one number or shape (k,). In R-SVM+ with a
-    #: kernel, the factors are the square roots of the row weights. Distances of rows are computed
-    #: from the features before the multiplication by `roots`.
+    #: Factors by which the features are multiplied: one number for all features, or an array of
+    #: shape (k,). In R-SVM+ with a kernel, the factors are the square roots of the row weights.
+    #: Distances of rows are computed from the features before the multiplication by `roots`.
     roots: float | NDArray = 1.0
 
     @property
     def smaller(self) -> float:
-        """Sum of the penalties C over the rows of a class, for the class with the smaller sum.
+        """Sum of the slack penalties C of the class with the smaller sum.
 
         If w = 0, each row of the class with the smaller sum of penalties has slack 2.
         """
@@ -137,8 +137,8 @@ class PairProblem:
 
         `found` is the `RestrictedSolution` of the restricted problem `listed`. The second returned
         value contains at most `most` pairs that are violated and not in `listed`, in decreasing
-        order of distance. A pair is violated if half its weighted squared distance exceeds the
-        maximum over the listed pairs.
+        order of distance. A pair is violated if half its weighted squared distance exceeds half the
+        largest weighted squared distance of a listed pair.
         """
         (n, k), (w, mu, u, theta, iterations) = self.rows.shape, found
         (pairs, rows, features), squares = listed, self.squares(listed.pairs)
@@ -154,8 +154,8 @@ class PairProblem:
         r = float(far_lengths.max(initial=listed_r))
         theta = np.maximum(theta, 0.0)
         theta = theta * (self.lam / theta.sum()) if theta.any() else theta
-        # a pair is considered active if its multiplier theta, relative to lam, exceeds its slack,
-        # relative to r
+        # a pair with multiplier theta and slack e is considered active if theta / lam exceeds e /
+        # listed_r
         held = theta * listed_r > self.lam * (listed_r - lengths)
         if len(rows) == n:
             held[np.argsort(-lengths, kind="stable")[:FEWEST_PAIRS]] = True
@@ -166,8 +166,8 @@ class PairProblem:
         decision = self.rows @ w
         b = best_bias(decision, self.y, self.C)
         decision += b
-        # if C is large, a margin that is below 1 by rounding has a large penalty; a slightly longer
-        # w has no slack
+        # a margin just below 1 because of rounding errors has a large penalty if C is large;
+        # `best_scale` therefore lengthens w slightly
         scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
         slack = np.maximum(0.0, 1.0 - self.y * scale * decision)
         value = 0.5 * scale**2 * norm + float(np.sum(self.C * slack))
@@ -220,10 +220,10 @@ def far_pairs(points: NDArray, above: float, most: int) -> tuple[NDArray, NDArra
     """Return distant pairs of points and half their squared distances.
 
     Half the squared distance of each returned pair exceeds `above`. The pairs (i, j) with i < j are
-    in decreasing order of distance. Each point is compared with all points that are nearer to the
-    centre, and forms one pair with the most distant of these points. Therefore at most one pair per
-    point is returned. For 5400 points with 80 features, `far_pairs` takes 0.11 s, and SciPy's
-    `pdist` takes 0.73 s.
+    in decreasing order of distance. Each point is compared at least with all points that are nearer
+    to the centre, and forms one pair with the most distant of the compared points. Therefore at
+    most one pair per point is returned. For 5400 points with 80 features, `far_pairs` takes 0.11 s,
+    and SciPy's `pdist` takes 0.73 s.
 
     Examples
     --------

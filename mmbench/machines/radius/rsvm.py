@@ -18,11 +18,12 @@ is ``C s_i``. In R-SVM+ with a kernel and row weights s_k, ``w_k^2 / s_k`` repla
 (9). Therefore a row of weight 2 has the same effect as two equal rows of weight 1.
 
 `Fit.route` is the name of a route in the following table. Few of the ``n (n - 1)/2`` constraints on
-pairs of rows are active. Therefore the routes "interior" and "clarabel" solve restricted problems,
-to which violated pairs are added until the gap is at most the tolerance. With a kernel and at least
-200 rows, the restricted problems of R-SVM+ contain only the rows near or inside the margin. On 2000
-normally distributed rows, the omission of rows from the restricted problems reduces the training
-time to a third. `benchmarks/peers.py` compares "interior" with "reference" for R-SVM+.
+pairs of rows are active. Therefore the routes "interior" and "clarabel" solve restricted problems
+with few pairs. Violated pairs are added until the relative gap is at most the tolerance. With a
+kernel and at least 200 rows, the restricted problems of R-SVM+ contain only the rows near or inside
+the margin. On 2000 normally distributed rows, the omission of rows from the restricted problems
+reduces the training time to a third. `benchmarks/peers.py` compares "interior" with "reference" for
+R-SVM+.
 
 ============ ============================================== ====================================
 route        when                                           cost of a restricted problem
@@ -127,11 +128,11 @@ class RadiusMachine(WeightedClassifier):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        Weights w of each pair of classes; feature k is the kernel value with training row k
-        (``rbf``, ``poly``).
+        Weights w of each pair of classes, one weight per support vector (``rbf``, ``poly``).
+        Feature k of a row x is the kernel value ``k(x_k, x)`` with the training row x_k.
     support_, support_vectors_ : ndarray
-        Training rows whose feature has a non-zero w for at least one pair of classes (``rbf``,
-        ``poly``).
+        Indices and features of the training rows x_k with a non-zero weight w_k for at least one
+        pair of classes (``rbf``, ``poly``).
     """
 
     # copies of the features are needed for centred features, products of features and weights, and

@@ -11,10 +11,11 @@ A coordinate step costs one product of a row with the weights ``w = Z'u`` and on
 fixed intercept b, let s(b) be the sum of the optimal dual variables. The sum s(b) of the optimal
 dual variables decreases with the intercept b. The secant method finds the optimal intercept b, for
 which the sum s(b) of the dual variables is zero. The derivative of the sum s(b) is ``-e' K_FF^-1
-e``, with the Gram matrix K_FF of the free support vectors F and the vector e of ones. In the first
-update of b, the derivative of the sum s(b) is replaced by its upper bound ``-|F|^2 / ||Z_F'
-e||^2``. Coordinate descent for each intercept b starts at the minimiser for the previous intercept.
-The tolerance of coordinate descent is reduced as the changes of the intercept b become smaller.
+e``, with the Gram matrix K_FF of the free support vectors F and the vector e of ones. The
+derivative is at most ``-|F|^2 / ||Z_F' e||^2``. The first update of b uses this upper bound as the
+slope of s(b). Later updates use the smaller of this upper bound and the slope of the secant.
+Coordinate descent for each intercept b starts at the minimiser for the previous intercept. The
+tolerance of coordinate descent is reduced as the changes of the intercept b become smaller.
 
 ==================  ============================================  ================================
 route               condition                                     cost
@@ -59,8 +60,8 @@ FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 MOST_STEP = 1.0
 
 #: LAST_SHARE is the tolerance of coordinate descent for the last value of the intercept b, as a
-#: fraction of `tol`. SUM_SHARE is the maximum change of the decisions by the final correction of
-#: the sum of the dual variables, as a fraction of `tol`.
+#: fraction of `tol`. The final correction of the sum of the dual variables changes the decisions by
+#: at most SUM_SHARE times `tol`.
 LAST_SHARE, SUM_SHARE = 0.5, 0.1
 
 

@@ -104,8 +104,8 @@ class PiecewiseQP:
         # are not negative
         slopes[-1] = max(slopes[-1], 0.0)
         kinks = np.append(0.0, kinks[order])
-        # the minimum is in the first interval between two kinks in which the objective increases at
-        # the right end
+        # the minimum is in the first interval between two kinks with a nonnegative slope of the
+        # objective at the right end
         piece = np.argmax(np.append(kinks[1:] * norm + slopes[:-1] >= 0, True))
         s = max(kinks[piece], -slopes[piece] / norm) if norm > 0 else kinks[piece]
         return float(min(s, self.largest_scale(f)))
@@ -188,7 +188,7 @@ class PiecewiseQP:
     def constant_decision(self) -> tuple[float, float]:
         """Smallest sum of losses of a constant decision, and the decision with this sum.
 
-        The constant decisions are -1, 0 and 1.
+        The constant decisions -1, 0 and 1 are compared.
         """
         (lengths, sides), decisions = self._pieces, np.array([-1.0, 0.0, 1.0])
         gains = -sides * (decisions[:, None, None] + self.slopes)
@@ -200,8 +200,8 @@ class PiecewiseQP:
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
         """Return `solution` with w and b multiplied by the factor that minimises the objective.
 
-        If the loss is steep, margins that are too small because of rounding errors have a large
-        loss, which slightly longer weights w avoid.
+        Rounding errors may make margins slightly too small. If the loss is steep, the loss of a
+        slightly too small margin is large. Slightly longer weights w avoid the loss.
         """
         f, w = solution.decision + solution.bias, solution.weights
         scale = self.best_scale(f, float(solution.u @ solution.decision if w is None else w @ w))
@@ -215,7 +215,8 @@ class PiecewiseQP:
     ) -> PiecewiseSolution:
         """Return w = 0 if w = 0 is as good as `solution`, or if all decisions are nearly equal.
 
-        In all other cases, and if w = 0 has too large a duality gap, `solution` is returned.
+        In all other cases, `solution` is returned. `solution` is also returned if the duality gap
+        of w = 0 exceeds both `gap_tolerance` and the duality gap of `solution`.
 
         If the terms of the weights ``w = sum_i u_i x_i`` cancel, the norm of w is of the order of
         the KKT tolerance, and the direction of w is arbitrary. Weights w that are small for another
@@ -298,11 +299,11 @@ class PiecewiseQP:
 class PiecewiseSolution(Result):
     """A solution of a `PiecewiseQP` (the dual problem) and of a machine (the primal problem).
 
-    `value` is the smaller of two upper bounds on the optimal value of the dual problem: the dual
-    objective at the dual variables u, increased by `rounding`, and the dual objective at u = 0.
-    `bound` is the negative of the machine's objective at the weights
-    ``scale * w`` and the intercept ``scale * bias``. The optimal value of the dual problem lies
-    between `bound` and `value`.
+    `value` is an upper bound on the optimal value of the dual problem: the dual objective at the
+    dual variables u, increased by `rounding`. If this upper bound exceeds the dual objective at u =
+    0 or violates weak duality, `value` is the dual objective at u = 0. `bound` is the negative of
+    the machine's objective at the weights ``scale * w`` and the intercept ``scale * bias``. The
+    optimal value of the dual problem lies between `bound` and `value`.
     """
 
     #: Feasible dual variables; see `PiecewiseQP.feasible`. Shape (n,).

@@ -23,14 +23,14 @@ A Newton step changes all dual variables that lie strictly inside a linear piece
 the Gram matrix has low rank or quickly decreasing eigenvalues, pairwise steps alone may converge
 slowly. For example, a linear SVM with a large penalty C may need millions of tiny pairwise steps
 for a few dozen rows. As long as no dual variable reaches a knot, a Newton step solves a quadratic
-program with one equality constraint by one Cholesky factorisation ``L L'`` of the Gram matrix of
-the changed variables. If a Newton step brings a dual variable to a knot, the variable is fixed in
-all further steps of the same series of Newton steps. With the Cholesky factor L and the gradient g,
-the Newton direction is ``-L^-T p`` for a projection p of ``L^-1 g``. With the vector e of ones and
-the unit vectors e_i, the projection p is orthogonal to ``L^-1 e``, and to ``L^-1 e_i`` for each
-fixed variable u_i. All steps of a series use the same factorisation, and the series usually ends at
-a minimum between knots. For an RMM with the poly kernel on USPS, SMO with Newton steps takes 1/22
-of the CPU time of SMO without Newton steps.
+program with one equality constraint. The Newton step needs one Cholesky factorisation ``L L'`` of
+the Gram matrix of the changed variables. If a Newton step brings a dual variable to a knot, the
+variable is fixed in all further steps of the same series of Newton steps. With the Cholesky factor
+L and the gradient g, the Newton direction is ``-L^-T p`` for a projection p of ``L^-1 g``. With the
+vector e of ones and the unit vectors e_i, the projection p is orthogonal to ``L^-1 e``, and to
+``L^-1 e_i`` for each fixed variable u_i. All steps of a series use the same factorisation, and the
+series usually ends at a minimum between knots. For an RMM with the poly kernel on USPS, SMO with
+Newton steps takes 1/22 of the CPU time of SMO without Newton steps.
 
 The RMM's dual, problem (8) of the RMM paper, has three variables per row. The quadratic term
 depends on the three variables of row i only through their signed sum u_i. Therefore a pairwise step
@@ -102,8 +102,8 @@ BUDGET_FACTOR, MOST_KNOTS_MET = 3, 200
 #: rows, but at least LEAST_CHUNK_STEPS.
 LEAST_CHUNK_STEPS = 250
 
-#: Maximum number of recomputations of the product ``Ku``; a violation of the KKT conditions that
-#: still remains is attributed to rounding errors.
+#: Maximum number of recomputations of the product ``Ku``. A violation of the KKT conditions after
+#: the last recomputation is attributed to rounding errors.
 MOST_REFUTATIONS = 20
 
 #: Number of columns per block in `_move` and `_partner`, which select rows i and j. A vectorised
@@ -123,14 +123,13 @@ BLOCK_COLUMNS = 64
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
 #: A working set has, besides the support vectors, the fraction NEW_ROWS_SHARE of all rows, but at
-#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, at least half as many rows as
-#: there are support vectors are added to the support vectors, even above MOST_NEW_ROWS. For
-#: example, SMO for an RMM may start at the SVM's solution, which has a fifth as many support
-#: vectors as the RMM.
+#: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, the number of added rows is at
+#: least half the number of support vectors, even above MOST_NEW_ROWS. For example, SMO for an RMM
+#: may start at the SVM's solution, which has a fifth as many support vectors as the RMM.
 NEW_ROWS_SHARE, LEAST_NEW_ROWS, MOST_NEW_ROWS = 0.125, 500, 3000
 
-#: The restricted problem of a working set is solved to the tolerance SET_VIOLATION_SHARE times the
-#: largest KKT violation of all rows. For a complete working set, the tolerance is
+#: The KKT tolerance for the restricted problem of a working set is SET_VIOLATION_SHARE times the
+#: largest KKT violation of all rows. For a complete working set, the KKT tolerance is
 #: SET_TOLERANCE_SHARE times `tol`.
 SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 
@@ -211,8 +210,8 @@ class Descent:
             )
             self.left -= done
             budget += float(done * len(u))
-            # Newton steps may take as much time as all pairwise steps so far, which have not
-            # converged
+            # the pairwise steps so far have not converged; Newton steps may take as much time as
+            # all of these pairwise steps
             if 0 < done == asked:
                 left = newton_steps(problem, u, self.decision, budget)
                 if left < budget:
@@ -284,8 +283,8 @@ def _series(
     factor = np.linalg.cholesky(square)
     lower = partial(solve_triangular, factor, lower=True, check_finite=False)
     free, fixed = np.ones(len(u)), np.ones(len(u))
-    # the rows of `removed` are orthonormal; `ahead` is orthogonal to the first row, which keeps the
-    # sum of u constant
+    # the rows of `removed` are orthonormal, and `ahead` is orthogonal to each of them. The first
+    # row keeps the sum of u constant, and each other row keeps one dual variable at a knot.
     removed = np.empty((most + 1, len(u)))
     for met in range(most + 1):
         removed[met] = _projected(removed[:met], lower(fixed))
@@ -523,7 +522,7 @@ class WorkingSets(Descent):
         self.best = min(self.best, self.violation)
 
     def working_set(self) -> tuple[NDArray, bool]:
-        """Return the next working set, and whether no row outside it violates the KKT conditions.
+        """Return the next working set, and True if all rows outside it satisfy the KKT conditions.
 
         Rows with a non-zero dual variable u_i are included if memory allows.
         """

@@ -33,8 +33,8 @@ class Figure:
 
     #: Title, one line.
     about: str
-    #: Function that draws the figure, named as ``module:function``, and further arguments of this
-    #: function.
+    #: Name of the function that draws the figure, in the form ``module:function``. The field
+    #: `options` contains further arguments of the function.
     draw: str
     options: Mapping[str, Any] = field(default_factory=dict)
     #: Machine whose results the figure shows, or None for any machine.
@@ -63,9 +63,10 @@ def check_figure(name: str, output: Path | None) -> None:
 def choose(name: str, results: Sequence[Experiment]) -> Experiment:
     """Return the experiment or the reference table from which a figure is drawn.
 
-    If an experiment with results of the figure's machine has the name of the figure, this
-    experiment is chosen. If not, the only experiment with results of the figure's machine is
-    chosen. Raises UserError if there is no such experiment, or more than one.
+    An experiment is suitable if it has results of the figure's machine, and records if the figure
+    needs records. If several experiments are suitable, the experiment with the name of the figure
+    is chosen. Raises UserError if no experiment is suitable, or if several experiments are suitable
+    and none of them has the name of the figure.
     """
     figure = find_figure(name)
     machine = figure.machine

@@ -3,7 +3,7 @@
 The figure shows an experiment that contains one machine several times, with different values of the
 parameter. Each variant of the machine has a label that ends with the value of the parameter, as in
 "M4, ν = 0.7". Each accuracy is the mean over splits, drawn with its standard error. Dashed lines
-show the results of a rival, which is a machine without this parameter.
+show the results of a rival: a machine without this parameter.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ def _folds(experiment: Experiment) -> Iterator[tuple]:
             arrays = experiment.store.arrays(record.key)
             decisions, labels = arrays["decisions"], arrays["y_test"].astype(str)
             positive = labels == str(record.per_pair[0]["pair"][1])
-            # the record of a classifier of another package has a single pair of classes, whatever
-            # the number of classes
+            # the record of a classifier from another package has a single pair of classes, even for
+            # data sets with more than two classes
             if decisions.shape[1] == 1 and len(np.unique(labels)) == 2 and positive.any():
                 curve, area = roc(decisions[:, 0], positive)
                 yield (*head, curve, area)

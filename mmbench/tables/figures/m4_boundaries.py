@@ -4,8 +4,8 @@ machines.
 A toy set is drawn at random several times. The panel of the toy set shows the draw for which the
 most machines have a result, or the first of several such draws. Records do not contain decision
 boundaries, so that each machine is trained again with the parameters in its record. On the test
-rows, its new decision values are compared with the decision values in the record. The figure also
-shows the decision boundary of the Bayes classifier, which uses the true distributions.
+rows, the machine's new decision values are compared with the decision values in the record. The
+figure also shows the decision boundary of the Bayes classifier, which uses the true distributions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ POINTS = (("X", colour(5), "o", "x"), ("Y", colour(4), "s", "+"))
 #: Number of grid points per axis at which decision functions are evaluated.
 RESOLUTION = 300
 #: Relative tolerance for the difference between a new decision value and the decision value in the
-#: record, which is stored in single precision.
+#: record. Records store decision values in single precision.
 TOLERANCE = 1e-3
 
 Decision = Callable[[NDArray], NDArray]

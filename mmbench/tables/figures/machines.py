@@ -152,10 +152,15 @@ def draw_times(experiment: Experiment, output: Path) -> str:
 def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
     """Return a data frame of accuracy differences and CPU time ratios, sorted by CPU time.
 
-    The data frame has one row per machine except the first machine of the experiment. The data
-    frame has the columns ``machine``, ``gain`` (mean difference in accuracy to the first machine,
-    in %), ``error`` (twice the standard error of ``gain``), ``low``, ``time`` and ``high``
-    (quartiles of the CPU time ratios), and ``n`` (number of data sets).
+    The data frame has one row per machine except the first machine of the experiment. Machines with
+    unknown CPU times, or with accuracies on fewer than two data sets, are left out. The data frame
+    has these columns:
+
+    - ``machine``: label of the machine;
+    - ``gain``: mean difference in accuracy to the first machine, in %;
+    - ``error``: twice the standard error of ``gain``;
+    - ``low``, ``time`` and ``high``: quartiles of the CPU time ratios;
+    - ``n``: number of data sets.
     """
     rows = []
     for machine in sheet.machines[1:]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MACHINE = "mmrm"
 PUBLISHED = "mmrm_fig2"
-#: Number of labelled pairs of classes, which are the pairs with the lowest accuracies.
+#: Number of labelled pairs of classes. The pairs with the lowest accuracies are labelled.
 N_LABELLED = 4
 
 OURS, THEIRS = colour(0), colour(1)

@@ -38,12 +38,14 @@ def find_layout(name: str) -> Layout:
 
 
 def check_able(name: str, ability: str, shown: str) -> None:
-    """Raise UserError if a layout cannot show several training sizes, or other metrics than the
-    accuracy.
+    """Raise UserError if a layout does not have an ability.
 
-    The error message names the layouts that are suitable. The argument `ability` is "sized" or
-    "any_metric", the field of `Layout` to be checked. The argument `shown` is the part of the
-    message that names the unsupported content.
+    There are two abilities, which are fields of `Layout`. A layout with the ability "sized" can
+    show several training sizes. A layout with the ability "any_metric" can show other metrics than
+    the accuracy.
+
+    The error message names the layouts that have the ability. The argument `shown` is the part of
+    the message that names the content that the layout cannot show.
     """
     able = [other for other in LAYOUTS if getattr(find_layout(other), ability)]
     if name not in able:

@@ -50,7 +50,8 @@ from mmbench.tables.statistics import (
     wilcoxon_p,
 )
 
-#: Name of each paired test in the caption of the block of differences; d is an effect size.
+#: Name of each paired test in the caption of the block of differences. The letter d denotes an
+#: effect size.
 TESTS = {RESAMPLED: "the corrected resampled t-test; d", MCNEMAR: MCNEMAR}
 #: Half width of the region of practical equivalence: for accuracies in per cent, and for other
 #: metrics.
@@ -100,7 +101,9 @@ def comparison(sheet: Sheet) -> Table:
 
 
 def _first(sheet: Sheet) -> str:
-    """Return the label of the first machine, with which the tests compare all other machines."""
+    """Return the label of the first machine. The tests compare all other machines with this
+    machine.
+    """
     return sheet.label(sheet.machines[0]) if sheet.machines else NOTHING
 
 
@@ -172,15 +175,15 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
 
     The first machine is compared with every other machine. The first of the two blocks contains the
     corrected resampled t-test or, for an official test part, McNemar's test. The second of the two
-    blocks contains the Bayesian correlated t-test, and no values for official test parts.
+    blocks contains the Bayesian correlated t-test; for official test parts, it has no values.
     """
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]
     gaps = {key: split_gaps(sheet, key, key.machine, sheet.machines[0], metric) for key in keys}
     tests = {k: paired_test(sheet, k, k._replace(machine=sheet.machines[0]), metric) for k in keys}
     corrected = dict(zip(keys, holm([p for p, _ in tests.values()]).tolist(), strict=True))
-    # McNemar's test only uses the run with the first seed, in which the difference may have another
-    # sign than the mean difference over seeds
+    # McNemar's test only uses the run with the first seed. In this run, the difference may have
+    # another sign than the mean difference over seeds.
     agrees = {k for k, g in gaps.items() if g and (tests[k][1] == RESAMPLED or g[0] * sum(g) > 0)}
     found = {k for k in agrees if corrected[k] < LEVEL}
     marks = {k: direction(sum(g)) if k in found else "" for k, g in gaps.items() if g}

@@ -1,4 +1,4 @@
-"""Two layouts for any experiment, with one column per machine or with one row per machine.
+"""Two layouts for any experiment: `generic` and `machines`.
 
 The layout `generic` shows the requested metrics, with one row per data set, kernel and training
 size, and one column per machine. If no metric is requested, the layout `generic` shows accuracies,
@@ -61,8 +61,8 @@ def _accuracy_or_errors(row: Row) -> str:
 
 
 def machines(sheet: Sheet) -> Table:
-    """Return a table with one block per data set, kernel and training size, in which the machines
-    are sorted by their results.
+    """Return a table with one block per data set, kernel and training size. In each block, the
+    machines are sorted by their results.
     """
     shown = [name for name in sheet.metrics if name != CONFUSION] or [METRIC]
     grids = [_ranked(sheet, place, shown) for place in sheet.places]

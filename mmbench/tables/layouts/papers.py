@@ -57,7 +57,7 @@ def mmrm_accuracies(sheet: Sheet) -> list[Grid]:
     return paired(sheet, caption="{}")
 
 
-#: Sizes of each data set that table 2 of the MMRM paper states.
+#: Sizes of a data set that are listed in table 2 of the MMRM paper.
 MMRM_SIZES = ("train", "test", "features", "classes")
 
 
@@ -78,8 +78,8 @@ def mmrm_errors(sheet: Sheet) -> list[Grid]:
 
 
 def _ties_and_seconds(sheet: Sheet) -> Grid:
-    """Return a table block of tied votes, of the errors expected if ties are broken at random, and
-    of CPU seconds.
+    """Return a table block of tied votes, errors expected under random tie-breaking, CPU seconds
+    and support vectors.
     """
     rows = []
     for place, machine in product(sheet.places, sheet.machines):
@@ -174,8 +174,8 @@ def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
 
 
 def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
-    """Return a table block of the mean difference in accuracy over splits between the M4 and every
-    other machine, with the p-values of two paired t-tests.
+    """Return a table block that compares the M4 with every other machine: mean difference in
+    accuracy over splits, and p-values of two paired t-tests.
 
     The first paired t-test is uncorrected; the M4 paper seems to use this test. The second paired
     t-test is corrected for the dependence of splits that have training rows in common (Nadeau and
@@ -278,8 +278,8 @@ def mamc_times(sheet: Sheet) -> list[Grid]:
         return Grid(sheet.columns("data", group=caption), rows, caption)
 
     grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
-    # The counts of shortest and longest published times are taken from the paper, since they cannot
-    # be computed from the published times, some of which are lost.
+    # Some of the published times are lost. Therefore, the counts of the shortest and the longest
+    # published times are taken from the paper.
     values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
     counts, texts = best_and_worst(-seconds[0][sheet.machines], decimals=None), []
     for m in sheet.machines:
@@ -300,8 +300,9 @@ def _ratio_text(ratio: float) -> str:
 def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
     """Return table blocks of accuracies and of training times.
 
-    The last two rows of each block of accuracies state on how many data sets the F-SVM has a larger
-    mean accuracy than each of the other machines: as measured, and as published.
+    The last two rows of each block of accuracies contain counts: one row for measured accuracies,
+    and one row for published accuracies. The count for a machine is the number of data sets on
+    which the F-SVM has a larger mean accuracy than the machine.
     """
     return [*paired(sheet, caption="Accuracy. {}", decimals=2, count=_wins), *fsvm_times(sheet)]
 
@@ -392,8 +393,8 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     ours, optima = (sheet.per_pair(place._replace(machine=m)) for m in (machine, "fsvm_opt"))
     values = []
     for split in sorted(ours.keys() & optima.keys()):
-        # All pairs of classes have one matrix M and one objective F in common. The certificate of
-        # each pair of classes contains the objective F.
+        # The objective F is the same for all pairs of classes, and the certificate of each pair
+        # contains F.
         at, optimum = ours[split][0]["objective"], optima[split][0]["objective"]
         low = optima[split][0]["bound"] if machine == "fsvm_opt" else optimum
         if None not in (at, low) and optimum:

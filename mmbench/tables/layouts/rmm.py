@@ -5,8 +5,8 @@ selection with several seeds, the table shows the run with the first seed and th
 
 The certificate of an RMM states three CPU times: for the Gram matrix, for the SVM that is trained
 first, and for the RMM itself. The CPU time is assumed to be proportional to a power of the number n
-of training rows. The last row of a table of times contains the exponent of n, which is fitted to
-log(time) and log(n) by least squares.
+of training rows. The last row of a table of times contains the exponent of n. It is the slope of
+the least-squares line through the points (log n, log time).
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
     Each data frame has one row per training size and one column per machine. The data frame of
     whole trainings has an additional first column, `GRAM`, for the Gram matrix. Each RMM of the
     experiment computes the Gram matrix and the SVM for the same rows. The times of the Gram matrix
-    and of the SVM are means over all RMMs. The time of an RMM includes the time of its SVM in the
-    data frame of whole trainings, but not in the other data frame.
+    and of the SVM are means over all RMMs. In the data frame of whole trainings, the time of an RMM
+    includes the time of its SVM. In the other data frame, it does not.
     """
     import pandas as pd
 
@@ -253,5 +253,7 @@ def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
 
 
 def _seconds_text(value: float, text: str = "") -> str:
-    """Return `text` or, if it is empty, the CPU seconds `value` with three digits."""
+    """Return `text`. If `text` is empty, return the CPU seconds `value` with three digits. If
+    `value` is NaN, return a dash.
+    """
     return NOTHING if np.isnan(value) else text or f"{value:.3g}"

@@ -32,7 +32,7 @@ def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
 
     The CPU time is the mean over all pairs of classes of a job. The column ``excess`` is the
     relative difference between the solver's objective and the lowest objective that any solver
-    reaches on the problem. Missing numbers are infinite.
+    reaches on the problem. Missing numbers are replaced by infinity.
     """
     import pandas as pd
 

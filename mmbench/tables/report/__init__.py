@@ -2,8 +2,9 @@
 per table cell.
 
 The pages of the report are rendered from the templates in the folder ``templates``. The folder
-``assets`` contains the style sheet and the script of the pages. The library plotly, which is copied
-into the report, draws interactive pictures. The report can be read without internet access.
+``assets`` contains the style sheet and the script of the pages. The library plotly draws
+interactive pictures. It is copied into the report, so that the report can be read without internet
+access.
 """
 
 from collections.abc import Callable, Sequence

@@ -34,7 +34,7 @@ def changes(before: View, after: View) -> pd.DataFrame:
     runs.
 
     The column ``key`` contains the key of the table cell. The columns ``before`` and ``after``
-    contain the measured values in both runs, for the experiment's metric. ``gain`` is the accuracy
+    contain the measured values of the experiment's metric in the two runs. ``gain`` is the accuracy
     (%) in the run `after` minus the accuracy in the run `before`, and ``error`` is the standard
     error of ``gain``. ``how`` is the name of the test, and ``p`` is the adjusted p-value; without a
     test, ``how`` is empty and ``p`` is NaN. ``ratio`` is the CPU time per split of the run `after`
@@ -43,8 +43,8 @@ def changes(before: View, after: View) -> pd.DataFrame:
     ``same`` is true if the absolute value of ``gain`` is below 1e-6. ``beyond_noise`` is true if
     the accuracies differ significantly at the level `LEVEL`. ``verdict`` is "better", "worse",
     "equal", "not significant" or "not tested". ``band`` is a text if the published value is in the
-    comparison band of only one of the two runs, and empty otherwise. ``status`` states the status
-    of the table cell in both runs if it has changed, and is empty otherwise.
+    comparison band of only one of the two runs, and empty otherwise. If the status of the table
+    cell has changed, ``status`` contains the old and the new status; otherwise, it is empty.
     """
     bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
     rows = []
@@ -110,9 +110,9 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
     """Return the pairs of runs to be compared.
 
-    The first run of an experiment is compared with each later run. If there are only two runs, from
-    different experiments with some table cells in common, the two runs are also compared. Smoke
-    versions are not compared with full experiments.
+    The first run of an experiment is compared with each later run. Two runs of different
+    experiments are compared if the experiments have table cells in common, and if there are no
+    other runs. Smoke versions are not compared with full experiments.
     """
     groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]
@@ -153,7 +153,7 @@ def write_comparison(site: Site, before: View, after: View) -> dict[str, Any]:
 def _pictures(view: View, lines: Sequence[Any]) -> dict[str, Spec]:
     """Return pictures of accuracy differences and CPU time ratios.
 
-    Each point links to a page of the later run.
+    Each point links to the page of its table cell in the later run.
     """
     gains, times = [], []
     for change in lines:

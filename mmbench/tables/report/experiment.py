@@ -82,8 +82,10 @@ def _write_files(site: Site, view: View) -> dict[str, str]:
 
 
 def ranks_table(view: View) -> Table | None:
-    """Return a table of mean ranks and paired tests, or None if fewer than three machines have
-    results.
+    """Return a table of mean ranks and paired tests, or None if the page has no such table.
+
+    The page has no such table if there are no records, if fewer than three machines have results,
+    if there are several training sizes, or if the experiment's own table already shows mean ranks.
     """
     if not view.has_records or len(view.ran) < 3 or view.sheet.plan.layout == RANKS_LAYOUT:
         return None

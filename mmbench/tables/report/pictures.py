@@ -18,8 +18,8 @@ from mmbench.tables.frame import METRIC, Cell
 from mmbench.tables.report.view import View, data_text, metric_name
 
 MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
-#: Heights in pixels: of a picture, of the row of a data set, and of each machine in the row of a
-#: data set.
+#: Heights in pixels: of a picture, of a row (at least), and of each machine in the row of a data
+#: set.
 HEIGHT, LINE, STEP = 420, 24, 11
 
 #: Type of a plotly figure as a dict with the keys "data" and "layout".
@@ -27,7 +27,7 @@ Spec = dict[str, Any]
 
 
 class Point(NamedTuple):
-    """A point in a picture, which shows one value of a table cell.
+    """A point in a picture. It shows one value of a table cell.
 
     `error` is half the length of the point's error bar. If `hollow` is true, the marker is not
     filled. `hint` is the last line of the text that appears on hover.
@@ -81,13 +81,13 @@ def scatter(
 
     On hover, a point shows the details of its table cell. A click on the point opens the page of
     the table cell. If `y` is None, the vertical axis has one category per data set, and each point
-    has a horizontal error bar. If `y` is None and there are more machines than markers, the
-    vertical axis has one category per machine, and points have no error bars.
+    has a horizontal error bar. An exception is an experiment with more machines than markers: the
+    vertical axis then has one category per machine, and points have no error bars.
 
-    If `named` is true, the name of the machine is written beside each hollow point or, if `y` is
-    given and there are more machines than markers, beside every point. The relative path `root`
-    leads to the folder of the linked pages. The keyword arguments `layout` are properties of the
-    plotly layout.
+    If `named` is true, the name of the machine is written beside each hollow point. If, in
+    addition, `y` is given and there are more machines than markers, the name is written beside
+    every point. The relative path `root` leads to the folder of the linked pages. The keyword
+    arguments `layout` are properties of the plotly layout.
     """
     several, shared = len(view.sheet.kernels) > 1, share_marks(view)
     traces = []

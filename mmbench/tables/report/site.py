@@ -33,8 +33,8 @@ from mmbench.tables.report.view import (
 if TYPE_CHECKING:
     from jinja2 import Template
 
-#: Name of the overview page, and beginning of an HTML tag by which the folder of a report is
-#: recognized.
+#: Name of the overview page, and beginning of an HTML tag in this page. A folder is recognized as a
+#: report by this tag.
 INDEX = "index.html"
 GENERATOR = '<meta name="generator" content="mmbench'
 #: Pattern for the footnote marks at the end of a table cell's text.
@@ -59,7 +59,7 @@ class Site:
         ours = index.is_file() and GENERATOR in index.read_text("utf-8", "replace")[:2000]
         if folder.exists() and not ours and any(folder.iterdir()):
             raise UserError(f"{folder}: contains other files than a report; give an empty folder")
-        # an unfinished report has this page, which identifies the folder as a report
+        # until the report is finished, this page identifies the folder as a report
         self.text(INDEX, f'<!doctype html>{GENERATOR}"><title>unfinished</title>Unfinished report')
         for asset in files("mmbench.tables.report").joinpath("assets").iterdir():
             self.text(f"assets/{asset.name}", asset.read_text(encoding="utf-8"))
@@ -91,7 +91,7 @@ class Site:
     def path(self, path: str) -> Path:
         """Return the path of a file in the report, and create the folder of the file.
 
-        A link in place of the file or of a folder in the report is removed.
+        If the file, or a folder of the report on its path, is a symbolic link, the link is removed.
         """
         target = self.folder / path
         with converted(f"{target.parent}: cannot be written", OSError):
@@ -140,7 +140,7 @@ def footnotes(text: str) -> tuple[str, list[str]]:
 
 def most_confused(confusion: Mapping[str, Sequence[int]]) -> int:
     """Return the largest number of confusions between two classes in a confusion matrix, or 1 if
-    there are none.
+    there are no confusions.
     """
     rows = enumerate(confusion.values())
     errors = (count for k, counts in rows for j, count in enumerate(counts) if j != k)

@@ -44,7 +44,7 @@ LENGTH = 80
 
 
 def unique_names(texts: Iterable[str]) -> list[str]:
-    """Return a unique name for each text, which is valid in file systems and URLs.
+    """For each text, return a unique name that is valid in file systems and URLs.
 
     If two texts lead to the same name, a number is appended to the second name.
 
@@ -86,7 +86,7 @@ NAMES = {
 #: violation.
 CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
 
-#: Type of a list of pairs (name, value), which a page shows as an HTML description list.
+#: Type of a list of pairs (name, value). A page shows the list as an HTML description list.
 Facts = list[tuple[str, str]]
 
 #: Statuses of table cells without doubtful fits. The summary of an experiment counts the table
@@ -120,8 +120,8 @@ class View:
         #: Metric for which measured and published values are compared.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
-        #: Rows of the long table for the metric that is compared, one per planned table cell, and
-        #: the keys of these table cells.
+        #: Rows of the long table for the attribute `metric`, one per planned table cell, and keys
+        #: of these table cells.
         self.rows = [row for row in rows if row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
@@ -173,8 +173,8 @@ class View:
         ]
 
     def parameters(self, key: Key) -> str:
-        """Return the selected parameters of a table cell as text, or their medians if there are
-        several selections.
+        """Return the selected parameters of a table cell as text. If there are several selections,
+        the text states the median of each parameter.
         """
         if (chosen := self.sheet.chosen(key)) != NOTHING:
             return chosen
@@ -189,9 +189,9 @@ class View:
         timed = sheet.frame[sheet.frame.metric.isin(SECONDS)]
         seconds = sum((timed.measured * timed.n).fillna(0.0))
         fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
-        # Gaps of fits without a tolerance are used only if no fit has a tolerance. Fits that the
-        # paper's stopping rule ended (status `STOPPED_BY_RULE`) are reported separately, since
-        # their gaps are not small.
+        # Gaps of fits without a tolerance are used only if no fit has a tolerance. Fits that were
+        # ended by the paper's stopping rule (status `STOPPED_BY_RULE`) are reported separately,
+        # since their gaps are not small.
         gaps = [fit for fit in fits if fit[1] is not None]
         by_rule = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
         known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
