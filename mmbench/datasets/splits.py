@@ -85,8 +85,8 @@ def _is_official(rule: str, data: Dataset, repeat: int) -> bool:
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
     """Return the number of predefined splits and their numbers of rows, as stated in the card.
 
-    Raises UserError if there are fewer than `wanted` splits, unless the card states numbers of rows
-    for random splits.
+    If the data set has fewer than `wanted` predefined splits, further splits are drawn at random.
+    Raises UserError if the card then states no numbers of rows.
     """
     plan = data.card.expect.predefined if data.card else None
     if plan is None:

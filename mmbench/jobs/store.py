@@ -228,8 +228,8 @@ class Plan:
     def filled(self, jobs: Iterable[Job]) -> Plan:
         """Return a plan with the given jobs in place of the planned jobs.
 
-        Table cells are added for jobs that belong to no planned cell. The number of splits of an
-        added cell is the number of different splits of its data set in `jobs`.
+        Table cells are added for jobs that belong to no planned cell. The splits of an added cell
+        are all splits of the data set in `jobs`.
         """
         jobs = sorted(jobs, key=lambda job: job.split.at)
         groups = group_by_cell(jobs)

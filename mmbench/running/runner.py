@@ -128,7 +128,7 @@ class Schedule:
             yield self._impossible.popleft()
 
     def finish(self, record: Content) -> None:
-        """Mark the job of a record as finished; if the job failed, jobs that depend on it fail."""
+        """Mark the job of a record as ended; if the job failed, jobs that depend on it fail too."""
         self._running.pop(record["key"], None)
         for job in self._blocked.pop(record["key"], []):
             if job.key not in self._waits:  # another parent of this job has already failed

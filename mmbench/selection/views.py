@@ -42,7 +42,7 @@ def kernel_blocks(
     reference: NDArray,
     rows: NDArray | None = None,
 ) -> Iterator[Block]:
-    """Yield the indices of the grid points and the `View` of each kernel.
+    """For each kernel, yield the indices of the grid points with this kernel, and a `View`.
 
     The stored kernel matrix contains the kernel values between `rows`, by default all rows; other
     kernel values are computed on demand. A stored kernel matrix is computed from a base matrix,

@@ -245,8 +245,8 @@ def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
 
     If a row of the CSV file has no kernel, the key contains the kernel of the machine in the plan.
     If the plan has no kernel for the machine, the key contains the first kernel of the data set.
-    Raises ValueError if the CSV file lacks one of the columns ``dataset``, ``kernel``, ``machine``
-    and `needed`.
+    Raises ValueError if the CSV file lacks the column ``dataset``, ``kernel`` or ``machine``, or a
+    column whose name is in `needed`.
     """
     import pandas as pd
 

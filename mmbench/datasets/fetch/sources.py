@@ -215,7 +215,7 @@ def download_arff(
 def _described(data_id: int, path: Path) -> tuple[str, str | None, str, tuple[str, ...]]:
     """Return the URL, MD5 (or None), target and columns to exclude of an OpenML data set.
 
-    The columns to exclude are row names and the columns that OpenML declares as ignored.
+    The columns to exclude contain row names, or are declared as ignored by OpenML.
     """
     url = f"{os.environ.get(OPENML_SERVER, DEFAULT_SERVER)}/data/{data_id}"
     try:
