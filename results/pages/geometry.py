@@ -203,9 +203,9 @@ def quantities(kernel: str, ranks: pd.DataFrame, found: pd.DataFrame, others: pd
                 with_error(others.loc[kernel][q.name]),
             ]
         )
-    head = ["quantity", "paper", "best machine", "its own machine", "rank of the best by accuracy"]
-    more = ["correlation", "sets with a positive one", "correlation without the MAMC"]
-    return markdown([*head, *more], lines)
+    head = ["quantity", "paper", "best machine", "machine of the quantity"]
+    more = ["correlation", "sets with positive correlation", "correlation without the MAMC"]
+    return markdown([*head, "accuracy rank of the best machine", *more], lines)
 
 
 def with_error(values: pd.Series) -> str:
@@ -242,17 +242,17 @@ def conclusions(ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) 
     check(largest < 0.3, "no quantity tells which machine is the most accurate")
     best = f"In {len(first)} of {compared} cases the machine of a quantity is the best by it"
     return (
-        f"{best}{': ' + listing(first) if first else ''}. But for the MAMC no machine optimises "
-        "its quantity alone: a slack, a norm or a ridge is added, and its weight is selected by "
-        "accuracy.\n\n"
+        f"{best}{': ' + listing(first) if first else ''}. Except for the MAMC, no machine "
+        "optimises its quantity alone: a slack, a norm or a ridge is added, whose weight is "
+        "selected by accuracy.\n\n"
         f"Of the {len(every)} correlations {len(apart)} differ from zero at level 0.05 "
-        "(Student's t over the data sets). Of independent quantities without any relation to "
-        f"accuracy, {0.05 * len(every):.1f} would differ from zero. Much of this "
-        "is due to the MAMC: with the RBF kernel and its own bias "
-        "it predicts the larger class, and it has the largest average margin. Without the MAMC "
-        f"{len(left)} of {len(every)} differ: "
-        f"{listing(left)}. No correlation without the MAMC is larger than "
-        f"{largest:.2f}: no quantity tells which machine is the most accurate."
+        "(Student's t over the data sets). If the quantities were independent and had no relation "
+        f"to accuracy, {0.05 * len(every):.1f} would be expected to differ. Many of these "
+        "correlations are due to the MAMC: with the RBF kernel and its own bias it predicts the "
+        "larger class, and it has the largest average margin. Without the MAMC "
+        f"{len(left)} of {len(every)} differ from zero: "
+        f"{listing(left)}. Without the MAMC, the absolute value of every correlation is at most "
+        f"{largest:.2f}: no quantity determines which machine is the most accurate."
     )
 
 
@@ -278,8 +278,8 @@ def worst_cases(found: pd.DataFrame, kernel: str) -> str:
         lines.append(
             [label(machine), *(f"{mean:.1f}" for mean in means), *(f"{100 * h:.0f}" for h in holds)]
         )
-    head = ["machine", "bound (%)", "training (%)", "test (%)"]
-    return markdown([*head, "bound holds, training (%)", "test (%)"], lines)
+    head = ["machine", "bound (%)", "training accuracy (%)", "test accuracy (%)"]
+    return markdown([*head, "bound holds, training (%)", "bound holds, test (%)"], lines)
 
 
 def radii(frame: pd.DataFrame) -> str:

@@ -390,9 +390,9 @@ def m4_verdict(t: Table) -> str:
         for p in ("p", "corrected p")
     )
     return (
-        f"M4 is significantly better than both others on {listing(corrected or ['no set'])} by the "
-        f"corrected t-test, on {listing(plain or ['no set'])} by the plain one, which takes splits "
-        "that share rows for independent."
+        "By the corrected t-test, the M4 is significantly better than SVM and MPM on "
+        f"{listing(corrected or ['no set'])}. By the plain t-test, which treats splits that share "
+        f"rows as independent, it is significantly better on {listing(plain or ['no set'])}."
     )
 
 
