@@ -72,7 +72,8 @@ def _check_number_of_jobs(config: Config) -> None:
     protocol, most = config.protocol, config.limits.jobs
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
     splits = int(folds or 1) * (protocol.repeats or 1) * len(protocol.seed)
-    kernels = [kernel for name in config.machines for kernel in config.kernels_of(name)]
+    # a classifier of another package is run once, and not for each polynomial degree
+    kernels = [m.estimator or k for n, m in config.machines.items() for k in config.kernels_of(n)]
     n_columns = sum(len(config.degree or [None]) if kernel == "poly" else 1 for kernel in kernels)
     n_jobs = len(config.datasets) * n_columns * splits * len(protocol.subsets)
     if n_jobs > most:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from mmbench.config.files import load_yaml
+from mmbench.config.plan import plan
 from mmbench.config.read import load_configs
 from mmbench.errors import UserError
 
@@ -92,3 +93,13 @@ def test_the_option_goes_on(tmp_path):
 def test_aliases_that_stand_for_millions_of_values_are_refused(tmp_path):
     with pytest.raises(UserError, match="aliases expand to more"):
         load(tmp_path, f"machines:\n lda:\n  params:\n{BOMB.replace('  a', '   a')}\n")
+
+
+def test_a_classifier_of_another_package_counts_once_for_all_degrees(tmp_path):
+    other = {"estimator": "sklearn.naive_bayes.GaussianNB"}
+    changes = {"kernel": "poly", "degree": [1, 2, 3, 4], "machines": {**SVM, "other": other}}
+    text = text_of(**changes, limits={"jobs": 3 * (4 + 1)})
+    [config] = load(tmp_path, text)
+    assert len(plan(config, tmp_path)) == 15
+    with pytest.raises(UserError, match=r"has 15 jobs; more than 14"):
+        load(tmp_path, text, "limits.jobs=14")
