@@ -31,7 +31,7 @@ HUGE = {
         "limits.grid_points=100000",
     ),
     "data sets": ({"datasets": ["no_such_card"] * 20_000}, "limits.entries=20000"),
-    "machines": ({"machines": {f"svm{k}": {} for k in MANY}}, "limits.entries=100000"),
+    "machines": ({"machines": {f"svm{k}": {} for k in range(10_000)}}, "limits.entries=10000"),
 }
 
 
