@@ -60,6 +60,12 @@ KNOWN = {"SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace", "Pairw
 #: objective recomputed from the training data.
 OBJECTIVE_TOLERANCE = 1e-3
 
+#: Maximum difference between the decision values of a machine of mmbench and the decision values
+#: after a new training, relative to the largest decision value. With ``1/2 ||w||^2`` in the
+#: objective, a difference of weights is of the order of the square root of a difference of
+#: objectives.
+DECISION_TOLERANCE = OBJECTIVE_TOLERANCE**0.5
+
 
 class Binary(NamedTuple):
     """A binary problem, and the solution that a fitted model contains."""
@@ -139,9 +145,11 @@ def certify(
 
     Notes
     -----
-    If the model is a machine of mmbench other than the SVM, the columns ``dual`` and ``violation``
-    are the lower bound and the largest violation that the machine stores. The columns ``optimum``
-    and ``bound`` then come from another training with ``solver="reference"``.
+    If the model is a machine of mmbench other than the SVM, the columns ``objective``, ``dual`` and
+    ``violation`` are the objective, the lower bound and the largest violation that the machine
+    stores. Two further trainings check these values: a training with the same parameters must have
+    the same objective and the same decision values, and the columns ``optimum`` and ``bound`` come
+    from a training with ``solver="reference"``.
 
     Examples
     --------
@@ -289,8 +297,7 @@ def certify_file(
     # Labels are compared as texts: a class of the model may be the value True, although the data
     # file contains the text "True".
     classes = {str(label): label for label in np.asarray(getattr(model, "classes_", ())).tolist()}
-    y = [classes.get(str(label), label) for label in training.y.tolist()]
-    return certify(model, X, y, C=C)
+    return certify(model, X, [classes.get(str(label), label) for label in training.y.tolist()], C=C)
 
 
 def _with_categories(data: Dataset) -> pd.DataFrame:
@@ -339,8 +346,7 @@ def _optimum(problem: Binary) -> Optimum:
     machine = SVM(kernel=kernel, C=float(C.max()), tol=1e-6)
     fit = machine.fit(X, y, sample_weight=C / C.max()).fits_[0]
     b = 0.0 if problem.free_intercept else machine.intercept_[0]
-    f = machine.decision_function(X)[: len(problem.y)] - b
-    return f, fit.objective, fit.bound, fit.status
+    return machine.decision_function(X)[: len(problem.y)] - b, fit.objective, fit.bound, fit.status
 
 
 def _mirrored(problem: Binary) -> tuple[Any, NDArray, NDArray]:
@@ -515,7 +521,8 @@ def _linear_problems(
         raise UserError("the objective of multi_class='crammer_singer' is not known here")
     intercepts = np.broadcast_to(np.ravel(model.intercept_), len(coef))
     has_intercept = bool(getattr(model, "fit_intercept", True))
-    scaling = getattr(model, "intercept_scaling", None)  # LinearSVC penalises its intercept
+    # LinearSVC penalises its intercept; cuML's LinearSVC only with `penalized_intercept`
+    scaling = getattr(model, "intercept_scaling", getattr(model, "penalized_intercept", 0) or None)
     free = has_intercept and scaling is None
     if hasattr(model, "alpha"):
         C = 1 / (model.alpha * len(labels))
@@ -569,7 +576,10 @@ def _by_reference(
     again = clone(model).fit(X, labels, **weights)
     _check_objectives(model.fits_, [fit.objective for fit in again.fits_])
     reference = clone(model).set_params(solver="reference").fit(X, labels, **weights)
-    f, g = model.pairwise_decision_function(X), reference.pairwise_decision_function(X)
+    f, g, h = (one.pairwise_decision_function(X) for one in (model, reference, again))
+    if np.abs(f - h).max() > DECISION_TOLERANCE * np.abs(h).max() + 1e-12:
+        problem = "a training with the parameters of the model has other decision values"
+        raise UserError(f"{problem}; coefficients or intercept were changed, or {_REMEDY}")
     for k, (fit, other) in enumerate(zip(model.fits_, reference.fits_, strict=True)):
         rows, _ = _signs(labels, fit.pair, fit.pair[1])
         own = {"objective": fit.objective, "dual": fit.bound, "violation": fit.max_violation}

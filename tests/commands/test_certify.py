@@ -340,6 +340,30 @@ def test_machines_of_mmbench_are_certified_on_their_training_data_only(wine):
         mmbench.certify(pairs, X, y)
 
 
+@pytest.mark.parametrize("machine", [mmbench.RMM(), mmbench.LSSVM(), mmbench.M4(kernel="linear")])
+def test_changed_coefficients_of_a_machine_are_refused(machine, wine):
+    X, y = wine
+    machine.fit(X, y)
+    assert mmbench.certify(machine, X, y).decision_change.max() < 0.1
+    machine.intercept_ = machine.intercept_ + 1
+    with pytest.raises(UserError, match="coefficients or intercept were changed"):
+        mmbench.certify(machine, X, y)
+
+
+def test_a_penalised_intercept_of_another_package_is_penalised(wine):
+    X, y = wine
+    X, y = X[y < 2], y[y < 2]
+    theirs = LinearSVC(loss="hinge", C=0.1, tol=1e-8, max_iter=100_000).fit(X, y)
+    names = ("classes_", "coef_", "intercept_", "C", "loss", "penalty")
+    ours = type("LinearSVC", (), {name: getattr(theirs, name) for name in names})()
+    free = mmbench.certify(ours, X, y)
+    ours.penalized_intercept = True
+    expected, found = mmbench.certify(theirs, X, y), mmbench.certify(ours, X, y)
+    assert found.objective[0] == pytest.approx(expected.objective[0])
+    assert found.optimum[0] == pytest.approx(expected.optimum[0])
+    assert free.optimum[0] < found.optimum[0]
+
+
 @pytest.mark.parametrize(
     "old, new",
     [
