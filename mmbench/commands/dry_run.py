@@ -70,8 +70,7 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
         counts = (len(jobs), sum(job.key in stored for job in jobs), points or "-")
         foreign = issubclass(machine_class(job.machine), ForeignClassifier)
         n_trainings = points * (job.select.folds or 1) * job.select.repeats + 1
-        n_pairs = 1 if foreign else comb(len(sizes.class_counts), 2) or 1
-        fits = len(jobs) * n_trainings * n_pairs
+        fits = len(jobs) * n_trainings * (1 if foreign else comb(len(sizes.class_counts), 2) or 1)
         kernel = "-" if foreign else f"{job.kernel} {job.degree or ''}".rstrip()
         rows.append((job.dataset.name, kernel, job.column, *counts, fits, readable(memory)))
     lines = [f"{experiment.config.name}: {len(experiment.jobs)} jobs, {len(stored)} of them stored"]
@@ -84,18 +83,20 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 
 
 def _power(experiment: PlannedExperiment) -> list[str]:
-    """Return lines of text that state the smallest differences in accuracy that a t-test detects.
+    """Return lines of text that state the smallest differences in accuracy that a test detects.
 
     The first line is a heading. Each further line concerns one data set, and states the range of
     the detectable differences between the first machine and the other machines. The variances of
     the differences are estimated from earlier records or, without earlier records, from the splits
     of the reference table. Without earlier records and without a reference table, an empty list is
-    returned.
+    returned. For a single official test part, the test is McNemar's, and the variance is an upper
+    bound.
     """
-    jobs = [job for job in experiment.jobs if job.split.rule != "official"]
+    jobs, official = experiment.jobs, experiment.config.protocol.test.rule == "official"
     # in the split table, classifiers of other packages have no kernel
     kernels = {job.column: job.kernel for job in jobs}
-    planned = {key.dataset: n for key, n in Counter(map(key_of, jobs)).items() if n > 1}
+    counts = Counter(map(key_of, jobs))
+    planned = {key.dataset: n for key, n in counts.items() if (n == 1) == official}
     folders = {"earlier records": experiment.folder}
     folders["the reference table"] = REFERENCE / experiment.config.name
     for source, folder in folders.items():
@@ -114,14 +115,19 @@ def _power(experiment: PlannedExperiment) -> list[str]:
             sds = gaps.groupby(SPLIT[:3]).std().to_numpy(float, na_value=np.nan)
             sizes = own[["n_test", "n_train"]].mean()
             ratio = experiment.plan.test_to_train or float(sizes.n_test / sizes.n_train)
+            if official:
+                # the machines disagree on a share of the test rows: at most the sum of their errors
+                errors, n, ratio = 100 - values.min(), round(sizes.n_test), 0.0
+                sds = 10 * np.sqrt((errors.drop(first) + errors[first]).to_numpy(float))
             if (known := sds[sds > 0]).size:
                 found = (detectable_difference(sd, n, ratio) for sd in (known.min(), known.max()))
                 ends = dict.fromkeys(f"{value:.2g}" for value in found)
-                lines.append(f"  {dataset}: {' to '.join(ends)} % ({n} splits)")
+                unit = "test rows" if official else "splits"
+                lines.append(f"  {dataset}: {' to '.join(ends)} % ({n} {unit})")
         if lines:
             head = f"detectable difference in accuracy from {experiment.plan.label(first)}"
-            test = f"corrected resampled t-test, level {LEVEL:g}, power 0.8; variances of {source}"
-            return [f"{head} ({test}):", *lines]
+            test = "McNemar's test, upper bound" if official else "corrected resampled t-test"
+            return [f"{head} ({test}, level {LEVEL:g}, power 0.8; variances of {source}):", *lines]
     return []
 
 

@@ -60,7 +60,7 @@ class Options:
     Raises
     ------
     UserError
-        If a limit or `rerun` is not valid.
+        If a limit, `jobs` or `rerun` is not valid.
     """
 
     results: str | Path = "results"
@@ -80,6 +80,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.rerun not in (None, "changed"):
             raise UserError(f"--rerun {self.rerun}: must be 'changed'")
+        if self.jobs is not None and not (isinstance(self.jobs, int) and self.jobs >= 1):
+            raise UserError(f"--jobs {self.jobs}: must be a number of processes, 1 or more")
         parse_limits(self.time_limit, self.memory_limit)
 
     @property

@@ -146,8 +146,7 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     output = None if output is None else Path(output)
     check_figure(name, output)
     chosen = choose(name, read_results(_paths(results), replan, say=say))
-    place = chosen.folder if chosen.has_records else Path()
-    output = output or place / f"{name}.png"
+    output = output or (chosen.folder if chosen.has_records else Path()) / f"{name}.png"
     numbers = draw_figure(name, chosen, output)
     say(f"written to {output}")
     return numbers
@@ -295,8 +294,7 @@ def clean(results: Folders, remove: bool = False) -> list[str]:
 
 
 def _paths(results: Folders) -> list[Path]:
-    given = [results] if isinstance(results, str | Path) else results
-    return [Path(path) for path in given]
+    return [Path(path) for path in ([results] if isinstance(results, str | Path) else results)]
 
 
 def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -> str:
@@ -310,7 +308,7 @@ def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -
         raise UserError(f"{output}: must end in {', '.join(suffixes)}, or give --format")
     fmt = fmt or suffixes.get(suffix, next(iter(suffixes.values())))
     if fmt not in suffixes.values():
-        raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, suffixes.values())}")
+        raise UserError(f"unknown format {fmt!r}{did_you_mean(fmt, set(suffixes.values()))}")
     return fmt
 
 

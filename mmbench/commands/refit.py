@@ -145,8 +145,7 @@ def _records(
         scores = grouped(((r.job.column, r.job.kernel), r.metrics["accuracy_pct"]) for r in asked)
         machine, best_kernel = max(scores, key=lambda column: mean(scores[column]))
         kernel = kernel or best_kernel
-    chosen = {"machine": machine, "dataset": dataset, "kernel": kernel}
-    for key, name in chosen.items():
+    for key, name in {"machine": machine, "dataset": dataset, "kernel": kernel}.items():
         known = list(dict.fromkeys(_value(record, key) for record in records))
         if name is None and len(known) > 1:
             raise UserError(f"{folder}: several values of {key}; give one of {listed(known)}")

@@ -159,7 +159,7 @@ def test_dry_run_estimates_memory_and_time_without_data(tmp_path: Path):
         "--results",
         str(tmp_path),
     )
-    _, _, line, *_, memory, time = result.stdout.splitlines()
+    _, _, line, *_, memory, time, _, _ = result.stdout.splitlines()
     # 45 pairs, 30 points x 5 folds and the final training
     assert line.split()[:7] == ["usps", "rbf", "svm", "1", "0", "30", str(45 * 151)]
     assert memory.startswith("largest job: about")
@@ -179,6 +179,19 @@ def test_dry_run_states_the_detectable_difference_by_the_reference_splits(tmp_pa
     t = student(4).ppf(0.975) + student(4).ppf(0.8)
     low, high = (t * value * np.sqrt(1 / 5 + 1 / 4) for value in (sd.min(), sd.max()))
     assert lines[k + 1] == f"  wdbc: {low:.2g} to {high:.2g} % (5 splits)"
+
+
+def test_dry_run_bounds_the_detectable_difference_on_an_official_test_part(tmp_path: Path):
+    """McNemar's test on n rows detects a difference of z sqrt(share of rows with one error / n)."""
+    lines = run(CONFIGS / "usps_rbf.yaml", "--dry-run", "--results", str(tmp_path)).stdout
+    lines = lines.splitlines()
+    (k,) = [k for k, line in enumerate(lines) if "detectable difference" in line]
+    assert "McNemar's test, upper bound" in lines[k]
+    errors = 100 - mmbench.load(REFERENCE / "usps_rbf").set_index("machine").accuracy_pct
+    share = (errors.drop("svm") + errors.svm) / 100
+    z = 1.959964 + 0.841621
+    ends = dict.fromkeys(f"{100 * z * np.sqrt(s / 2007):.2g}" for s in (share.min(), share.max()))
+    assert lines[k + 1] == f"  usps: {' to '.join(ends)} % (2007 test rows)"
 
 
 def test_run_resume_table_and_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

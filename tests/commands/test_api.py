@@ -12,6 +12,7 @@ from sklearn.datasets import load_iris
 import mmbench
 from mmbench.commands.dry_run import dry_run
 from mmbench.errors import UserError
+from mmbench.resources import REFERENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,3 +110,15 @@ def test_what_is_wrong_is_an_exception(tmp_path: Path):
 
 def test_functions_are_offered_for_completion():
     assert {"run", "easy", "table", "figure", "report", "export", "load"} <= set(dir(mmbench))
+
+
+@pytest.mark.parametrize("jobs", [0, -1, "2", 1.5])
+def test_a_number_of_processes_that_is_none_is_refused(jobs):
+    with pytest.raises(UserError, match="must be a number of processes, 1 or more"):
+        mmbench.run("quickstart", jobs=jobs)
+
+
+def test_an_unknown_format_of_an_export_names_each_format_once(tmp_path):
+    with pytest.raises(UserError, match="unknown format 'feather'") as error:
+        mmbench.export(REFERENCE / "usps_rbf", "feather")
+    assert str(error.value).count("csv") == 1
