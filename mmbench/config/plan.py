@@ -67,8 +67,7 @@ def plan(
                         jobs.append(job)
     if config.source is None or config.parameters_from is None:
         return jobs
-    theirs = plan(config.source, **places)
-    return list(_with_parents(jobs, theirs, config.parameters_from.splits))
+    return list(_with_parents(jobs, plan(config.source, **places), config.parameters_from.splits))
 
 
 def _with_parents(jobs: list[Job], theirs: list[Job], splits: int | None) -> Iterator[Job]:

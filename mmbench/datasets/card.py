@@ -40,8 +40,7 @@ def first_fault(error: ValidationError) -> str:
 
 def check_path(path: str) -> str:
     """Return a path; raise ValueError if it may lie outside the folder of downloaded files."""
-    parts = path.split("/")
-    if not all(part.strip(". ") for part in parts) or any(c in path for c in "\\:\0"):
+    if not all(part.strip(". ") for part in path.split("/")) or any(c in path for c in "\\:\0"):
         raise ValueError(f"must be a path inside the store, such as name/file.csv, got {path!r}")
     return path
 

@@ -101,8 +101,7 @@ def _fitted(
     """
     dataset, values = _cached(ref, store=store, mirror=mirror), asdict(split)
     found = split_at(spec=values.pop("rule"), **values, dataset=dataset)
-    steps = make_preprocess(ref.preprocess, dataset.n_categorical)
-    return found, steps.fit(dataset.X[found.train])
+    return found, make_preprocess(ref.preprocess, dataset.n_categorical).fit(dataset.X[found.train])
 
 
 def check_rows(job: Job, y_train: NDArray, n_rest: int) -> None:

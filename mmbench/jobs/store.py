@@ -396,8 +396,7 @@ class RecordStore:
         if record["arrays"] is None:
             return record
         with suppress(FileNotFoundError):
-            arrays = read_regular(self.path_of(key, ".npz"), ARRAYS_BYTES)
-            if _sha256(arrays) == record["arrays"]:
+            if _sha256(read_regular(self.path_of(key, ".npz"), ARRAYS_BYTES)) == record["arrays"]:
                 return record
         raise BadRecord("its arrays are missing or damaged")
 

@@ -119,8 +119,7 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     # the solver's loops are compiled for kernel values of type float32 and float64, since the type
     # depends on the data
     compile_steps()
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
+    X, y = np.random.default_rng(0).normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     known = machines.machine_class(name).parameters
     stated = {"kernel": kernel, **({"solver": solver} if solver else {})}
     # errors are ignored, since they occur again when the machine is trained on the data of the job

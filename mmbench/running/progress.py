@@ -168,8 +168,7 @@ class TimeLeft:
 
     def learn(self, record: Mapping[str, Any]) -> None:
         """Add the time of a finished job to the mean time of its table cell."""
-        key = key_of(Job.from_dict(record["job"]))
-        self._times[key].append(seconds_of(record["wall_seconds"]))
+        self._times[key_of(Job.from_dict(record["job"]))].append(seconds_of(record["wall_seconds"]))
 
     def end(self, job: Job) -> None:
         """Remove a job, with or without a result, from the remaining jobs."""

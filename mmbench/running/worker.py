@@ -170,6 +170,8 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
     if job.calibrate:
         with clock.stage("calibration"):
             probabilities, notes = calibrated_probabilities(machine, job, data, seeds["selection"])
+        if "probabilities" in arrays:  # uncalibrated probabilities are only scores
+            arrays.setdefault("scores", arrays.pop("probabilities"))
         if probabilities is not None:
             arrays |= {"classes": storable(machine.classes_), "probabilities": probabilities}
     content = {

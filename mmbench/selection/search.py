@@ -166,5 +166,4 @@ def select(
         else:
             chosen = {**chosen, **points[winners[0]]}
             given = [{**own, **chosen} for own in given]
-    per_pair = scope == "pair" or pair_params is not None
-    return Selection(given if per_pair else chosen, scores, best)
+    return Selection(given if scope == "pair" or pair_params is not None else chosen, scores, best)

@@ -270,6 +270,13 @@ class Cell:
         return self._values[metric]
 
     @cached_property
+    def constant(self) -> int:
+        """Number of records in which the decision values of each pair of classes are constant."""
+        stored = (self.arrays(row["source"]) for row in self.counted)
+        values = [a["decisions"] for a in stored if "decisions" in a and "scores" not in a]
+        return sum(len(f) > 1 and not np.ptp(f, axis=0).any() for f in values)
+
+    @cached_property
     def confusion(self) -> dict[str, list[int]]:
         """Confusion matrix, summed over splits.
 
@@ -551,6 +558,8 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
     If a metric cannot be computed from some of the records, the note of its row names the missing
     input.
     """
+    from mmbench.selection.metrics import METRICS
+
     rows = []
     for name in metrics:
         if name == CONFUSION:
@@ -563,6 +572,8 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
             lacking = Counter(array for _, array in cell.values(name) if isinstance(array, str))
             n = len(cell.counted)
             notes = [f"{name}: {k} of {n} records lack {array}" for array, k in lacking.items()]
+            if METRICS[name].source == "scores" and (k := cell.constant):
+                notes.append(f"{name}: {k} of {n} records have constant decision values")
             # a row with a note on missing inputs omits the note `NO_CERTIFICATES`, which is already
             # in the row of the accuracy
             own = [] if notes and cell.note == NO_CERTIFICATES else [cell.note]

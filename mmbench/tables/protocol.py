@@ -25,8 +25,7 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
             f"{len(taken[0].parents)} training parts of another experiment, whose rows may be test "
             "rows here."
         )
-        reused = "Parameters as selected in another experiment."
-        lines.append(shared if taken[0].shares else reused)
+        lines.append(shared if taken[0].shares else "Parameters as selected in another experiment.")
     elif chosen:
         lines.append(f"Parameter selection: {_each(chosen, selected)}.")
     if len({job.kernel for job in jobs}) > 1:

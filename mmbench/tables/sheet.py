@@ -192,8 +192,7 @@ class Sheet:
         count if papers state only error counts.
         """
         published = set(self.frame.metric[self.frame.published.notna()])
-        counts = "errors_count" in published and METRIC not in published
-        return "errors_count" if counts else METRIC
+        return "errors_count" if "errors_count" in published and METRIC not in published else METRIC
 
     @property
     def rule(self) -> str:
@@ -232,7 +231,7 @@ class Sheet:
         other versions.
         """
         done = [record for cell in self.cells.values() for record in cell.done]
-        known = [record for record in done if record.code]
+        known = [record for record in done if {"version", "fingerprint"} <= record.code.keys()]
         codes = grouped(
             (f"{r.code['version']}, {r.code['fingerprint'] or ''}".removesuffix(", "), r.job.column)
             for r in known

@@ -77,3 +77,21 @@ def test_a_class_of_one_group_leaves_probabilities_out_and_keeps_the_predictions
     assert record["metrics"] == plain["metrics"]
     assert "probabilities" not in arrays
     assert "no probabilities, as the training part of a fold has no row" in record["warnings"][-1]
+
+
+def test_scores_of_another_package_stay_and_uncalibrated_probabilities_go(job, context):
+    forest = replace(job, machine="sklearn.naive_bayes:GaussianNB", params=(), grid=())
+    _, plain = execute(forest, context)
+    _, calibrated = execute(replace(forest, calibrate="isotonic"), context)
+    assert "scores" not in plain
+    np.testing.assert_array_equal(calibrated["scores"], plain["probabilities"])
+    assert (calibrated["probabilities"] != plain["probabilities"]).any()
+
+
+def test_without_calibration_there_are_no_probabilities(job, context, monkeypatch):
+    lacking = (None, ["calibration: no probabilities"])
+    monkeypatch.setattr("mmbench.jobs.evaluate.calibrated_probabilities", lambda *_: lacking)
+    other = replace(job, machine="sklearn.naive_bayes:GaussianNB", params=(), grid=())
+    record, arrays = execute(replace(other, calibrate="isotonic"), context)
+    assert "probabilities" not in arrays and "scores" in arrays
+    assert "calibration: no probabilities" in record["warnings"]

@@ -144,7 +144,19 @@ def test_constant_decisions_of_a_machine_rank_by_chance(results, value):
     arrays = two_classes(0)
     arrays["decisions"] = np.full_like(arrays["decisions"], value)
     experiment.add(experiment.job("mine", "svm"), arrays=arrays)
-    assert cells_of(table(experiment.folder, metrics=["auc"]), "mine")[2] == "0.500"
+    assert cells_of(table(experiment.folder, metrics=["auc"]), "mine")[2] == "0.500 [1]"
+
+
+def test_constant_decisions_are_named_below_the_table(results):
+    experiment = results.experiment("flat", datasets=["mine"], machines=["svm"], splits=2)
+    for repeat in range(2):
+        arrays = two_classes(repeat)
+        if repeat:
+            arrays["decisions"] = np.full_like(arrays["decisions"], 0.25)
+        experiment.add(experiment.job("mine", "svm", repeat=repeat, rule="holdout"), arrays=arrays)
+    text = table(experiment.folder, metrics=["auc"])
+    assert "SVM on mine (rbf): auc: 1 of 2 records have constant decision values" in text
+    assert "constant" not in table(experiment.folder, metrics=["mcc"])
 
 
 def test_log_loss_of_a_class_that_training_lacked_says_so(results):

@@ -99,8 +99,7 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
         if looks_like_html(path):
             raise SourceError(f"{url}: returned an HTML page instead of the file")
         paths.append(path)
-    name = source.urls[0] if source.urls else source.label
-    with converted(name, ValueError, to=SourceError):
+    with converted((source.urls[0] if source.urls else source.label), ValueError, to=SourceError):
         return parse_files(card, source, paths, **target)
 
 

@@ -77,8 +77,7 @@ def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images:
     """Parse the images of people with at least `min_images` images, one row per image."""
     arrays = read_npz(paths[0])
     kept = np.bincount(arrays["target"])[arrays["target"]] >= min_images
-    names = arrays["names"][arrays["target"][kept]]
-    return Parsed(describe(arrays["X"][kept], descriptor), names)
+    return Parsed(describe(arrays["X"][kept], descriptor), arrays["names"][arrays["target"][kept]])
 
 
 def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:

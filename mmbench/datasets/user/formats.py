@@ -240,8 +240,7 @@ def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[
     fields, n_lines, found = widest[0]
     if separator == " " or (not separator and len(fields) == 1 and " " in fields[0].strip()):
         line, _, body = text.partition("\n")
-        quoted = re.findall(QUOTED_OR_NOT, line)
-        return [a.replace('""', '"') or b for a, b in quoted], body, BLANKS
+        return [a.replace('""', '"') or b for a, b in re.findall(QUOTED_OR_NOT, line)], body, BLANKS
     return fields, "".join(text.split("\n", n_lines)[n_lines:]), found
 
 
@@ -260,8 +259,7 @@ def _decoded(content: bytes, encoding: str) -> str:
     except UnicodeDecodeError as error:
         option = f"; for another encoding, {setting('encoding', 'latin-1')}"
         option = option if encoding == "utf-8" and not mark else ""
-        position = len(mark) + error.start
-        raise ValueError(f"not {encoding} text (byte {position}){option}") from error
+        raise ValueError(f"not {encoding} text (byte {len(mark) + error.start}){option}") from error
     if not text.strip():
         raise ValueError("the file is empty")
     if "\0" in text:
@@ -434,8 +432,7 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
         raise ValueError(f"{old}not in the store or the mirror, and the network is switched off")
     with places.scratch() as scratch:
         arrived, label, excluded = download_arff(data_id, scratch, places.progress, most)
-        text = json.dumps({"target": label, "ignored": excluded})
-        (scratch / "facts").write_text(text, "utf-8")
+        (scratch / "facts").write_text(json.dumps({"target": label, "ignored": excluded}), "utf-8")
         path = places.admit(arrived, name)
         places.admit(scratch / "facts", name.with_suffix(".json"))
     return path, label, excluded

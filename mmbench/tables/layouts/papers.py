@@ -166,8 +166,7 @@ def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
 
     The last rows of the block of accuracies state on how many data sets each machine is the best.
     """
-    grids = paired(sheet, caption="{}", count=_best)
-    for grid, kernel in zip(grids, sheet.kernels, strict=True):
+    for grid, kernel in zip(paired(sheet, caption="{}", count=_best), sheet.kernels, strict=True):
         yield grid
         if "m4" in sheet.machines and len(sheet.machines) > 1:
             yield _m4_tests(sheet, sheet.places_of(kernel), grid.caption)
@@ -194,8 +193,7 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
                 p, mark = paired_p(gaps, ratio), direction(fmean(gaps)) if gaps else ""
                 text = join("<0.001" if p < 0.001 else f"{p:.3f}", mark if p < LEVEL else "")
                 texts.append(NOTHING if p != p else text)
-        claimed = place.dataset in SIGNIFICANT.get(place.kernel, ())
-        rows.append([*texts, "yes" if claimed else "no"])
+        rows.append([*texts, "yes" if place.dataset in SIGNIFICANT.get(place.kernel, ()) else "no"])
     caption = f"{caption}: differences in accuracy (%)"
     last = words("better than both in the paper")
     return Grid((*words("data"), *numbers(*heads), *last), rows, caption)
