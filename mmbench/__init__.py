@@ -51,17 +51,19 @@ FUNCTIONS = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a function, a machine or the module `results` at its first use."""
-    if name == "results":
-        return import_module("mmbench.results")
-    if name in FUNCTIONS:
-        return getattr(import_module(FUNCTIONS[name]), name)
-    # the statement `from mmbench import machines` would call `__getattr__` in an endless recursion
-    machines = import_module("mmbench.machines")
-    if name in machines.__all__:
-        return getattr(machines, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker shall report unknown names
+
+    def __getattr__(name: str) -> Any:
+        """Import a function, a machine or the module `results` at its first use."""
+        if name == "results":
+            return import_module("mmbench.results")
+        if name in FUNCTIONS:
+            return getattr(import_module(FUNCTIONS[name]), name)
+        # `from mmbench import machines` would call `__getattr__` in an endless recursion
+        machines = import_module("mmbench.machines")
+        if name in machines.__all__:
+            return getattr(machines, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,7 @@ from mmbench.machines import MACHINES
 USE = """\
 import pandas as pd
 
+import mmbench
 from mmbench import SVM, certify, easy, load, run, table
 from mmbench.machines import RMM
 from mmbench.machines.base import BinaryModel, BinaryProblem, PairwiseClassifier
@@ -41,6 +42,7 @@ WRONG = {
     'Own(cost="x")': 'Argument "cost" to "Own" has incompatible type "str"; expected "float"',
     "SVM().fits_of": '"SVM" has no attribute "fits_of"',
     'easy("my.csv", goal="label").texts': '"Comparison" has no attribute "texts"',
+    "mmbench.SVMM": 'Module has no attribute "SVMM"',
 }
 
 

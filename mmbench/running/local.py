@@ -257,9 +257,10 @@ class _Worker:
 
     def spawn(self) -> None:
         # A new interpreter is started, since a forked process would inherit locked mutexes and the
-        # thread pools of BLAS, OpenMP and Numba.
+        # thread pools of BLAS, OpenMP and Numba. The import precedes the current folder in
+        # ``sys.path``, since a file ``mmbench.py`` could otherwise replace the package.
         places, appended = _search_path()
-        head = f"import sys; sys.path += {appended!r}; from mmbench.running.local import serve; "
+        head = f"import sys; from mmbench.running.local import serve; sys.path += {appended!r}; "
         changes = {"PYTHONPATH": os.pathsep.join(places), "PYTHONUNBUFFERED": "1"}
         # The worker inherits the blocked SIGINT, so that only this process handles Ctrl-C.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

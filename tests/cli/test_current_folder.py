@@ -53,3 +53,21 @@ def test_a_machine_of_the_folder_is_known(folder: Path):
     done = mmbench(folder, "run", "own.yaml", "--dry-run", "--set", "machines.svm=")
     assert done.returncode == 0, done.stderr
     assert "ridge" in done.stdout
+
+
+def test_a_file_named_as_the_package_is_not_imported(folder: Path):
+    (folder / "mmbench.py").write_text("raise SystemExit('imported from the folder')")
+    config = CONFIG.replace('ridge: {machine: "my_machine:KernelRidge", params: {C: 1.0}}, ', "")
+    (folder / "own.yaml").write_text(config)
+    script = Path(sys.executable).with_name("mmbench")
+    if not script.is_file():
+        pytest.skip("mmbench is not installed beside this Python")
+    changes = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [script, "run", "own.yaml", "--jobs", "1"],
+        cwd=folder,
+        env=changes,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr

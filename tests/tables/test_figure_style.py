@@ -56,6 +56,19 @@ def test_without_matplotlib_a_figure_names_the_extra(tmp_path, monkeypatch) -> N
 
 
 @pytest.mark.parametrize("name", ["machines", "time_and_accuracy"])
+def test_a_drawing_without_matplotlib_names_the_extra(results, tmp_path, monkeypatch, name) -> None:
+    experiment = results.experiment("own")
+    for dataset in ("iris", "wine"):
+        for machine in ("svm", "rmm"):
+            experiment.add(experiment.job(dataset, machine))
+    for module in [m for m in sys.modules if m.partition(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, "matplotlib.ticker", None)
+    with pytest.raises(UserError, match=r"pip install 'mmbench\[report\]'"):
+        figure(name, experiment.folder, tmp_path / "one.svg")
+
+
+@pytest.mark.parametrize("name", ["machines", "time_and_accuracy"])
 def test_dollars_in_a_label_are_no_formula(results, tmp_path, name) -> None:
     label = r"a $\bad{$ b"
     experiment = results.experiment("own", labels={"svm": label, "rmm": label + " c"})

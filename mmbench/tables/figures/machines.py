@@ -111,8 +111,6 @@ def draw_times(experiment: Experiment, output: Path) -> str:
     that were selected for another machine, its CPU time includes this selection. Raises UserError
     unless the first machine and at least one other machine have results on two common data sets.
     """
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     sheet = sheet_of(experiment)
     points = {kernel_caption(*kernel): _points(sheet, kernel) for kernel in sheet.kernels}
     found = {kernel: rows for kernel, rows in points.items() if len(rows)}
@@ -121,6 +119,8 @@ def draw_times(experiment: Experiment, output: Path) -> str:
         raise UserError(f"{experiment.name}: no machine but {first} has results on two data sets")
 
     def panel(axes: Any, kernel: str, points: pd.DataFrame) -> str:
+        from matplotlib.ticker import LogLocator, NullFormatter
+
         gains, times = axes
         lines: list[Any] = list(points.itertuples())
         name_lines(gains, list(points.machine), downwards=True)

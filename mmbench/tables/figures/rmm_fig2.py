@@ -34,8 +34,6 @@ def draw(experiment: Experiment, output: Path) -> str:
     Raises UserError if the experiment has several data sets or kernels, or fewer than two training
     sizes.
     """
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
     sheet = sheet_of(experiment, "rmm_fig2")
     bases = {key._replace(machine="", size=None) for key in sheet.keys}
     if len(bases) > 1:
@@ -49,6 +47,8 @@ def draw(experiment: Experiment, output: Path) -> str:
     labels = {machine: sheet.label(machine) for machine in after}
     data = f"{base.dataset} {' and '.join(experiment.records[0].job.dataset.classes)}".strip()
     with drawing(output, PAGE, 4.2) as canvas:
+        from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
         panels = canvas.subplots(1, 2, sharey=True)
         for axes, (name, times) in zip(panels, parts.items(), strict=True):
             _draw_curves(axes, times, labels)
