@@ -95,8 +95,7 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     jobs, official = experiment.jobs, experiment.config.protocol.test.rule == "official"
     # in the split table, classifiers of other packages have no kernel
     kernels = {job.column: job.kernel for job in jobs}
-    counts = Counter(map(key_of, jobs))
-    planned = {key.dataset: n for key, n in counts.items() if (n == 1) == official}
+    planned = {k.dataset: n for k, n in Counter(map(key_of, jobs)).items() if (n == 1) == official}
     folders = {"earlier records": experiment.folder}
     folders["the reference table"] = REFERENCE / experiment.config.name
     for source, folder in folders.items():

@@ -26,6 +26,7 @@ from mmbench.tables.results import (
     read_results,
     split_rows,
 )
+from mmbench.tables.sheet import has_other_code
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,6 +196,8 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
             parts.append(pd.DataFrame(make(item), columns=list(columns)))
             for remark in item.remarks:
                 say(f"{item.folder}: {remark}")
+            if changed := sum(map(has_other_code, item.records)):
+                say(f"{item.folder}: {changed} of {len(item.records)} records have other code")
         elif item.splits and not predictions:
             splits = pd.read_csv(item.splits, keep_default_na=False, na_values=[""])
             texts = ["reason", "kernel"]

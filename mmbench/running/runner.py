@@ -450,14 +450,14 @@ def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list
     set `planned` are not reported.
     """
     waiting = {_place(job): job for job in jobs}
-    known, counts = {job.key for job in waiting.values()} | planned, Counter[str]()
+    known, counts = {job.key for job in waiting.values()} | planned, dict[str, set[str]]()
     for key in store.keys() if waiting else ():
         with suppress(BadRecord, FileNotFoundError):
             record = Record.of(store.read(key)) if key not in known else None
             job = waiting.get(_place(record.job)) if record and record.done else None
             if record and job and (difference := _difference(record.job, job)):
-                counts[f"{job.column}: {difference}"] += 1
-    return [f"{text}: {count} finished jobs run again" for text, count in sorted(counts.items())]
+                counts.setdefault(f"{job.column}: {difference}", set()).add(job.key)
+    return [f"{text}: {len(keys)} finished jobs run again" for text, keys in sorted(counts.items())]
 
 
 def _place(job: Job) -> Hashable:

@@ -237,7 +237,7 @@ class Sheet:
             for r in known
         )
         texts = (f"{', '.join(map(self.label, dict.fromkeys(m)))} {c}" for c, m in codes.items())
-        changed = sum(map(_has_other_code, known))
+        changed = sum(map(has_other_code, known))
         lines = [
             f"Code of the machines (version, fingerprint of the sources): {'; '.join(texts)}.",
             f"Records of other code than the installed code: {changed} of {len(known)}.",
@@ -383,7 +383,7 @@ class Sheet:
         )
 
 
-def _has_other_code(record: Record) -> bool:
+def has_other_code(record: Record) -> bool:
     """Return whether the code of a record's machine or of its preprocessing steps differs from the
     installed code.
     """

@@ -12,6 +12,7 @@ import pytest
 import mmbench.results
 from mmbench.commands.outputs import export, table
 from mmbench.errors import Status, UserError
+from mmbench.jobs.identity import fingerprint
 from mmbench.resources import REFERENCE
 from mmbench.tables.frame import SPLIT_COLUMNS
 from mmbench.tables.results import PREDICTION_COLUMNS
@@ -186,3 +187,13 @@ def test_means_of_the_splits_of_a_reference_are_in_its_table(name) -> None:
 
 def test_the_splits_of_all_references_are_small() -> None:
     assert sum(path.stat().st_size for path in REFERENCE.glob("*/splits.csv.gz")) < 4e6
+
+
+def test_an_export_counts_records_of_other_code(results, tmp_path) -> None:
+    experiment = results.experiment("mine", datasets=["iris"], machines=["svm"], splits=2)
+    for repeat, made in enumerate([fingerprint("svm"), "old"]):
+        code = {"version": 4, "commit": None, "fingerprint": made}
+        experiment.add(experiment.job("iris", "svm", repeat=repeat), code=code)
+    said: list[str] = []
+    export(experiment.folder, output=tmp_path / "one.csv", say=said.append)
+    assert said == [f"{experiment.folder}: 1 of 2 records have other code"]
