@@ -118,8 +118,7 @@ def check_steps(
     names = [name for name, _ in steps]
     if missing and not set(IMPUTERS) & set(names) and not any(map(is_path, names)):
         return f"{missing}; add a preprocessing step such as {{impute: median}}"
-    first = next((name for name in names if name not in IMPUTERS), None)
-    if categorical and first not in ENCODERS:
+    if categorical and next((n for n in names if n not in IMPUTERS), None) not in ENCODERS:
         needed = "the first preprocessing step, except for imputation, must be one_hot or ordinal"
         return f"column {categorical[0]!r} contains categories; {needed}"
     if categorical and "one_hot" in names:  # the number of columns after one_hot is unknown

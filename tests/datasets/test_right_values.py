@@ -791,6 +791,10 @@ def many(values, n: int = 600) -> str:
         (lambda k: f"person {k}", "600 categories such as 'person 0'"),
         (lambda k: f"w{k % 300}", "300 categories such as 'w0'"),
         (lambda k: f"2024-01-{1 + k % 28:02d}", "dates or times such as '2024-01-01'"),
+        (
+            lambda k: f"2024-01-{k % 28:02d}" if k % 9 else "unknown",
+            "dates or times such as '2024-01-01'",
+        ),
         (lambda k: f"{1 + k % 28}.12.2023 10:00", "dates or times such as '1.12.2023 10:00'"),
         (lambda k: f"{1 + k % 12}/28/99", "dates or times such as '1/28/99'"),
         (lambda k: f"{1 + k % 28}-Jan-2021", "dates or times such as '1-Jan-2021'"),

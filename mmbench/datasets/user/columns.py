@@ -227,11 +227,12 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
 
 
 def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
-    """Raise ValueError if a column has dates, times or more than MOST_CATEGORIES categories."""
-    values = column.dropna().unique()
+    """Raise ValueError if most values are dates or times, or if MOST_CATEGORIES is exceeded."""
+    values: Any = column.dropna().unique()
     kind = f"{len(values)} categories" if len(values) > MOST_CATEGORIES else ""
-    if all(isinstance(value, str) and DATE.fullmatch(value.strip()) for value in values):
-        kind = "dates or times"
+    dates = [value for value in values if DATE.fullmatch(str(value).strip())]
+    if len(dates) > len(values) / 2:
+        kind, values = "dates or times", dates
     if kind and len(values):
         problem = _about(column.name, f"contains {kind} such as {str(values[0])!r}", options)
         raise ValueError(f"{problem}; to keep it, {setting('categorical', [str(column.name)])}")
