@@ -151,6 +151,14 @@ class Table:
         published, same, beyond = differences(_read(self.experiment).frame)
         return f"{same} of {published} ({beyond})" if published else "–"
 
+    def order_sentence(self) -> str:
+        """Return the counts of `order` as a sentence."""
+        published, same, beyond = differences(_read(self.experiment).frame)
+        return (
+            f"Of the {published} published differences between two machines that exceed noise, "
+            f"{same} {'has' if same == 1 else 'have'} the same sign here ({beyond} beyond noise)."
+        )
+
     def far(self, *where: object) -> list[str]:
         """Return the names of the compared cells that are not near."""
         rows = self.rows(*where)  # type: ignore[arg-type]
