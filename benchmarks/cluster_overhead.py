@@ -1,9 +1,10 @@
-"""What a place where jobs run takes for a job that does nothing, and to its first job.
+"""Time of an empty job, and time until the first job, on local processes and on a Dask cluster.
 
     python benchmarks/cluster_overhead.py
 
-Local processes against a Dask cluster of as many workers on this computer: on the clock, which
-other programs slow down, and in CPU seconds of the process that hands out the jobs.
+The Dask cluster runs on this computer, with as many workers as there are local processes. Printed
+are wall-clock times, which other programs increase, and CPU seconds of the process that submits the
+jobs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ SLOTS, TASKS = 2, 200
 
 
 def one_after_the_other(executor: LocalExecutor | DaskExecutor, count: int) -> float:
-    """Return the seconds of so many tasks, one at a time."""
+    """Return the wall-clock seconds of `count` tasks, run one at a time."""
     start = time.perf_counter()
     for _ in range(count):
         executor.submit(pow, 2, 3)
@@ -27,7 +28,7 @@ def one_after_the_other(executor: LocalExecutor | DaskExecutor, count: int) -> f
 
 
 def main() -> None:
-    """Print a line for each place."""
+    """Print one line for local processes and one line for the cluster."""
     for name in ("local processes", "Dask cluster"):
         start = time.perf_counter()
         cluster = name == "Dask cluster"

@@ -1,13 +1,15 @@
-"""The pairs of one large job, here alone and spread over a Dask cluster on this computer.
+"""Training the pairs of one large job in one process, and spread over a local Dask cluster.
 
     python benchmarks/cluster_pairs.py [--rows 6000]
 
-All 45 pairs of the digits of MNIST, reduced to 80 principal components, by the MMRM with an RBF
-kernel, on the first training rows: one after the other, and two at a time, here and on one worker.
-Other programs slow down what is measured on the clock, so CPU seconds of one thread count: the
-larger of those spent here and there is the critical path, the time that the job takes where nothing
-else runs, and the speed-up is that of the first to it. What the cluster adds is the sum of both
-less the first. The clock's speed-up is printed beside it.
+The MMRM with an RBF kernel is trained on all 45 pairs of the digits of MNIST, reduced to 80
+principal components, with the first training rows: in this process alone, one pair at a time; then
+in this process and on one worker of the cluster, two pairs at a time. Wall-clock times depend on
+other programs, so CPU seconds of one thread are compared. The critical path is the larger of the
+CPU seconds of this process and of the worker: the time of the job if no other program runs. The
+speed-up is the time in this process alone, divided by the critical path. The cost of the cluster is
+the sum of the CPU seconds of both, minus the CPU seconds in this process alone. The wall-clock
+speed-up is printed too.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def warm_up(executor: DaskExecutor) -> None:
 
 
 def main() -> None:
-    """Print the CPU seconds of both, and what follows."""
+    """Print the CPU seconds of both ways, the speed-up and the cost of the cluster."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=6000, help="training rows")
     parser.add_argument("--mirror", default=os.environ.get("MMBENCH_MIRROR"))

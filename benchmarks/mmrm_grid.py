@@ -1,10 +1,10 @@
-"""MMRM at every point of its automatic grid: how many fits end how, and how near to the optimum.
+"""MMRM at every point of its automatic grid: statuses and duality gaps of the fits.
 
     python benchmarks/mmrm_grid.py --mirror FOLDER [--splits 3] [--only ida_heart iris] [--log FILE]
 
-The thirteen sets of Raetsch, Iris, Pima and clouds in the plane and in space, each column scaled
-to [0, 1] on the training rows; all widths and all C_factor of the grid of `auto`. With a log, fits
-that it holds already are not made again.
+The data are the thirteen sets of Raetsch, Iris, Pima and clouds in the plane and in space, each
+column scaled to [0, 1] on the training rows. The grid has all values of gamma and C_factor of the
+grid `auto`. Fits that are in the log are not run again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def iris():
 
 
 def fits(name, X, y, grid, done):
-    """Yield the record of every point that is not in `done`."""
+    """Yield the record of every grid point that is not in `done`."""
     X = make_preprocess((("minmax", None),)).fit_transform(X.astype(float))
     for gamma, factor in grid:
         if (name, gamma, factor) in done:
@@ -96,7 +96,9 @@ def main():
     parser.add_argument("--mirror", required=True)
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[], help="beginnings of names")
-    parser.add_argument("--log", type=Path, help="a line of JSON a fit; read first where it is")
+    parser.add_argument(
+        "--log", type=Path, help="file with one line of JSON per fit; its fits are not run again"
+    )
     options = parser.parse_args()
     lines = options.log.read_text().splitlines() if options.log and options.log.is_file() else []
     records = [json.loads(line) for line in lines]

@@ -3,10 +3,10 @@
     python benchmarks/overhead_usps.py --mirror FOLDER
 
 Runs ``mmbench run configs/usps_rbf.yaml --jobs 1`` and ``mmbench table`` as a user would, subtracts
-what the records say of selection, training and test, and prints the rest as a share of the whole.
-Two parts of it are shown apart, since no code of ours runs in them: starting Python and importing
-libraries (timed by commands that do nothing else; the worker's imports and those of the command
-line go on side by side, so the longer counts), and loading compiled code (once a worker).
+the recorded times of selection, training and test, and prints the rest as a share of the whole.
+Two parts of the rest are shown separately, since no code of mmbench runs in them: starting Python
+and importing libraries (timed by commands that do nothing else; the worker and the command line
+import at the same time, so the longer time counts), and loading compiled code (once per worker).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from mmbench.commands.run import WORKER_IMPORTS
 CONFIG = Path(__file__).resolve().parents[1] / "configs" / "usps_rbf.yaml"
 WORK = ("selection", "training", "test")
 
-#: Libraries that the processes import: those of the worker, and those of a table.
+#: Imports of the worker and of the command that prints a table.
 WORKER = f"import {', '.join(WORKER_IMPORTS)}, mmbench.machines.svm"
 TABLE = "import mmbench.cli.app, pydantic, yaml, numpy, pandas"
 
 
 def seconds(*arguments):
-    """Run Python and return its wall-clock seconds; it may keep its bytecode, as everywhere."""
+    """Run Python and return its wall-clock seconds; bytecode is stored, as by default."""
     keep = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     start = time.perf_counter()
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, env=keep)

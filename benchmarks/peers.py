@@ -23,10 +23,10 @@ divided by the least. The ratio of two least times has a range, from the least t
 of the same repeat. A fit that fails or exceeds the limit of seconds is a row without a time. The
 contender is left out of larger problems, and of problems whose time, extrapolated by the square of
 the rows, exceeds the limit. A package that is not installed is left out. The objective of an SVM is
-recomputed from the coefficients with the best intercept for them; other objectives are those of the
-certificates. The excess is relative to the least objective of a problem. Memory is the peak of the
-process. Rows of tasks that are not measured again stay in the file. docs/benchmarks.md shows the
-file as tables and pictures.
+recomputed from the coefficients with the best intercept for them; other objectives are taken from
+the certificates. The excess is relative to the least objective of a problem. Memory is the peak of
+the process. Rows of tasks that are not measured again stay in the file. docs/benchmarks.md shows
+the file as tables and pictures.
 """
 
 import argparse

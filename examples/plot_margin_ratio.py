@@ -41,7 +41,7 @@ separable = sum(fit.extra["separable"] for fit in machine.fits_)
 print(f"{separable} of {len(ratios)} pairs are separable with this kernel")
 
 # %%
-# A least-squares line, and how far it is to be trusted:
+# A least-squares line, with the correlation and its p-value:
 
 line = linregress(ratios, accuracies)
 print(
@@ -59,5 +59,6 @@ for k in np.argsort(accuracies)[:1]:
 axes.set(xlabel="margin ratio ρ on the training rows", ylabel="accuracy on the test rows (%)")
 
 # %%
-# ``mmbench run mmrm_fig2`` and ``mmbench figure mmrm_fig2 results/mmrm_fig2`` do this for USPS,
-# beside the line of the paper. There the slope is that of the paper, and it is not significant.
+# ``mmbench run mmrm_fig2`` runs this experiment on USPS; ``mmbench figure mmrm_fig2
+# results/mmrm_fig2`` draws the picture, with the line of the paper. On USPS, the measured and the
+# published slope agree, but the correlation is not significant.

@@ -1,6 +1,6 @@
 """
-Compare machines on a table of one's own
-========================================
+Compare machines on a table of your own
+=======================================
 
 A CSV file and ten lines of YAML make an experiment: the same folds for all machines, parameters
 chosen inside each training part, and every test prediction kept.
@@ -48,7 +48,7 @@ machines:
 
 
 def mmbench(*arguments, last=40):
-    """Run a command as in a terminal, and print the last lines of what it says."""
+    """Run a command as in a terminal, and print the last lines of its output."""
     print("$ mmbench", *arguments)
     done = subprocess.run(
         [sys.executable, "-m", "mmbench", *arguments],
@@ -69,14 +69,14 @@ mmbench("run", "wines.yaml", "--jobs", "1", last=5)
 # %%
 # The results
 # -----------
-# Mean accuracies with standard errors; below, what was selected, and what the certificates say.
+# Mean accuracies with standard errors; below them, the selected parameters and the certificates.
 
 mmbench("table", "results/wines")
 
 # %%
 # The records as a data frame
 # ---------------------------
-# One row a split, for statistics and pictures of one's own.
+# One row per split, for statistics and pictures of your own.
 
 import matplotlib.pyplot as plt
 

@@ -1,9 +1,9 @@
 """
-What the RMM's B does
-=====================
+The effect of the RMM's parameter B
+===================================
 
 The relative margin machine is an SVM whose decisions on the training rows stay within [-B, B].
-Here B goes from where it does nothing to where hardly any decision above 1 is left.
+Here B decreases from a value that has no effect almost to 1.
 """
 
 # %%

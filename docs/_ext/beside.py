@@ -1,7 +1,8 @@
 """Links of pages to what lies beside docs/.
 
-Links between files that pages show become links between the pages, and names of experiments in the
-text on what was reproduced become links to their tables.
+Links between files that pages show become links between the pages; if the text of a link is a path,
+the title of the page replaces it. Names of experiments in the text on what was reproduced become
+links to their tables.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing",
     "CHANGELOG.md": "changes",
 }
-LINK = re.compile(r"\]\((?:\.\./)*(docs/)?([\w./-]+\.md)(#[\w-]+)?\)")
+LINK = re.compile(r"\[([^\[\]]*)\]\((?:\.\./)*(docs/)?([\w./-]+\.md)(#[\w-]+)?\)")
 
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
@@ -49,7 +50,7 @@ def link_pages(app: Sphinx, path: Path, parent: str, content: list[str]) -> None
     name = Path(parent).name  # some versions of the parser pass the name without its folder
     if name in PAPER_PAGES:  # sections of a paper are sections of its page
         content[0] = content[0].replace("\n### ", "\n## ")
-    if name in ("not_reproduced", "readings") or name in PAPER_PAGES:
+    if name in ("not_reproduced", "readings", "reproduce") or name in PAPER_PAGES:
         content[0] = MARK.sub("\u00a0", NAME.sub(_table, content[0]))
 
 
@@ -60,10 +61,12 @@ def link_tables(app: Sphinx, page: str, content: list[str]) -> None:
 
 
 def _page(link: re.Match[str]) -> str:
-    docs, file, part = link.groups()
-    if docs:
-        return f"](/{file}{part or ''})"
-    return f"](/{PAGES[file]}.md{part or ''})" if file in PAGES else link[0]
+    text, docs, file, part = link.groups()
+    if not docs and file not in PAGES:
+        return link[0]
+    page = file if docs else f"{PAGES[file]}.md"
+    text = "" if text == (docs or "") + file else text  # then Sphinx writes the title of the page
+    return f"[{text}](/{page}{part or ''})"
 
 
 def _table(name: re.Match[str]) -> str:

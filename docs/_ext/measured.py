@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from docutils import nodes
@@ -19,11 +20,32 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from mmbench.commands.listing import config_rows
+from mmbench.config.read import load_config
 from mmbench.machines import alias_of
+from mmbench.resources import CONFIGS
 from mmbench.tables.figures import title_of
+from mmbench.tables.layouts import find_layout
+from mmbench.tables.published import published_rows
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
-UNITS = {"accuracy_pct": "%", "errors_count": "errors"}
+#: Error rate in per cent: metric of accuracies in tables that print 100 minus the accuracy.
+ERROR_RATE = "error_pct"
+UNITS = {"accuracy_pct": "%", ERROR_RATE: "% errors", "errors_count": "errors"}
+
+
+@cache
+def prints_error_rates(experiment: str) -> bool:
+    """Return whether the tables of an experiment and of its paper contain error rates."""
+    path = CONFIGS / f"{experiment}.yaml"
+    paper = find_layout(load_config(path).layout).published if path.is_file() else ""
+    return bool(paper) and any(row["metric"] == ERROR_RATE for row in published_rows(paper))
+
+
+def as_printed(metric: str, value: float, error_rates: bool) -> tuple[str, float]:
+    """Return a metric and its value as the table prints them."""
+    if error_rates and metric == "accuracy_pct":
+        return ERROR_RATE, 100 - value
+    return metric, value
 
 
 @dataclass(frozen=True)
@@ -50,19 +72,24 @@ class Cell:
 
 
 def cells(folder: Path) -> list[Cell]:
-    """Return the cells of an experiment: the published metric, or else the accuracy."""
+    """Return the cells of an experiment as printed: the published metric, or else the accuracy."""
+    error_rates = prints_error_rates(folder.name)
     with (folder / "table.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["metric"] in UNITS and row["measured"]]
     found: dict[tuple, Cell] = {}
     for row in rows:
         degree = f"degree {row['degree']}" if row["degree"] else ""
         size = f"{row['size']} rows" if row.get("size") else ""
+        metric, measured = as_printed(row["metric"], float(row["measured"]), error_rates)
+        published = float(row["published"]) if row["published"] else None
+        if published is not None:
+            _, published = as_printed(row["metric"], published, error_rates)
         cell = Cell(
             (row["dataset"], row["kernel"], degree, size),
             row["machine"],
-            row["metric"],
-            float(row["measured"]),
-            float(row["published"]) if row["published"] else None,
+            metric,
+            measured,
+            published,
             {"True": True, "False": False}.get(row["in_band"]),
             row["status"],
         )
@@ -119,7 +146,7 @@ def _published_wins(pairs: list[tuple[Cell, Cell]]) -> str:
 
 
 def _better(ours: float, theirs: float, metric: str) -> bool:
-    return ours < theirs if metric == "errors_count" else ours > theirs
+    return ours > theirs if metric == "accuracy_pct" else ours < theirs
 
 
 HEAD = (

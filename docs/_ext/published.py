@@ -14,7 +14,7 @@ from docutils.statemachine import StringList
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from measured import REFERENCE, TABLE, UNITS, fold
+from measured import ERROR_RATE, REFERENCE, TABLE, UNITS, fold, prints_error_rates
 from pictures import NARROW, STYLE, WIDTH
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -23,8 +23,12 @@ from mmbench.machines import alias_of
 from mmbench.tables.figures.style import colour
 from mmbench.tables.published import published_rows, table_of_experiment
 
-#: What a positive difference means, by metric.
-BETTER = {"accuracy_pct": "better here", "errors_count": "worse here"}
+#: Label of the axis of differences, by metric.
+DIFFERENCES = {
+    "accuracy_pct": "measured − published accuracy (points)\n> 0: better here",
+    ERROR_RATE: "measured − published error (points)\n> 0: worse here",
+    "errors_count": "measured − published (errors)\n> 0: worse here",
+}
 KERNELS = {"linear": "linear", "rbf": "RBF", "poly": "polynomial"}
 #: Markers whose outlines can be told apart when they are hollow.
 MARKS = "osD^vp"
@@ -33,6 +37,7 @@ MARKS = "osD^vp"
 def compared(name: str) -> pd.DataFrame:
     """Return the rows of a reference table that have a band around a published value.
 
+    If the table prints error rates, the columns `measured` and `published` contain error rates too.
     The column `place` states the data set, or the kernel if there is one data set only; the column
     `panel` states the kernel if both vary.
     """
@@ -40,6 +45,11 @@ def compared(name: str) -> pd.DataFrame:
     rows = table[table["metric"].isin(UNITS) & table["in_band"].notna()].copy()
     if rows.empty:
         return rows
+    if prints_error_rates(name):
+        accuracies = rows["metric"] == "accuracy_pct"
+        values = ["measured", "published"]
+        rows.loc[accuracies, values] = 100 - rows.loc[accuracies, values]
+        rows.loc[accuracies, "metric"] = ERROR_RATE
     paper = table_of_experiment(name) or "rmm_2010_table4"  # the journal version's experiments
     titles = {row["dataset"]: row["printed_dataset"] for row in published_rows(paper)}
     kernels = rows["kernel"].map(KERNELS)
@@ -58,7 +68,7 @@ def draw(canvas: Figure, rows: pd.DataFrame) -> None:
     panels = list(rows.groupby("panel", sort=False))
     wide = canvas.get_figwidth() >= WIDTH
     columns = len(panels) if wide else 1
-    height = 0.9 + len(places) * (0.13 + 0.1 * len(machines))
+    height = 1.05 + len(places) * (0.13 + 0.1 * len(machines))
     canvas.set_figheight(height * (len(panels) // columns) + 0.3)
     grid = canvas.subplots(len(panels) // columns, columns, squeeze=False, sharey=True)
     for axes, (title, panel) in zip(grid.ravel(), panels, strict=True):
@@ -72,10 +82,7 @@ def draw(canvas: Figure, rows: pd.DataFrame) -> None:
         axes.tick_params(axis="y", length=0)
         for edge in range(1, len(places)):
             axes.axhline(edge - 0.5, color="#cccccc", lw=0.5, zorder=0)
-        metric = panel["metric"].iloc[0]
-        axes.set_xlabel(
-            f"measured − published ({UNITS[metric].replace('%', 'points')}); > 0: {BETTER[metric]}"
-        )
+        axes.set_xlabel(DIFFERENCES[panel["metric"].iloc[0]])
         axes.set_title(title)
     handles, labels = grid.ravel()[0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower center", ncols=len(labels) if wide else 3)

@@ -1,8 +1,8 @@
 """Write docs/verdict.md from its template: the machines compared in the experiment `verdict`.
 
-Ranks and tests are those of the layout ``comparison``, over the cells of ``table.csv``; how fits
-ended is read from ``table.md``. Findings in words have a probability of at least `SURE`; all other
-comparisons are undecided.
+Ranks and tests are computed as in the layout ``comparison``, from the cells of ``table.csv``; the
+statuses of the fits are read from ``table.md``. Findings in words have a probability of at least
+`SURE`; all other comparisons are undecided.
 
     python -m results.pages.verdict_text  # writes the page
     python -m results.pages.verdict_text --check  # exits with 1 if the page is another
@@ -170,11 +170,16 @@ class Verdict:
         mean = signed(float(np.mean(gaps)), decimals_of(metric))
         return Against(kernel, metric, mean, posterior, counts)
 
-    def with_finding(self, finding: str) -> list[tuple[str, str, str]]:
-        """Return machine, kernel and relative CPU time of each finding by accuracy."""
+    def with_finding(self, finding: str) -> list[tuple[str, str, str, str]]:
+        """Return machine, kernel, relative CPU time and quartiles of each finding by accuracy."""
         found = [(k, m) for m in self.sheet.machines for k in self.kernels_of(m)]
         return [
-            (self.label(m), self.caption(k).removesuffix(" kernel"), self.times(k, m)[0])
+            (
+                self.label(m),
+                self.caption(k).removesuffix(" kernel"),
+                self.times(k, m)[0],
+                self.quartiles(k, m),
+            )
             for k, m in found
             if (a := self.against(k, m, "accuracy_pct")) and a.finding == finding
         ]
@@ -195,9 +200,13 @@ class Verdict:
         ratios = time_ratios(self.sheet, kernel, machine, SVM)
         if not len(ratios):
             return "–", "–"
-        found = np.quantile(ratios, (0.5, 0, 1))
-        median, least, most = (f"{float(f'{ratio:.2g}'):g}" for ratio in found)
+        median, least, most = _two_digits(ratios, (0.5, 0, 1))
         return median, f"{least} to {most}"
+
+    def quartiles(self, kernel: KernelKey, machine: str) -> str:
+        """Return the quartiles, over data sets, of a machine's CPU time relative to the SVM's."""
+        ratios = time_ratios(self.sheet, kernel, machine, SVM)
+        return " to ".join(_two_digits(ratios, (0.25, 0.75))) if len(ratios) else "–"
 
     def ends(self, machine: str) -> list[tuple[str, int, int]]:
         """Return of each parameter how many choices lie at an end of its grid, of how many.
@@ -216,7 +225,7 @@ class Verdict:
         return [(name, at[name], of[name]) for name in of if name not in words]
 
     def fits(self, machine: str) -> dict[str, str]:
-        """Return how the fits of a machine ended, as printed; empty where there are none."""
+        """Return the printed statuses of a machine's fits; empty if there are none."""
         return self._certificates.get(self.label(machine), {})
 
     @cached_property
@@ -239,6 +248,11 @@ class Verdict:
         if findings == {"equivalent"}:
             return "as good as the SVM: choose by CPU time"
         return "no certain gain"
+
+
+def _two_digits(ratios: Sequence[float], levels: Sequence[float]) -> list[str]:
+    """Return quantiles of some ratios as texts with two significant digits."""
+    return [f"{float(f'{ratio:.2g}'):g}" for ratio in np.quantile(ratios, levels)]
 
 
 def name_of(metric: str) -> str:

@@ -1,7 +1,11 @@
-"""The documentation builds without a warning, from a copy that has nothing generated in it."""
+"""The documentation builds without a warning, from a copy that has nothing generated in it.
+
+Pages show values as their tables print them.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
 import runpy
 import shutil
@@ -16,6 +20,8 @@ GENERATED = ("_build", "gallery", "generated", "pictures", "tables", "__pycache_
 #: Scripts of the gallery that start no processes; the build runs the others too.
 SCRIPTS = ("boundaries", "certificate", "margin_ratio", "rmm_bound")
 BESIDE = ("mmbench", "examples", "configs", "datasets/README.md", "results/reference")
+#: Experiments whose tables print error rates.
+ERROR_RATES = ("rmm_journal_table4", "rmm_journal_table4_one_choice")
 
 
 @pytest.mark.slow
@@ -43,3 +49,42 @@ def test_a_script_of_the_gallery_runs(name: str):
     runpy.run_path(str(ROOT / "examples" / f"plot_{name}.py"))
     assert pyplot.get_fignums()
     pyplot.close("all")
+
+
+@pytest.fixture
+def extensions(monkeypatch):
+    """Return the modules `measured` and `published` of docs/_ext."""
+    pytest.importorskip("sphinx", reason="needs the extra mmbench[docs]")
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    return [importlib.import_module(name) for name in ("measured", "published")]
+
+
+@pytest.mark.parametrize("name", ERROR_RATES)
+def test_error_rates_are_drawn_as_the_table_prints_them(extensions, name):
+    measured, published = extensions
+    text = (ROOT / "results" / "reference" / name / "table.md").read_text(encoding="utf-8")
+    printed = [line.split("|")[3].strip(" *") for line in text.splitlines()[4:6]]
+    rows = published.compared(name)
+    assert set(rows["metric"]) == {measured.ERROR_RATE}
+    for column, cell in zip(("measured", "published"), printed, strict=True):
+        assert cell.startswith(f"{rows[column].iloc[0]:.1f} ± ")
+    assert "error (points)\n> 0: worse here" in published.DIFFERENCES[measured.ERROR_RATE]
+
+
+@pytest.mark.parametrize("name", ERROR_RATES)
+def test_the_results_of_a_machine_have_the_error_rates_of_the_table(extensions, name):
+    measured, _ = extensions
+    cells = [cell for cell in measured.cells(measured.REFERENCE / name) if cell.column == "svm"]
+    (cell,) = (cell for cell in cells if cell.place[0] == "ida_breast_cancer")
+    assert cell.measured > cell.published == pytest.approx(25.3)
+    assert str(cell).endswith(", 25.3 % errors published")
+    assert measured._better(25.0, 26.0, cell.metric)
+
+
+def test_accuracies_and_numbers_of_errors_are_shown_as_they_are(extensions):
+    measured, published = extensions
+    metrics = {
+        name: set(published.compared(name)["metric"]) for name in ("mmrm_table1", "usps_rbf")
+    }
+    assert metrics == {"mmrm_table1": {"accuracy_pct"}, "usps_rbf": {"errors_count"}}
+    assert not measured._better(25.0, 26.0, "accuracy_pct")

@@ -1,4 +1,4 @@
-"""Pages, docstrings, comments and messages keep to the words of the field.
+"""Pages, docstrings, comments, messages and templates keep to the words of the field.
 
 Counts patterns of sentences that have to be read twice: clauses in place of a term, conditions that
 begin with "where", numbers without a noun, verbs of persons for arrays.
@@ -11,6 +11,7 @@ import io
 import itertools
 import re
 import tokenize
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -56,9 +57,34 @@ def text_of_module(path: Path) -> str:
     return "\n".join(strings + comments)
 
 
+def text_of_template(path: Path) -> str:
+    """Return a template without the tags and styles around its words."""
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"<(style|script)\b.*?</\1>|\{#.*?#\}", "", text, flags=re.S)
+    return re.sub(r"`[^`]*`|\{%.*?%\}|\{\{.*?\}\}", "", text, flags=re.S)
+
+
+def text_of_yaml(path: Path) -> str:
+    """Return a file of YAML without code in backticks."""
+    return re.sub(r"`[^`]*`", "", path.read_text(encoding="utf-8"))
+
+
+def texts(read: Callable[[Path], str], *patterns: str) -> dict[Path, str]:
+    """Return the texts of the files of the repository that match some patterns."""
+    return {path: read(path) for pattern in patterns for path in sorted(ROOT.glob(pattern))}
+
+
+#: Pages with a template.
+WRITTEN = ("geometry", "reference_text", "verdict_text")
+MODULES = ("mmbench/**/*.py", "examples/*.py", "benchmarks/*.py", "results/pages/verdict_text.py")
+TEMPLATES = ("mmbench/**/*.html", *(f"results/pages/{page}.md.jinja" for page in WRITTEN))
 TEXTS = {
     "pages": lambda: {path: text_of_page(path) for path in PAGES},
-    "package": lambda: {p: text_of_module(p) for p in sorted((ROOT / "mmbench").rglob("*.py"))},
+    "modules": lambda: texts(text_of_module, *MODULES),
+    "settings": lambda: texts(
+        text_of_yaml, "configs/*.yaml", "mmbench/**/*.yaml", "results/pages/*.yaml"
+    ),
+    "templates": lambda: texts(text_of_template, *TEMPLATES),
 }
 
 
