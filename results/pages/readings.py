@@ -1,14 +1,15 @@
-"""Readings of the papers for the published values that do not fit: configurations and their table.
+"""Other readings of the papers' protocols: their configurations and the table of their results.
 
-``readings.yaml`` states the readings. Each is an experiment of the reference tables with what its
-paper leaves open decided another way, for the cells outside two standard errors.
+``readings.yaml`` states the readings. A reading is an experiment of the reference tables in which a
+point that the paper leaves open is decided differently. Only the table cells whose published value
+is outside two standard errors are run.
 
-    python -m results.pages.readings write FOLDER       # a configuration a reading, for mmbench run
-    python -m results.pages.readings collect RESULTS    # takes over what these runs have finished
-    python -m results.pages.readings                    # writes the table again
+    python -m results.pages.readings write FOLDER       # write one configuration per reading
+    python -m results.pages.readings collect RESULTS    # add the results of these configurations
+    python -m results.pages.readings                    # write the table again
 
-The table is results/reference/readings.csv, with a line for each cell and reading.
-``readings_page.py`` writes the page beside it.
+The table is results/reference/readings.csv, with one row per cell and reading.
+``readings_page.py`` writes the page beside the table.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIGS, REFERENCE = ROOT / "configs", ROOT / "results" / "reference"
 SOURCE = Path(__file__).with_suffix(".yaml")
 TABLE = REFERENCE / "readings.csv"
-#: What names a cell within an experiment.
+#: Columns that identify a cell within an experiment.
 CELL = ["dataset", "kernel", "degree", "machine"]
-#: What a run finds out; `splits` is how many there are, of which `n` were run.
+#: Columns with results of a run: `splits` is the number of splits, of which `n` were run.
 MEASURED = ["measured", "sd", "n", "splits", "cpu_minutes", "status"]
 COLUMNS = [
     "experiment",
@@ -58,7 +59,7 @@ COLUMNS = [
 ]
 STAGES = ("seconds_selection", "seconds_training", "seconds_test")
 NOT_RUN = "not run"
-#: From so many splits on a cell counts that has not all of them.
+#: Least number of splits with which an unfinished cell counts.
 ENOUGH = 10
 
 Line = Mapping[str, Any]
@@ -68,7 +69,7 @@ Found = dict[tuple[str, Place], Line]
 
 @dataclass(frozen=True)
 class Reading:
-    """An entry of ``readings.yaml``, whose head says what the fields are."""
+    """An entry of ``readings.yaml``; comments at the top of this file explain the fields."""
 
     name: str
     of: str
@@ -86,17 +87,18 @@ class Reading:
 
     @property
     def cells(self) -> list[Line]:
-        """The cells outside the band that the reading concerns."""
+        """Cells that the reading concerns, with a published value outside two standard errors."""
         return [cell for cell in outside(self.of) if self.concerns(cell)]
 
     def concerns(self, cell: Line) -> bool:
-        """Whether a cell of the experiment is one that the reading is about."""
+        """Whether the reading concerns a cell of the experiment: the cell agrees with `only`."""
         return all(cell[column] in values for column, values in self.only.items())
 
     def ours(self, lines: Iterable[Line]) -> list[Line]:
-        """Return lines of the reading with the experiment's data sets, machines and kernels.
+        """Return lines of the reading with the experiment's names of data sets and machines.
 
-        An estimator of its own has no kernel: its line gets the one that `only` names.
+        Machines in `columns` are estimators without a kernel. Their lines get the first kernel of
+        `only`.
         """
         datasets = {theirs: ours for ours, theirs in self.datasets.items()}
         machines = {theirs: ours for ours, theirs in self.columns.items()}
@@ -111,12 +113,15 @@ class Reading:
         ]
 
     def takes(self, line: Line) -> bool:
-        """Whether a cell that was run counts: with all its splits, or ten where that is enough."""
+        """Whether the result of a cell counts.
+
+        It counts if all splits were run or, unless `whole` is set, at least `ENOUGH` splits.
+        """
         return line["n"] == line["splits"] or (line["n"] >= ENOUGH and not self.whole)
 
     @property
     def leaks(self) -> bool:
-        """Whether parameters are chosen on test rows."""
+        """Whether parameters are selected on test rows."""
         return self.set.get("select", {}).get("validation") == "test"
 
 
@@ -130,7 +135,7 @@ def readings() -> tuple[Reading, ...]:
 def read(text: IO[str]) -> list[Line]:
     """Return the lines of a long table, each with the CPU minutes of its cell.
 
-    These are of all selections, trainings and tests.
+    The CPU minutes are the sum of selection, training and test over all splits that were run.
     """
     table = pd.read_csv(text, dtype={"in_band": "boolean"}).astype(object)
     lines = table.where(table.notna(), None).to_dict("records")
@@ -143,13 +148,13 @@ def read(text: IO[str]) -> list[Line]:
 
 
 def place(line: Line) -> Place:
-    """Return what names a line within an experiment."""
+    """Return the values that identify a line within an experiment: its cell and its metric."""
     return tuple(line[column] for column in (*CELL, "metric"))
 
 
 @cache
 def reference(experiment: str) -> list[Line]:
-    """Return the lines of a reference table."""
+    """Return the lines of the reference table of an experiment."""
     with (REFERENCE / experiment / "table.csv").open(encoding="utf-8") as text:
         return read(text)
 
@@ -160,7 +165,10 @@ def outside(experiment: str) -> list[Line]:
 
 
 def config(reading: Reading) -> dict[str, Any]:
-    """Return the configuration of a reading, restricted to what has a cell outside the band."""
+    """Return the configuration of a reading.
+
+    It is restricted to the data sets, machines and kernels of `Reading.cells`.
+    """
     content = deepcopy(_content(reading.of))
     content |= {"name": reading.name, "published_only": []}
     for key, value in reading.set.items():
@@ -182,7 +190,10 @@ def _name(entry: str | Mapping[str, Any]) -> str:
 
 
 def _columns(machines: Mapping[str, Any], cells: list[Line]) -> dict[str, Any]:
-    """Return the columns that have cells, each with their kernels, and those that they use."""
+    """Return the columns that have cells or that are used by a column with cells.
+
+    Each column has the kernels of its own cells and of the columns that use it.
+    """
     kernels: dict[str, set[str]] = {column: set() for column in machines}
     for cell in cells:
         kernels[cell["machine"]].add(cell["kernel"])
@@ -197,7 +208,7 @@ def _columns(machines: Mapping[str, Any], cells: list[Line]) -> dict[str, Any]:
 
 
 def _column(entry: Mapping[str, Any], kernels: set[str]) -> dict[str, Any]:
-    """Return a column with the kernels that it has cells of; a linear one has no width."""
+    """Return a column restricted to some kernels; gamma is searched only with the RBF kernel."""
     column = {**entry, "kernel": sorted(kernels)}
     if "grid" in column and "rbf" not in kernels:
         column["grid"] = {axis: v for axis, v in column["grid"].items() if axis != "gamma"}
@@ -205,7 +216,7 @@ def _column(entry: Mapping[str, Any], kernels: set[str]) -> dict[str, Any]:
 
 
 def write(folder: Path) -> None:
-    """Write the configurations of all readings that are run and concern a cell."""
+    """Write the configuration of each reading with values in `set` and with `Reading.cells`."""
     folder.mkdir(parents=True, exist_ok=True)
     for reading in readings():
         if reading.set and reading.cells:
@@ -215,7 +226,7 @@ def write(folder: Path) -> None:
 
 
 def collect(results: Path) -> Found:
-    """Return the cells that the runs of readings have finished, or come far enough in."""
+    """Return the measured lines in a folder of runs whose cells count (`Reading.takes`)."""
     found: Found = {}
     for reading in readings():
         folder = results / reading.name
@@ -230,20 +241,22 @@ def collect(results: Path) -> Found:
 
 
 def splits(reading: Reading) -> dict[Place, int]:
-    """Return how many splits each cell of a reading has; a run may have been of fewer."""
-    with TemporaryDirectory() as folder:  # `parameters_from` may name another reading
+    """Return the number of splits of each cell of a reading, including splits not yet run."""
+    with TemporaryDirectory() as folder:  # all readings: `parameters_from` may name another
         write(Path(folder))
         plan = plan_of(load_config(Path(folder) / f"{reading.name}.yaml"))
     return {tuple(cell.key)[: len(CELL)]: cell.n_splits for cell in plan.cells}
 
 
 def table(found: Found) -> list[Line]:
-    """Return a line for each cell outside the band as it was run, and for each of its readings.
+    """Return the lines of the table of readings.
+
+    Each cell outside two standard errors has a line of the reference run and one line per reading.
 
     Parameters
     ----------
     found : mapping of (reading, place) to line
-        What runs of readings have measured.
+        Lines that were measured by runs of readings.
     """
     lines = []
     for experiment in dict.fromkeys(reading.of for reading in readings()):
@@ -258,7 +271,11 @@ def table(found: Found) -> list[Line]:
 
 
 def _measured(reading: Reading, cell: Line, found: Found) -> Line:
-    """Return what a reading has for a cell; where it was not run, an estimate of its time."""
+    """Return the measured line of a reading for a cell.
+
+    If the reading was not run for the cell, the line has only an estimate of its CPU minutes. A
+    reading with `spread` has the line of the reference run.
+    """
     if reading.spread:
         return cell
     if reading.run:
@@ -282,17 +299,18 @@ def _line(cell: Line, reading: str, measured: Line, spread: str | None = None) -
 
 
 def standard_error(cell: Line, measured: Line, spread: str | None = None) -> float:
-    """Return the standard error of a measured less the published value, by the rule of all tables.
+    """Return the standard error of the difference between a measured and the published value.
 
     Parameters
     ----------
     cell : mapping
         A line of a reference table.
     measured : mapping
-        "measured", "sd" and "n".
+        A line with the keys "measured", "sd" and "n".
     spread : {"se", "sd"}, optional
-        What the paper prints after its mean is taken for its standard error or for the deviation
-        over its splits, in place of our own deviation.
+        Meaning of the number that the paper prints after its mean: "se" is the standard error of
+        the mean, "sd" is the standard deviation over the splits. The published mean then has this
+        uncertainty. If None, the standard error is computed by `difference_se`, as in all tables.
     """
     paper, sd, n = published(cell), measured["sd"], int(measured["n"])
     if spread is not None:
@@ -304,7 +322,7 @@ def standard_error(cell: Line, measured: Line, spread: str | None = None) -> flo
 
 
 def published(cell: Line) -> Line:
-    """Return the line of a published table that a cell is compared with."""
+    """Return the line of the published table with which a cell is compared."""
     experiment = cell["experiment"]
     content = _content(experiment)
     entries = [entry for entry in content["datasets"] if not isinstance(entry, str)]
@@ -319,7 +337,7 @@ def _content(experiment: str) -> dict[str, Any]:
 
 
 def earlier() -> Found:
-    """Return what the table has of earlier runs."""
+    """Return the lines of the table as it was last written; empty if there is no table."""
     if not TABLE.exists():
         return {}
     with TABLE.open(encoding="utf-8") as text:
@@ -327,7 +345,7 @@ def earlier() -> Found:
 
 
 def write_table(found: Found) -> None:
-    """Write the table; what earlier runs have finished, or came further in than these, stays."""
+    """Write the table; lines of `found` with fewer splits than the earlier line are ignored."""
     known = earlier()
     found = {key: x for key, x in found.items() if x["n"] >= (known.get(key, x)["n"] or 0)}
     frame = pd.DataFrame(table(known | found), columns=COLUMNS)
@@ -335,7 +353,7 @@ def write_table(found: Found) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Do what is asked."""
+    """Write the configurations, collect the results of runs, or write the table again."""
     match arguments:
         case ["write", folder]:
             write(Path(folder))

@@ -1,7 +1,9 @@
-"""Write results/reference/readings.md from the table of readings: every figure comes from it.
+"""Write results/reference/readings.md from its template.
+
+All figures are computed from readings.csv and from the reference tables of the experiments.
 
 python -m results.pages.readings_page            # writes the page
-python -m results.pages.readings_page --check    # exits with 1 if the page is another
+python -m results.pages.readings_page --check    # exits with 1 if the page differs
 """
 
 from __future__ import annotations
@@ -49,14 +51,14 @@ Line = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """A published value outside the band, as it was run and in its readings.
+    """A cell with a published value outside two standard errors, and the readings of the cell.
 
     Attributes
     ----------
     base : mapping
-        The line of the table as the experiment was run.
+        Line of the reference run.
     lines : mapping of str to mapping
-        The lines of its readings, by their names.
+        Lines of the readings, by the name of the reading.
     """
 
     base: Line
@@ -64,36 +66,40 @@ class Cell:
 
     @cached_property
     def tried(self) -> Mapping[str, Line]:
-        """The readings that were run."""
+        """Lines of the readings that were run, by the name of the reading."""
         return {name: line for name, line in self.lines.items() if line["status"] != NOT_RUN}
 
     @cached_property
     def parts(self) -> list[str]:
-        """The readings that were run on a part of their splits."""
+        """Names of the readings of which only a part of the splits was run."""
         return [name for name, line in self.tried.items() if line["n"] < line["splits"]]
 
     @cached_property
     def near(self) -> list[str]:
-        """The readings in which the published value is within two standard errors."""
+        """Names of the readings in which the published value is within two standard errors."""
         return [name for name, line in self.tried.items() if line["in_band"] == "True"]
 
     @cached_property
     def closer(self) -> list[str]:
-        """Those of them whose mean comes half the way to the published one, or more.
+        """Names of the near readings that cover at least half the distance to the published value.
 
-        In the others it is the band that is wider, or had little to go.
+        The distance is measured from the mean of the reference run. In the other near readings, the
+        band is wider or the distance was small.
         """
         return self._halfway(self.near, self.base["published"])
 
     @cached_property
     def mirrored(self) -> list[str]:
-        """The readings that are near the value as far on the other side of ours."""
+        """Names of the readings that are near the mirrored value.
+
+        The mirrored value is as far from our value as the published value, on the other side.
+        """
         lines = self.tried.items()
         return [n for n, x in lines if abs(x["measured"] - self._other) <= x["half_width"]]
 
     @cached_property
     def closer_mirrored(self) -> list[str]:
-        """Those of them whose mean comes half the way to that value, or more."""
+        """Names in `mirrored` that cover at least half the distance to the mirrored value."""
         return self._halfway(self.mirrored, self._other)
 
     @property
@@ -106,9 +112,10 @@ class Cell:
 
     @cached_property
     def redraw(self) -> float:
-        """The probability that a new draw of all splits alone brings the value into the band.
+        """Probability that the published value is near if only the splits are drawn anew.
 
-        The mean of a second draw differs from ours by the standard errors of both.
+        Both means vary, so their difference is normal with the standard deviation sqrt(2) times the
+        standard error of our mean.
         """
         base = self.base
         error = base["sd"] / base["n"] ** 0.5 if base["n"] > 1 else base["half_width"] / 2
@@ -119,7 +126,10 @@ class Cell:
 
     @cached_property
     def redrawn_once(self) -> float:
-        """The probability of that in at least one of as many new draws as runs were made."""
+        """Probability that the published value is near in at least one of several new draws.
+
+        There is one draw per reading that was run; readings with `spread` need no run.
+        """
         runs = [name for name in self.tried if not SPREADS[name]]
         return 1 - (1 - self.redraw) ** len(runs)
 
@@ -128,7 +138,7 @@ SPREADS = {reading.name: reading.spread for reading in readings()}
 
 
 class Readings:
-    """The table of readings."""
+    """The table of readings, with the counts that the page states."""
 
     def __init__(self) -> None:
         cells: dict[tuple[Any, ...], list[Line]] = {}
@@ -139,11 +149,11 @@ class Readings:
         self.experiments = list(dict.fromkeys(cell.base["experiment"] for cell in self.cells))
 
     def of(self, experiment: str | None = None) -> list[Cell]:
-        """Return the cells of an experiment, or all."""
+        """Return the cells of an experiment, or all cells if `experiment` is None."""
         return [c for c in self.cells if experiment in (None, c.base["experiment"])]
 
     def compared(self) -> int:
-        """Return how many cells of these experiments are compared with the paper."""
+        """Return the number of cells of these experiments that are compared with the paper."""
         lines = (line for experiment in self.experiments for line in reference(experiment))
         return sum(line["in_band"] is not None for line in lines)
 
@@ -152,16 +162,23 @@ class Readings:
         return [reading for reading in readings() if reading.of == experiment]
 
     def named(self, end: str) -> list[Reading]:
-        """Return the readings whose names end so."""
+        """Return the readings whose names end with `end`."""
         return [reading for reading in readings() if reading.name.endswith(end)]
 
     def later(self, run: bool | None = None) -> list[Reading]:
-        """Return the readings that were added later; with `run`, those that were run, or not."""
+        """Return the readings marked "later".
+
+        If `run` is True, only readings that were run; if False, only readings that were not run.
+        """
         found = [reading for reading in readings() if reading.later]
         return [r for r in found if run in (None, bool(self.tried(r)))]
 
     def count(self, what: str, of: list[Reading]) -> int:
-        """Return for how many pairs of a cell and one of these readings something holds."""
+        """Return the number of pairs of a cell and a reading in `of`.
+
+        A pair counts if the attribute `what` of the cell ("tried", "near", "mirrored") contains the
+        name of the reading.
+        """
         names = {reading.name for reading in of}
         return sum(len(names.intersection(getattr(cell, what))) for cell in self.cells)
 
@@ -170,31 +187,38 @@ class Readings:
         return [cell for cell in self.cells if reading.name in cell.tried]
 
     def concerned(self, reading: Reading) -> list[Cell]:
-        """Return the cells that a reading is about."""
+        """Return the cells that a reading concerns."""
         return [cell for cell in self.cells if reading.name in cell.lines]
 
     def near(self, reading: Reading) -> int:
-        """Return how many cells a reading brings near."""
+        """Return the number of cells whose published value is near in a reading."""
         return sum(reading.name in cell.near for cell in self.cells)
 
     def mirrored(self, reading: Reading) -> int:
-        """Return how many it would bring near with the published values mirrored."""
+        """Return the number of cells whose mirrored value is near in a reading."""
         return sum(reading.name in cell.mirrored for cell in self.cells)
 
     def minutes(self, run: bool, of: Reading | None = None) -> float:
-        """Return the CPU minutes of all runs, or of one reading's, or the estimate of the rest."""
+        """Return CPU minutes summed over the pairs of a cell and a reading.
+
+        If `run` is True, the pairs that were run; if False, the estimates for the other pairs. `of`
+        restricts the sum to one reading.
+        """
         made = {reading.name for reading in readings() if reading.set and of in (None, reading)}
         lines = [x for cell in self.cells for name, x in cell.lines.items() if name in made]
         return sum(x["cpu_minutes"] for x in lines if (x["status"] != NOT_RUN) == run)
 
     def met_by(self, cells: list[Cell], leaks: bool | None = None) -> list[Cell]:
-        """Return the cells that some reading brings near; with `leaks` False one without a leak."""
+        """Return the cells that are near in some reading.
+
+        If `leaks` is False, readings that select parameters on test rows do not count.
+        """
         leaky = {reading.name for reading in readings() if reading.leaks}
         barred = leaky if leaks is False else set()
         return [cell for cell in cells if set(cell.near) - barred]
 
     def leaking(self, what: str) -> int:
-        """Return how many pairs of a cell and a reading that leaks were tried, or are near."""
+        """Return `count` over the readings that select parameters on test rows."""
         return self.count(what, [reading for reading in readings() if reading.leaks])
 
     def above(self) -> list[Cell]:
@@ -204,12 +228,16 @@ class Readings:
         return [c for c, x in bases if better[x["metric"]] * (x["published"] - x["measured"]) > 0]
 
     def whole(self) -> list[Reading]:
-        """Return the readings that bring all their cells near, of those run for several."""
+        """Return the readings that were run for several cells and bring all their cells near."""
         several = [r for r in readings() if len(self.tried(r)) > 1]
         return [r for r in several if self.near(r) == len(self.concerned(r))]
 
     def kept(self) -> list[str]:
-        """Return for each reading with a table of its own what it keeps near, and of how many."""
+        """Return how many near cells of an experiment remain near in a reading.
+
+        One text per reading with a reference table of its own; only cells that are compared in both
+        tables count.
+        """
         texts = []
         for reading in (reading for reading in readings() if reading.run):
             near = {place(x) for x in reference(reading.of) if x["in_band"] is True}
@@ -221,7 +249,7 @@ class Readings:
     def best(self, experiment: str) -> str:
         """Return the readings of an experiment that bring most cells near, with the counts.
 
-        More than two of them are only counted.
+        More than two readings with equal counts are not named; their number is stated instead.
         """
         own = [r for r in self.readings(experiment) if self.tried(r)]
         most = max((self.near(r) for r in own), default=0)
@@ -235,7 +263,7 @@ class Readings:
 
 
 def label(cell: Cell) -> str:
-    """Return data set and kernel of a cell."""
+    """Return the data set and the kernel of a cell, as printed."""
     kernel, degree = KERNELS[cell.base["kernel"]], cell.base["degree"]
     return f"{name_of(cell.base['dataset'])}, {kernel}" + (
         "" if pd.isna(degree) else f" {degree:g}"
@@ -243,7 +271,7 @@ def label(cell: Cell) -> str:
 
 
 def machine(cell: Cell) -> str:
-    """Return the machine of a cell."""
+    """Return the machine of a cell, as printed."""
     name = cell.base["machine"]
     return LABELS.get(name) or alias_of(name).label or name.upper()
 
@@ -254,7 +282,7 @@ def value(cell: Cell, number: float) -> str:
 
 
 def entry(cell: Cell, name: str) -> str:
-    """Return what a reading found for a cell."""
+    """Return the entry of a reading in the row of a cell: value, mark, and n if incomplete."""
     if name not in cell.tried:
         return "not run" if name in cell.lines else ""
     mark = "✓" if name in cell.closer else "(✓)" if name in cell.near else "✗"
@@ -263,7 +291,7 @@ def entry(cell: Cell, name: str) -> str:
 
 
 def page() -> str:
-    """Return the page that table and template make."""
+    """Return the page that is rendered from the table and the template."""
     functions: dict[str, Callable[..., object]] = {
         f.__name__: f for f in (label, machine, value, entry, outside, sum, len, max)
     }
@@ -273,7 +301,7 @@ def page() -> str:
 
 
 def _wrapped(block: str) -> str:
-    """Return a table as it is, other text in lines of at most `WIDTH` characters."""
+    """Return tables and headings as they are, other text in lines of at most `WIDTH` characters."""
     block = block.strip("\n")
     return block if block.startswith(("|", "#")) else textwrap.fill(" ".join(block.split()), WIDTH)
 

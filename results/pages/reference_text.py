@@ -1,12 +1,12 @@
-"""Write results/reference/README.md from its template: every figure in it comes from the tables.
+"""Write results/reference/README.md from its template; its figures are computed from the tables.
 
-The template beside it has the sentences. Figures are looked up in ``table.csv``, or in the printed
-tables of ``table.md`` where only these have them; a claim in words is held by ``check(...)``, which
-stops with the sentence's line when the tables say otherwise. What was measured apart from the
-tables stands inside ``{% call apart() %}`` and is marked as such in the text.
+The sentences are in the template, ``reference_text.md.jinja``. Figures are read from ``table.csv``,
+or from ``table.md`` if only the printed tables contain them. A claim in words stands beside a call
+of ``check(...)``, which raises an error if the tables contradict the claim. Figures that were
+measured apart from the tables are inside ``{% call apart() %}``; the page marks them with †.
 
     python -m results.pages.reference_text            # writes the page
-    python -m results.pages.reference_text --check    # exits with 1 if the page is another
+    python -m results.pages.reference_text --check    # exits with 1 if the page differs
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TEMPLATE = Path(__file__).with_suffix(".md.jinja")
 PAGE = REFERENCE / "README.md"
 WIDTH = 112
 
-#: Names of data sets in sentences, where they are not those of the card.
+#: Names of data sets in sentences, if `name_of` cannot derive them from the name of the card.
 NAMES = {
     "breast_wisconsin": "Breast",
     "breast_cancer": "Breast cancer",
@@ -73,19 +73,22 @@ class Count(NamedTuple):
 
     near: int
     of: int
-    #: How many of the near cells have no rival whose published value is outside (~).
+    #: Near cells with the mark ~: the published values of all machines are within the band.
     untold: int = 0
 
     @property
     def marks(self) -> str:
-        """The counts of the two marks of near cells, as "14 ✓, 22 ~"."""
+        """The counts of the two marks of near cells, such as "14 ✓, 22 ~"."""
         counts = {"✓": self.near - self.untold, "~": self.untold}
         return ", ".join(f"{n} {mark}" for mark, n in counts.items() if n)
 
 
 class Table:
-    """The cells of an experiment of the reference tables; places are (machine, data set, kernel,
-    degree), of which the last may be left out."""
+    """The cells of the reference table of an experiment.
+
+    The arguments `where` of the methods are the machine, data set, kernel and degree of a place, in
+    this order. The last of them may be left out.
+    """
 
     def __init__(self, experiment: str) -> None:
         self.experiment = experiment
@@ -102,7 +105,7 @@ class Table:
         degree: int | None = None,
         metric: str | None = None,
     ) -> pd.DataFrame:
-        """Return the cells of a metric, by default of the one that is compared with the paper."""
+        """Return the cells of a metric, by default the metric that is compared with the paper."""
         wanted = {"machine": machine, "dataset": dataset, "kernel": kernel, "degree": degree}
         rows = self.cells[self.cells.metric == (metric or self.compared)]
         for column, value in wanted.items():
@@ -110,7 +113,7 @@ class Table:
         return rows
 
     def cell(self, *where: object, column: str = "measured", metric: str | None = None) -> float:
-        """Return a column of the one cell at a place."""
+        """Return the value of a column for the only cell at a place."""
         (value,) = self.rows(*where, metric=metric)[column]  # type: ignore[arg-type]
         return float(value)
 
@@ -119,7 +122,7 @@ class Table:
         return self.cell(*where, metric="accuracy_pct")
 
     def errors(self, *where: object) -> float:
-        """Return a number of errors, a mean if there are several runs."""
+        """Return a number of errors: the mean, if there are several runs."""
         return self.cell(*where, metric="errors_count")
 
     def published(self, *where: object) -> float:
@@ -127,7 +130,7 @@ class Table:
         return self.cell(*where, column="published")
 
     def seconds(self, stage: str, *where: object) -> float:
-        """Return CPU seconds of a stage."""
+        """Return the CPU seconds of a stage."""
         return self.cell(*where, metric=f"seconds_{stage}")
 
     def near(self, *where: object) -> Count:
@@ -137,17 +140,21 @@ class Table:
         return Count(near + untold, near + untold + far, untold)
 
     def marks(self) -> str:
-        """Return the counts of all marks, as "9 ✓, 7 ~, 12 ✗"."""
+        """Return the counts of all marks, such as "9 ✓, 7 ~, 12 ✗"."""
         count = self.near()
         far = f"{count.of - count.near} {OUT_OF_BAND}" if count.of > count.near else ""
         return ", ".join(filter(None, [count.marks, far]))
 
     def near_by_printed_errors(self) -> int:
-        """Count the accuracies that are near if the printed ± is the paper's standard error."""
+        """Count the cells that are near if the printed ± is the standard error of the paper."""
         return int(self.rows().in_band_published_se.astype("boolean").sum())
 
     def order(self) -> str:
-        """Return how many published differences beyond noise have the same sign here."""
+        """Return how many published differences above the noise level have the same sign here.
+
+        "6 of 8 (5)" means that 6 of 8 differences have the same sign, and that 5 of these 6 are
+        also above the noise level here.
+        """
         published, same, beyond = differences(_read(self.experiment).frame)
         return f"{same} of {published} ({beyond})" if published else "–"
 
@@ -167,7 +174,7 @@ class Table:
         return [f"{name_of(d)} ({k})" for d, k in zip(rows.dataset, kernels, strict=True)]
 
     def told(self) -> list[str]:
-        """Return the names of the data sets on which a mark tells machines apart."""
+        """Return the names of the data sets with at least one mark ✓."""
         rows = self.rows()
         return list(dict.fromkeys(map(name_of, rows[rows.mark == IN_BAND].dataset)))
 
@@ -176,21 +183,21 @@ class Table:
         return list(dict.fromkeys(self.cells.dataset))
 
     def times(self, machine: str, other: str, stage: str = "training") -> list[float]:
-        """Return the ratios of two machines' seconds by data set."""
+        """Return the CPU seconds of a machine divided by another machine's, per data set."""
         ours, theirs = (self._by_dataset(m, f"seconds_{stage}") for m in (machine, other))
         return list(ours / theirs)
 
     def slower(self, machine: str, other: str) -> int:
-        """Return on how many data sets one training of a machine takes longer than another's."""
+        """Return the number of data sets on which a machine trains longer than another machine."""
         return sum(ratio > 1 for ratio in self.times(machine, other))
 
     def gains(self, machine: str, other: str, column: str = "measured") -> dict[str, float]:
-        """Return by data set by how much a machine's mean accuracy is above another's."""
+        """Return the mean accuracy of a machine minus another machine's, by data set."""
         ours, theirs = (self._by_dataset(m, "accuracy_pct", column) for m in (machine, other))
         return (ours - theirs).to_dict()
 
     def wins(self, machine: str, other: str, column: str = "measured") -> int:
-        """Return on how many data sets a machine is better, by however little."""
+        """Return the number of data sets on which a machine has the higher mean accuracy."""
         return sum(gain > 0 for gain in self.gains(machine, other, column).values())
 
     def _by_dataset(self, machine: str, metric: str, column: str = "measured") -> pd.Series:
@@ -198,8 +205,11 @@ class Table:
         return values.reindex(self.datasets())
 
     def printed(self, title: str = "") -> list[dict[str, str]]:
-        """Return the rows of the first printed table whose title begins so, or of the first table;
-        an empty cell of the first column repeats the one above."""
+        """Return the rows of the first printed table whose title begins with `title`.
+
+        If `title` is empty, the first table is read. An empty cell in the first column gets the
+        value of the cell above.
+        """
         start = f"\n**{title}" if title else "\n"
         text = (REFERENCE / self.experiment / "table.md").read_text().split(start, 1)[1]
         lines = [line for line in text.split("\n**", 1)[0].splitlines() if line.startswith("|")]
@@ -210,17 +220,20 @@ class Table:
         return rows
 
     def mcnemar(self, column: str) -> list[float]:
-        """Return the printed p-values of the single run, for "poly", "poly 2" or "RBF"."""
+        """Return the p-values in columns of "Single run: digits" that begin with `column`."""
         (row,) = self.printed("Single run: digits")
         texts = [text for name, text in list(row.items())[1:] if name.startswith(column)]
         return [float(re.findall(r"\((.*)\)", text)[0]) for text in texts]
 
     def ranks(self, kernel: str) -> Ranks:
-        """Return the mean ranks of the machines over the data sets, with Friedman's p."""
+        """Return the mean ranks of the machines over the data sets and Friedman's p-value."""
         return _ranks(self.experiment, kernel)
 
     def corrected_p(self, machine: str, other: str) -> dict[str, float]:
-        """Return by data set the p-value of the corrected paired t-test; for one kernel only."""
+        """Return the p-value of the corrected paired t-test, by data set.
+
+        The experiment must have one kernel only.
+        """
         sheet = sheet_of(_read(self.experiment))
         return {
             place.dataset: paired_test(
@@ -229,42 +242,42 @@ class Table:
             for place in sheet.places
         }
 
-    # Counts of single paragraphs.
+    # Figures for single paragraphs of the page.
 
     def average(self, machine: str, column: str = "measured") -> float:
-        """Return the mean over the data sets of values as they are printed, with two digits."""
+        """Return the mean over the data sets of the printed values, which have two decimals."""
         return float(self.rows(machine)[column].round(2).mean())
 
     def below_published(self, machine: str) -> float:
-        """Return by how much the mean over the data sets is below the published one."""
+        """Return the published minus the measured mean over the data sets."""
         return self.average(machine, "published") - self.average(machine)
 
     def average_distance(self) -> float:
-        """Return the largest distance of a machine's average from the published one."""
+        """Return the largest difference of a machine between measured and published average."""
         return max(abs(self.below_published(m)) for m in dict.fromkeys(self.cells.machine))
 
     def differing(self, kernel: str) -> list[tuple[str, str]]:
-        """Return the pairs of machines whose mean ranks differ significantly, the worse first."""
+        """Return the pairs (worse, better) of machines whose mean ranks differ significantly."""
         ranks = self.ranks(kernel)
         pairs = itertools.permutations(ranks.means.items(), 2)
         return [(m, o) for (m, a), (o, b) in pairs if a - b > ranks.critical_difference]
 
     def worse_than_all(self, machine: str, kernel: str, but: str) -> bool:
-        """Whether a machine's mean rank is significantly behind all others' but one."""
+        """Whether a machine ranks significantly behind all other machines, except for `but`."""
         behind = {other for worse, other in self.differing(kernel) if worse == machine}
         return set(self.ranks(kernel).means) - behind == {machine, but}
 
     def ratios(self, machine: str) -> tuple[list[float], list[float]]:
-        """Return the printed ratios of time, measured and published."""
+        """Return two lists of printed ratios of time: the measured and the published ratios."""
         cells = [row[machine].split("/") for row in self._ratio_rows()]
         return tuple([number(c[k]) for c in cells if re.search(r"\d", c[k])] for k in (0, 1))  # type: ignore[return-value]
 
     def _ratio_rows(self) -> list[dict[str, str]]:
-        """Return the rows of the data sets; the last one counts them."""
+        """Return the rows of the data sets, without the row of counts at the end."""
         return self.printed("Ratio: measured")[:-1]
 
     def order_differs(self, machine: str, other: str) -> list[str]:
-        """Return the data sets on which two machines' times are not in the published order."""
+        """Return the data sets on which the faster of two machines is not the same as published."""
         names = []
         for row in self._ratio_rows():
             pairs = [row[m].split("/") for m in (machine, other)]
@@ -278,43 +291,43 @@ class Table:
         return [number(r[machine]) for r in self.printed() if r[""] == "its percentile"]
 
     def below(self, dataset: str, machines: Sequence[str]) -> list[float]:
-        """Return by how much machines are below the published values, with all kernels."""
+        """Return published minus measured values of machines on a data set, for all kernels."""
         rows = pd.concat([self.rows(machine, dataset) for machine in machines])
         return list(rows.published - rows.measured)
 
     def best(self, machine: str, kernel: str) -> int:
-        """Return on how many data sets a machine has the largest mean, as printed."""
+        """Return the number of data sets on which a machine has the largest mean, as printed."""
         rows = self.rows(kernel=kernel).assign(printed=lambda r: r.measured.round(1))
         best = rows.groupby("dataset").printed.transform("max")
         return int(((rows.printed == best) & (rows.machine == machine)).sum())
 
     def total_seconds(self, machine: str) -> float:
-        """Return the CPU seconds of selection and training of one run of all kernels."""
+        """Return the mean CPU seconds of selection and training per run, summed over all cells."""
         stages = ("seconds_selection", "seconds_training")
         return float(sum(self.rows(machine, metric=stage).measured.sum() for stage in stages))
 
     def relative_gains(self) -> list[float]:
-        """Return how many per cent fewer errors than the SVM the RMM has, from degree 2 on."""
+        """Return by how many per cent the RMM reduces the SVM's errors, from degree 2 on."""
         rmm, svm = (
             self.rows(m, kernel="poly").set_index("degree").measured for m in ("rmm", "svm")
         )
         return list(100 * (1 - rmm / svm).sort_index())[1:]
 
     def in_standard_errors(self, machine: str, other: str) -> list[float]:
-        """Return by data set the distance of two machines in units of the larger standard error."""
+        """Return the gap of two machines divided by the larger standard error, per data set."""
         return [
             abs(gain) / max(self.cell(m, d, column="se") for m in (machine, other))
             for d, gain in self.gains(machine, other).items()
         ]
 
     def distances(self, dataset: str | None = None) -> pd.Series:
-        """Return measured minus published values of compared cells, the farthest first."""
+        """Return measured minus published values, sorted by absolute value, largest first."""
         rows = self.rows(dataset=dataset).dropna(subset="in_band")
         away = (rows.measured - rows.published).set_axis([rows.machine, rows.dataset])
         return away.sort_values(key=abs, ascending=False)
 
     def farthest(self, n: int) -> str:
-        """Return the cells with the largest distances from the published values."""
+        """Return the `n` cells that are farthest from the published values, as text."""
         return listing(
             f"{LABELS[machine]} on {name_of(dataset)} ({abs(away):.1f} points "
             f"{'above' if away > 0 else 'below'})"
@@ -322,7 +335,7 @@ class Table:
         )
 
     def near_but_not(self, other: Table, datasets: Sequence[str]) -> list[str]:
-        """Return the cells of some data sets that are near here and not in another table."""
+        """Return the cells of some data sets that are near in this table but not in `other`."""
         names = []
         for dataset in datasets:
             ours, theirs = (t.rows(dataset=dataset).set_index("machine") for t in (self, other))
@@ -332,7 +345,7 @@ class Table:
         return names
 
     def spread_of(self, machines: Sequence[str]) -> list[float]:
-        """Return by data set the distance of the largest from the smallest mean."""
+        """Return the largest minus the smallest mean of some machines, per data set."""
         rows = self.rows()
         means = rows[rows.machine.isin(machines)].groupby("dataset").measured
         return list(means.max() - means.min())
@@ -348,7 +361,7 @@ def _ranks(experiment: str, kernel: str) -> Ranks:
 
 
 def _unique(head: Sequence[str]) -> list[str]:
-    """Number the columns of the same name: of two "p" the second is "p 2"."""
+    """Number columns with the same name: the second column "p" becomes "p 2"."""
     counts: dict[str, int] = {}
     names = []
     for name in head:
@@ -358,7 +371,7 @@ def _unique(head: Sequence[str]) -> list[str]:
 
 
 def listing(values: Iterable[object]) -> str:
-    """Return "a, b and c"."""
+    """Return the values as text in the form "a, b and c"."""
     *most, last = [str(value) for value in values]
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -369,7 +382,7 @@ def number(text: str) -> float:
 
 
 def decimals(digits: int) -> Callable[[float | Iterable[float]], str]:
-    """Return a filter that prints a number, or several, with so many digits after the point."""
+    """Return a filter that prints one or several numbers with `digits` decimals."""
 
     def printed(value: float | Iterable[float]) -> str:
         if isinstance(value, Iterable):
@@ -380,14 +393,14 @@ def decimals(digits: int) -> Callable[[float | Iterable[float]], str]:
 
 
 def span(values: Iterable[float], digits: int = 0) -> str:
-    """Return "least to most"."""
+    """Return the range of some values as text, such as "1 to 3"."""
     values = list(values)
     least, most = (f"{value:.{digits}f}" for value in (min(values), max(values)))
     return least if least == most else f"{least} to {most}"
 
 
 def m4_verdict(t: Table) -> str:
-    """Return on which sets the M4 is better than both others, by the tests of its layout."""
+    """Return sentences on the data sets with an M4 significantly better than SVM and MPM."""
     rows = [
         (f"{kernel} {row['data']}", row)
         for kernel in ("linear", "RBF")
@@ -405,7 +418,7 @@ def m4_verdict(t: Table) -> str:
 
 
 def m4_claimed(t: Table) -> int:
-    """Return on how many sets the paper has the M4 better than both others."""
+    """Return the number of data sets on which the M4 is better than SVM and MPM in the paper."""
     rows = t.printed("Linear kernel: differences") + t.printed("RBF kernel: differences")
     return sum(row["better than both in the paper"] == "yes" for row in rows)
 
@@ -416,12 +429,12 @@ class Verdict(NamedTuple):
     machine: str
     dataset: str
     signs: tuple[int, int]
-    #: Means of MAMC_bs minus means of the machine.
+    #: Mean of MAMC_bs minus mean of the machine, here and in the paper.
     gains: tuple[float, float]
 
 
 def verdicts(t: Table) -> list[Verdict]:
-    """Return the verdicts of Welch's test by which the MAMC paper counts wins, ties and losses."""
+    """Return the verdicts of Welch's test, the rule of the MAMC paper for wins and losses."""
     sheet, found = sheet_of(_read(t.experiment)), []
     sides = both(sheet, sheet.places)
     for k, place in enumerate(sheet.places):
@@ -438,12 +451,12 @@ def verdicts(t: Table) -> list[Verdict]:
 
 
 def gains(found: Sequence[Verdict], side: int) -> list[float]:
-    """Return the absolute differences of means, here (side 0) or in the paper (side 1)."""
+    """Return the absolute differences between means, here (side 0) or in the paper (side 1)."""
     return [abs(verdict.gains[side]) for verdict in found]
 
 
 def counted(t: Table, machine: str) -> list[str]:
-    """Return wins, ties and losses of MAMC_bs against a machine, here and published."""
+    """Return the printed counts of wins, ties and losses of MAMC_bs against a machine."""
     return [row[machine] for row in t.printed() if row["data"] == "W/T/L"]
 
 
@@ -456,24 +469,30 @@ def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> 
 
 
 def rounds(t: Table, column: str) -> dict[str, float]:
-    """Return by data set how far above the optimum a column's objective is, in per cent."""
+    """Return by how many per cent the objective of a column exceeds the optimum, by data set."""
     return {r["data"].removeprefix("ida_"): number(r[column]) for r in t.printed("(F - F")}
 
 
 def rounds_taken(t: Table) -> list[float]:
-    """Return the least and the most rounds that a fit took by the paper's rule."""
+    """Return the least and the most rounds of the fits on each data set, by the paper's rule."""
     cells = [row["rounds by the paper's rule"] for row in t.printed("(F - F")]
     return [float(n) for n in re.findall(r"\d+", " ".join(cells))]
 
 
 def later_rounds(t: Table) -> list[float]:
-    """Return what rounds 6 to 15 gain, but on Breast cancer, in points of per cent."""
+    """Return the decrease of the objective in rounds 6 to 15, in percentage points of the optimum.
+
+    There is one value per data set, without Breast cancer.
+    """
     five, fifteen = rounds(t, "F-SVM, 5 rounds"), rounds(t, "F-SVM, 15 rounds")
     return [five[name] - fifteen[name] for name in five if name != "breast_cancer"]
 
 
 def accuracy_spread(t: Table) -> list[float]:
-    """Return by data set how far the accuracies after some rounds lie apart, rounded up."""
+    """Return the range of the accuracies over numbers of rounds, per data set.
+
+    Each range is rounded up to one decimal.
+    """
     rows = [list(row.values())[1:] for row in t.printed("Accuracy (%)")]
     return [
         math.ceil(10 * (max(map(number, row)) - min(map(number, row))) - 1e-9) / 10 for row in rows
@@ -484,45 +503,54 @@ BOUNDS = ("RMM B₁", "RMM B₂", "RMM B₃")
 
 
 def exponents(rows: list[dict[str, str]]) -> str:
-    """Return the exponents of time in the number of rows."""
+    """Return the exponent of the RMM's time in the number of rows, for each bound B."""
     return listing(f"{number(rows[-1][b]):.2f}" for b in BOUNDS)
 
 
 def whole_ratios(rows: list[dict[str, str]]) -> str:
-    """Return how many times the SVM's seconds whole trainings take, of all rows."""
+    """Return the time of the whole training on all rows relative to the SVM's, for each bound B.
+
+    The ratio is printed in parentheses in the last row but one.
+    """
     return listing(re.findall(r"\((.*)\)", rows[-2][b])[0] for b in BOUNDS)
 
 
 def alone_ratios(rows: list[dict[str, str]]) -> str:
-    """Return how many times the SVM's seconds the RMM alone takes, of all rows."""
+    """Return the time of the RMM alone on all rows relative to the SVM's, for each bound B.
+
+    The ratio is printed before the slash in the last row.
+    """
     return listing(rows[-1][b].split("/")[0].strip() for b in BOUNDS)
 
 
 def saved_by_warm_start(rows: list[dict[str, str]]) -> str:
-    """Return what a start from the SVM's solution saves over all sizes, in per cent."""
+    """Return the time saved by a warm start from the SVM over all sizes, in per cent."""
     sums = {c: sum(number(row[c]) for row in rows[:-1]) for c in rows[0] if c.startswith("RMM")}
     return listing(f"{100 * (1 - sums[b] / sums[f'{b}, cold']):.0f} %" for b in BOUNDS)
 
 
 def exponent_gap(rows: list[dict[str, str]]) -> float:
-    """Return the largest difference of the RMM's exponents of time from the SVM's."""
+    """Return the largest difference between the time exponents of the RMM and the SVM."""
     return max(abs(number(rows[-1][b]) - number(rows[-1]["SVM"])) for b in BOUNDS)
 
 
 def errors_at(rows: list[dict[str, str]], k: int) -> str:
-    """Return the errors of SVM and RMM in a row."""
+    """Return the errors of the SVM and of the RMM for each bound B in row `k`."""
     return listing(rows[k][f"errors {m}"] for m in ("SVM", *BOUNDS))
 
 
 def leak_worth(leak: Table, honest: Table, but: Sequence[str] = ()) -> list[float]:
-    """Return by how many points a choice on the test rows raises the accuracies."""
+    """Return by how many points a selection on test rows raises each accuracy."""
     both = leak.rows().merge(honest.rows(), on=["dataset", "machine"])
     both = both[~both.dataset.isin(but)]
     return list(both.measured_x - both.measured_y)
 
 
 def versions() -> str:
-    """Return the versions of the machines in each table, and which machines are newer today."""
+    """Return a markdown table with the versions of the machines in each reference table.
+
+    Its last column lists the machines that have another version today.
+    """
     lines, unstated, n_older = [], [], 0
     for path in sorted(REFERENCE.glob("*/table.csv")):
         name, cells = path.parent.name, pd.read_csv(path, dtype=str)
@@ -535,13 +563,13 @@ def versions() -> str:
         for column, kernel, version, fingerprint in codes.fillna("").drop_duplicates().values:
             machine = config.machine_of(column)
             label = alias_of(alias_of(machine).machine).label
-            if ":" in machine:  # of another package, such as "sklearn.svm:SVC"
+            if ":" in machine:  # a class of another package, such as "sklearn.svm:SVC"
                 label = machine.rpartition(":")[2]
             older += [label] * (version != str(version_of(machine, kernel)))
             word = {"rbf": "RBF", "poly": "polynomial"}.get(kernel, kernel)
             kernels.setdefault((label, fingerprint), {}).setdefault(version, {})[word] = None
         for (label, fingerprint), of in kernels.items():
-            # the versions of several kernels stand beside one name: SVM 9 linear, 6 RBF
+            # if the versions differ between kernels, the kernels are named: SVM 9 linear, 6 RBF
             parts = of if len(of) == 1 else (f"{v} {listing(words)}" for v, words in of.items())
             texts.append(f"{label} {', '.join(parts)} ({fingerprint})".removesuffix(" ()"))
         n_older += bool(older)
@@ -554,16 +582,16 @@ def versions() -> str:
 
 
 def check(holds: object, said: str) -> str:
-    """Return a mark that leaves no trace; raise if the tables do not say so."""
+    """Return `CHECKED` if a claim holds, or raise an error with the sentence `said`."""
     if not holds:
         raise ValueError(f"The tables do not say so: {said}")
     return CHECKED
 
 
-#: Stands where a claim was checked, until lines of nothing else are taken out.
+#: Mark of a checked claim; the mark is removed from the page.
 CHECKED = "\0"
 
-#: What the template may call besides.
+#: Functions for single paragraphs that the template can call.
 PARAGRAPHS = (
     m4_verdict,
     m4_claimed,
@@ -587,12 +615,12 @@ PARAGRAPHS = (
 
 
 def apart(caller: Callable[[], str]) -> str:
-    """Mark a sentence whose figures were measured apart from the tables."""
+    """Mark a sentence with † if its figures were measured apart from the tables."""
     return f"{caller().strip()}†"
 
 
 def rendered(template: Path, **names: object) -> str:
-    """Return the text that a template makes of these names."""
+    """Return the text of a template that is rendered with some variables."""
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )
@@ -602,7 +630,7 @@ def rendered(template: Path, **names: object) -> str:
 
 
 def page() -> str:
-    """Return the page that the tables and the template make."""
+    """Return the page that is rendered from the tables and the template."""
     functions = {f.__name__: f for f in (check, apart, abs, min, max, *PARAGRAPHS)}
     text = rendered(TEMPLATE, table=cache(Table), **functions)
     text = re.sub(r"\n[ \0]*\0[ \0]*(?=\n)", "", text).replace(CHECKED, "")
@@ -619,7 +647,7 @@ def _wrapped(block: str) -> str:
     """
     if block.lstrip().startswith("|"):
         return block.strip()
-    # a line that begins with "%" is a comment on the pages of the documentation
+    # a no-break space: on pages of the documentation, a line that begins with "%" is a comment
     block = " ".join(block.split()).replace(" %", "\u00a0%")
     indent = "  " if block.startswith("- ") else ""
     return textwrap.fill(
@@ -628,7 +656,7 @@ def _wrapped(block: str) -> str:
 
 
 def write_or_check(path: Path, text: str, arguments: list[str]) -> int:
-    """Write a page, or return 1 if ``--check`` is given and the page is another."""
+    """Write a page or, with ``--check``, return 1 if the written page differs from the text."""
     if arguments == ["--check"]:
         return int(text != path.read_text("utf-8"))
     path.write_text(text, "utf-8")

@@ -5,7 +5,7 @@ statuses of the fits are read from ``table.md``. Findings in words have a probab
 `SURE`; all other comparisons are undecided.
 
     python -m results.pages.verdict_text  # writes the page
-    python -m results.pages.verdict_text --check  # exits with 1 if the page is another
+    python -m results.pages.verdict_text --check  # exits with 1 if the page differs
     python -m results.pages.verdict_text --from results/verdict  # renews the tables first
 """
 
@@ -45,7 +45,7 @@ SVM = "svm"
 SURE = 0.95
 EXPERIMENTS = ("verdict", "verdict_large")
 METRICS = ("accuracy_pct", "balanced_accuracy", "auc", "log_loss")
-#: Metrics in the committed tables; all metrics of the thousands of cells would be too large.
+#: Metrics in the committed tables, which would be too large with all metrics.
 ROWS = {
     *METRICS,
     *(f"seconds_{stage}" for stage in ("selection", "training", "test", "calibration")),
@@ -62,7 +62,7 @@ class Against(NamedTuple):
     metric: str
     mean: str
     posterior: Posterior
-    #: Differences beyond, within and below the region of practical equivalence.
+    #: Numbers of differences above, within and below the region of practical equivalence.
     counts: Counts
 
     @property
@@ -113,12 +113,12 @@ class Verdict:
 
     @property
     def pictures(self) -> list[tuple[str, str]]:
-        """The pictures beside the table, each with what it shows."""
+        """File names and titles of the pictures beside the table."""
         files = sorted((REFERENCE / self.name).glob("*.svg"))
         return [(file.name, title_of(file.stem).rstrip(".")) for file in files]
 
     def machines(self, kernel: KernelKey) -> list[str]:
-        """Return the machines of a kernel with results, but the SVM."""
+        """Return the machines that have results with a kernel, without the SVM."""
         places = self.sheet.places_of(kernel)
         return [
             machine
@@ -132,18 +132,18 @@ class Verdict:
         return [kernel for kernel in self.kernels if machine in self.machines(kernel)]
 
     def caption(self, kernel: KernelKey) -> str:
-        """Return "Linear kernel"."""
+        """Return the caption of a kernel, such as "Linear kernel"."""
         return kernel_caption(*kernel)
 
     def ranks(self, kernel: KernelKey, metric: str) -> Ranks | None:
-        """Return the mean ranks; None of fewer than three machines or two data sets."""
+        """Return the mean ranks; None if there are fewer than three machines or two data sets."""
         try:
             return ranks_of(self.sheet, kernel, metric)
         except ValueError:
             return None
 
     def against(self, kernel: KernelKey, machine: str, metric: str) -> Against | None:
-        """Return a machine's comparison with the SVM; None over fewer than two data sets."""
+        """Return a machine's comparison with the SVM; None for fewer than two data sets."""
         asked = kernel, machine, metric
         if asked not in self._found:
             gaps = dataset_gaps(self.sheet, kernel, machine, SVM, metric)
@@ -151,7 +151,7 @@ class Verdict:
         return self._found[asked]
 
     def rbf_against_linear(self, metric: str) -> Against | None:
-        """Return the comparison of the SVM's two kernels."""
+        """Return the comparison between the RBF and the linear kernel of the SVM."""
         rbf = ("rbf", None)
         rows = {row.key: row.measured for row in self.sheet.rows if row.metric == metric}
         places = [place._replace(machine=SVM) for place in self.sheet.places_of(rbf)]
@@ -186,17 +186,17 @@ class Verdict:
 
     @property
     def n_comparisons(self) -> int:
-        """How many comparisons with the SVM there are."""
+        """Number of comparisons with the SVM."""
         return sum(len(list(self.all_against(machine))) for machine in self.sheet.machines)
 
     def all_against(self, machine: str) -> Iterator[Against]:
-        """Yield the comparisons of a machine with all its kernels, by all metrics."""
+        """Yield the comparisons of a machine with the SVM, for all its kernels and metrics."""
         for kernel in self.kernels_of(machine):
             found = (self.against(kernel, machine, metric) for metric in self.metrics)
             yield from filter(None, found)
 
     def times(self, kernel: KernelKey, machine: str) -> tuple[str, str]:
-        """Return how many times the SVM's CPU time a machine takes: median, least to most."""
+        """Return the median and the range, over data sets, of CPU time relative to the SVM's."""
         ratios = time_ratios(self.sheet, kernel, machine, SVM)
         if not len(ratios):
             return "–", "–"
@@ -209,9 +209,9 @@ class Verdict:
         return " to ".join(_two_digits(ratios, (0.25, 0.75))) if len(ratios) else "–"
 
     def ends(self, machine: str) -> list[tuple[str, int, int]]:
-        """Return of each parameter how many choices lie at an end of its grid, of how many.
+        """Return name, choices at an end of the grid, and number of choices, for each parameter.
 
-        Parameters that some splits choose by a word ("sqrt") are left out.
+        Parameters are left out if some splits choose a word, such as "sqrt".
         """
         at, of, words = Counter[str](), Counter[str](), set[str]()
         splits = {row.key: row.n or 0 for row in self.sheet.rows if row.metric == "accuracy_pct"}
@@ -234,7 +234,7 @@ class Verdict:
         return {row["machine"]: row for row in rows}
 
     def advice(self, machine: str) -> str:
-        """Return when to prefer a machine to the SVM, as far as the comparisons decide."""
+        """Return advice on when to prefer a machine to the SVM, from the certain findings."""
         found = list(self.all_against(machine))
         findings = {one.finding for one in found}
         if "better" in findings:
@@ -256,13 +256,13 @@ def _two_digits(ratios: Sequence[float], levels: Sequence[float]) -> list[str]:
 
 
 def name_of(metric: str) -> str:
-    """Return a metric's name in a sentence."""
+    """Return the name of a metric in a sentence."""
     label = metrics.label(metric).removesuffix(" (%)")
     return label if label.isupper() else label.lower()
 
 
 def page(names: Sequence[str] = EXPERIMENTS) -> str:
-    """Return the page that the template makes of the tables that there are."""
+    """Return the page for the experiments in `names` that have reference tables."""
     found = {n: Verdict(n) for n in names if (REFERENCE / n / "table.csv").exists()}
     text = rendered(TEMPLATE, found=found, names=names, sure=SURE, metric=name_of)
     return re.sub(r"\n{3,}", "\n\n", text.strip()) + "\n"

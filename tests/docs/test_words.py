@@ -75,8 +75,8 @@ def texts(read: Callable[[Path], str], *patterns: str) -> dict[Path, str]:
 
 
 #: Pages with a template.
-WRITTEN = ("geometry", "reference_text", "verdict_text")
-MODULES = ("mmbench/**/*.py", "examples/*.py", "benchmarks/*.py", "results/pages/verdict_text.py")
+WRITTEN = ("geometry", "readings", "reference_text", "verdict_text")
+MODULES = ("mmbench/**/*.py", "examples/*.py", "benchmarks/*.py", "results/pages/*.py")
 TEMPLATES = ("mmbench/**/*.html", *(f"results/pages/{page}.md.jinja" for page in WRITTEN))
 TEXTS = {
     "pages": lambda: {path: text_of_page(path) for path in PAGES},
