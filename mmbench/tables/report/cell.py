@@ -5,7 +5,7 @@ certificates.
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,18 +14,22 @@ import pandas as pd
 
 from mmbench.errors import FINISHED, Status
 from mmbench.jobs.record import Record
+from mmbench.jobs.store import Key, PlannedCell
 from mmbench.tables.blocks import label
 from mmbench.tables.frame import (
     ACCURACY,
     METRIC,
     SPLIT_COLUMNS,
+    Cell,
     choices_of,
     grouped,
     routes_text,
+    rows_of,
 )
 from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View
+from mmbench.tables.results import Experiment
 
 #: Maximum number of values of a parameter in the table of selection scores. If a parameter has more
 #: values, the page does not show the table.
@@ -33,14 +37,18 @@ LONGEST = 60
 
 
 def write_cells(site: Site, view: View) -> None:
-    """For each table cell with records, write its page and its rows of the split table (CSV)."""
+    """For each table cell with records or stored splits, write its page and its rows of the split
+    table (CSV).
+    """
     experiment = view.experiment
     keys = [None, *view.pages, None]
-    for before, key, after in zip(keys, view.pages, keys[2:], strict=False):
-        page, cell = f"{view.folder}/{view.pages[key]}", view.cells[key]
+    cells = view.cells or dict(stored_cells(experiment) if view.pages else ())
+    metrics = grouped((row.key, row) for row in view.sheet.rows if row.n is not None)
+    for before, (key, path), after in zip(keys, view.pages.items(), keys[2:], strict=False):
+        cell, page = cells[key], f"{view.folder}/{path}"
         table, folder = page.removesuffix(".html") + ".csv", site.path(page).parent.resolve()
         site.table(table, cell.splits, SPLIT_COLUMNS)
-        records = (experiment.store.path_of(split["record"]).resolve() for split in cell.splits)
+        records = (experiment.store.path_of(record.key).resolve() for record in cell.records)
         paths = (Path(os.path.relpath(record, folder)).as_posix() for record in records)
         used = {record.job.use for record in cell.records} - {None, key.machine}
         site.page(
@@ -54,10 +62,20 @@ def write_cells(site: Site, view: View) -> None:
             surface=surface(cell.done),
             source=next((key._replace(machine=str(machine)) for machine in used), None),
             pairs=pair_lines(cell.done),
-            table=Path(table).name,
+            metrics=metrics.get(key, []),
             before=before,
             after=after,
         )
+
+
+def stored_cells(experiment: Experiment) -> Iterator[tuple[Key, Cell]]:
+    """Yield the table cells of a reference table: rows of its split table, without records."""
+    rows = rows_of(pd.read_csv(str(experiment.splits)).convert_dtypes())
+    for key, lines in experiment.stored_splits.items():
+        cell = Cell(PlannedCell(key, 1), (), experiment)
+        cell.splits = own = [rows[line.Index]._asdict() for line in lines]
+        cell.counted = [s for s in own if s[METRIC] is not None and Status.FAILED not in s["fits"]]
+        yield key, cell
 
 
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:

@@ -1,7 +1,8 @@
 """Interactive pictures of experiments and table cells, drawn by the library plotly.
 
-In all pictures of an experiment, a machine has the same colour and marker. A script in the page
-changes the colours in dark mode.
+In all pictures of an experiment, a machine has the same colour and marker. The script of the pages
+(``assets/report.js``) adds what all pictures have in common: colours of the page, the places of
+names beside points, filled markers in the legend, and line breaks in titles.
 """
 
 from collections.abc import Mapping, Sequence
@@ -100,25 +101,19 @@ def scatter(
         symbols = [f"{mark}-open" if point.hollow else mark for point in own]
         each = named or len({*symbols, mark}) > 1
         trace: dict[str, Any] = {
-            "type": "scatter",
-            "mode": "markers+text" if named else "markers",
             "name": text,
             "x": [point.x for point in own],
             "y": [point.y for point in own],
             "hovertext": [_hover(view, point) for point in own],
-            "hoverinfo": "text",
-            "cliponaxis": False,
             "customdata": [f"{root}{page}" if page else "" for page in pages],
             "marker": {"color": colour(k), "symbol": symbols if each else mark, "size": 10},
         }
         if named:
             trace["text"] = [f" {text} " if point.hollow or (shared and y) else "" for point in own]
-            trace["textposition"] = "middle right"
         if y is None and shared:
             trace |= {"y": [text] * len(own), "showlegend": False, "error_x": {"array": []}}
         elif y is None:
-            errors = [point.error for point in own]
-            trace["error_x"] = {"type": "data", "array": errors, "thickness": 1, "width": 3}
+            trace["error_x"] = {"array": [point.error for point in own]}
             trace |= {"orientation": "h", "offsetgroup": text, "alignmentgroup": "all"}
             trace["y"] = [
                 label(data_text(point.key, several or point.key.size is not None)) for point in own
@@ -234,25 +229,19 @@ def splits_picture(view: View, cell: Cell) -> Spec | None:
         shapes.append(rule("y", row.published, "dash"))
         notes[f"published {row.published:g}"] = row.published
         if row.half_width is not None:
-            ends = {"x0": 0, "x1": 1, "y0": mean - row.half_width, "y1": mean + row.half_width}
-            fill = {"fillcolor": colour(0), "opacity": 0.15, "line": {"width": 0}, "layer": "below"}
-            shapes.append({"type": "rect", "xref": "paper", **ends, **fill})
-    right = {"xref": "paper", "x": 1, "xanchor": "right", "yanchor": "bottom", "showarrow": False}
+            ends = {"y0": mean - row.half_width, "y1": mean + row.half_width}
+            shapes.append({"type": "rect", "fillcolor": colour(0), **ends})
     layout = {
         "height": 300,
         "xaxis": axis("split", dtick=max(1, round(len(values) / 10))),
         "yaxis": axis("accuracy (%)"),
         "shapes": shapes,
-        "annotations": [{"text": label(text), "y": y, **right} for text, y in notes.items()],
+        "annotations": [{"text": label(text), "y": y} for text, y in notes.items()],
     }
     trace = {
-        "type": "scatter",
-        "mode": "markers",
         "x": list(range(1, len(values) + 1)),
         "y": values,
         "hovertext": [f"repeat {r['repeat']}, fold {r['fold']}: {r[METRIC]:.2f} %" for r in splits],
-        "hoverinfo": "text",
         "marker": {"color": colour(0), "size": 8},
-        "showlegend": False,
     }
     return plain({"data": [trace], "layout": layout})

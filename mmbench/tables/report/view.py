@@ -115,8 +115,12 @@ class View:
         #: Configuration of the run as text, or an empty text if the experiment has no records.
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
         #: Sentences on the whole run, such as versions and damaged records; for a reference table,
-        #: also the sentences in its Markdown file.
-        self.remarks = [*sheet.remarks, *re.findall("^- (.*)$", text, re.M)]
+        #: also the sentences in its Markdown file, without the footnotes.
+        self.remarks = [*sheet.remarks, *re.findall(r"^- (?!\[\d)(.*)$", text, re.M)]
+        labels = {remark.split(":")[0] for remark in self.remarks}
+        #: Sentences below the table. If a note of the table and a remark have the same words before
+        #: the colon, only the remark is kept; in a reference table, the remark is more precise.
+        self.notes = [n for n in self.table.notes if n.split(":")[0] not in labels] + self.remarks
         #: Metric for which measured and published values are compared.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
@@ -140,9 +144,10 @@ class View:
         #: HTML identifiers of the elements that show the details of table cells.
         self.ids = {key: f"details-{k}" for k, key in enumerate(self.keys)}
         keys = [key for key, cell in self.cells.items() if cell.records]
+        keys += [key for key in self.keys if key in experiment.stored_splits]
         names = unique_names(f"{data_text(key)} {key.machine}" for key in keys)
-        #: Path of the page of each table cell with records, relative to the folder of the
-        #: experiment's pages.
+        #: Path of the page of each table cell with records or stored splits, relative to the folder
+        #: of the experiment's pages.
         self.pages = dict(zip(keys, (f"cells/{name}.html" for name in names), strict=True))
 
     def heading(self, key: Key) -> str:
@@ -191,18 +196,18 @@ class View:
         fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
         # Gaps of fits without a tolerance are used only if no fit has a tolerance. Fits that were
         # ended by the paper's stopping rule (status `STOPPED_BY_RULE`) are reported separately,
-        # since their gaps are not small.
+        # since their gaps are not small. The gap shown is the largest relative to its tolerance.
         gaps = [fit for fit in fits if fit[1] is not None]
-        by_rule = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
+        ended = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
         known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
         known = [pair for pair in known if pair[1] is not None] or known
-        gap, tolerance = max(known, key=lambda pair: pair[0], default=(None, None))
+        gap, tolerance = max(known, key=lambda p: p[0] / (p[1] or 1.0), default=(None, None))
         violation = max((fit[3] for fit in fits if fit[3] is not None), default=None)
         above = int(sum(sheet.value(key, "gaps_above_tolerance") or 0.0 for key in self.keys))
         certificate = [
             gap_text(gap, tolerance, violation, unknown="unknown"),
             f"{above} gaps above tolerance" if above else "",
-            f"gap {max(by_rule):.1e} if stopped by the rule of the paper" if by_rule else "",
+            f"gap {small_text(max(ended))} if stopped by the rule of the paper" if ended else "",
         ]
         started = min((r.started for r in self.records if r.started), default="")[:10]
         finished = max((r.finished for r in self.records if r.started), default="")[:10]

@@ -164,10 +164,15 @@ def test_the_first_tap_tells_details_and_the_second_opens_the_cell(browser, site
     page.wait_for_url("**/usps-rbf-mmrm.html")
 
 
-def test_details_of_a_reference_table_come_with_a_click(window, pages) -> None:
+def test_details_of_a_reference_table_without_splits_come_with_a_click(
+    window, pages, tmp_path
+) -> None:
     from mmbench.resources import REFERENCE
 
-    page = pages(REFERENCE / "usps_rbf")["usps_rbf/index.html"]
+    folder = tmp_path / "usps_rbf"
+    folder.mkdir()
+    shutil.copy(REFERENCE / "usps_rbf" / "table.csv", folder)
+    page = pages(folder)["usps_rbf/index.html"]
     open_page(window, page.path)
     window.locator("#tables button[data-details]").first.click()
     assert "published errors" in window.get_by_role("tooltip").inner_text()
@@ -189,6 +194,45 @@ def test_runs_are_compared_on_a_page_that_sorts(window, usps, tmp_path, pages) -
     open_page(window, found["index.html"].path)
     window.locator("#comparisons a").click()
     assert column(window, "#all-changes", 7) == ["equal"] * 3 and window.faults == []
+
+
+def test_a_phone_folds_a_long_first_table(browser, results, pages) -> None:
+    experiment = results.experiment("large")
+    experiment.add_many([f"set_{k}" for k in range(31)], ("svm",), n_splits=1)
+    found = pages(experiment.folder)
+    for width, is_open in ((1280, True), (390, False)):
+        page = browser(width=width)
+        open_page(page, found["large/index.html"].path)
+        assert page.locator("details.first").evaluate("element => element.open") == is_open
+        assert page.locator("details.first > summary").is_visible() != is_open
+
+
+def test_titles_and_names_of_points_fit_their_picture(browser, pages) -> None:
+    from mmbench.resources import REFERENCE
+
+    found = pages(REFERENCE / "fsvm_table4")
+    for width in (1280, 390):
+        page = browser(width=width)
+        open_page(page, found["fsvm_table4/index.html"].path)
+        plot = page.locator("#against-published")
+        plot.locator(".main-svg").first.wait_for()
+        frame = plot.bounding_box()
+        for text in plot.locator(".xtitle, .textpoint").all():
+            box = text.bounding_box()
+            assert frame["x"] <= box["x"], text.inner_text()
+            assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1, text.inner_text()
+
+
+def test_marks_of_the_legend_are_filled(window, pages) -> None:
+    from mmbench.resources import REFERENCE
+
+    found = pages(REFERENCE / "fsvm_table4")
+    open_page(window, found["fsvm_table4/index.html"].path)
+    marks = window.locator("#against-published .legendpoints path")
+    fills = marks.evaluate_all("paths => paths.map(path => getComputedStyle(path).fill)")
+    hollow = window.locator("#against-published .points path")
+    assert "none" in hollow.evaluate_all("paths => paths.map(path => getComputedStyle(path).fill)")
+    assert fills and "none" not in fills
 
 
 def seconds_to_open(page, path: Path) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import re
 import shutil
 from urllib.parse import unquote
@@ -132,12 +133,49 @@ def test_every_split_of_a_cell_is_a_line_of_its_csv(both) -> None:
 
 
 @pytest.mark.parametrize("name", ["usps_rbf", "fsvm_table2", "m4_table1"])
-def test_a_reference_table_has_a_page_without_cells(pages, name) -> None:
+def test_a_reference_table_has_a_page_per_cell_with_its_splits(pages, name) -> None:
     found = pages(REFERENCE / name)
-    assert set(found) == {"index.html", f"{name}/index.html"}
     page = found[f"{name}/index.html"]
     assert "Run with mmbench" in page.text
+    with gzip.open(REFERENCE / name / "splits.csv.gz", "rt") as file:
+        stored = list(csv.DictReader(file))
+    cells = [cell for path, cell in found.items() if "/cells/" in path]
+    own = [row for cell in cells for row in rows_beside(cell)]
+    values = ("dataset", "machine", "repeat", "fold", "errors_count", "record")
+    assert _sorted(own, values) == _sorted(stored, values)
+    assert all((page.path.parent / href).is_file() for href in page.all("href") if "cells/" in href)
+    for cell in cells:
+        assert not {"selection", "confusion", "certificates"} & {*cell.all("id")}
+        assert cell.text.count("no result") == sum(not r["accuracy_pct"] for r in rows_beside(cell))
+
+
+def rows_beside(page) -> list[dict[str, str]]:
+    """Return the rows of the CSV file beside the page of a cell."""
+    with page.path.with_suffix(".csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def _sorted(rows, names) -> list[tuple[str, ...]]:
+    return sorted(tuple(row[name] for name in names) for row in rows)
+
+
+def test_a_reference_table_without_splits_has_no_cells(pages, tmp_path) -> None:
+    folder = tmp_path / "m4_table1"
+    folder.mkdir()
+    for file in ("table.csv", "table.md"):
+        shutil.copy(REFERENCE / "m4_table1" / file, folder)
+    found = pages(folder)
+    assert set(found) == {"index.html", "m4_table1/index.html"}
+    page = found["m4_table1/index.html"]
+    assert "there are no pages of single cells" in page.text
     assert any(tag == "button" for tag, _ in page.tags)
+
+
+def test_notes_of_a_reference_table_occur_once_and_with_its_rule(pages) -> None:
+    text = pages(REFERENCE / "m4_table2")["m4_table2/index.html"].text
+    assert text.count("In parentheses: standard error over 50 folds. It underestimates") == 1
+    assert "standard error over 50 splits" not in text
+    assert not re.search(r"^\[\d+\] ", text, re.M)  # a footnote is an item of the numbered list
 
 
 def test_two_experiments_of_one_name_have_folders_of_their_own(usps, pages) -> None:
@@ -192,7 +230,7 @@ def test_a_classifier_without_certificates_is_no_failure(results, pages) -> None
     fits = {"n": 1, "statuses": {"uncertified": 1}, "worst_violation": None, "worst_gap": None}
     experiment.add(experiment.job("iris", "rf"), fits=fits | {"n_support_mean": 0, "iterations": 0})
     page = pages(experiment.folder)["foreign/index.html"]
-    assert "None: every split has a result" in page.text
+    assert "None: every split has a result; the fits have no certificates." in page.text
     assert sum("doubt" in names.split() for names in page.all("class")) == 1  # of the legend
     assert "in band" not in page.text  # nothing is compared with a paper
 
@@ -210,9 +248,54 @@ def test_a_stop_by_the_papers_rule_is_no_worst_certificate(results, pages) -> No
     for machine, fits in (("fsvm", by_rule), ("svm", solved)):
         fits = fits | {"n_support_mean": 0, "iterations": 0}
         experiment.add(experiment.job("iris", machine), fits=fits)
-    (tile,) = re.findall(r"worst certificate</dt><dd>(.*?)</dd>", source(pages, experiment))
+    text = source(pages, experiment)
+    (tile,) = re.findall(r"worst certificate</dt><dd>(.*?)</dd>", text)
     assert tile.startswith("gap 3.0e-07")
     assert tile.endswith("gap 1.8e+00 if stopped by the rule of the paper")
+    assert "and every fit is optimal or was stopped by the rule of the paper." in text
+
+
+def test_the_worst_gap_is_the_largest_relative_to_its_tolerance(results, pages) -> None:
+    experiment = results.experiment("worst", datasets=["iris"], machines=["rmm", "svm"])
+    for machine, gap, tolerance in (("rmm", 9e-4, 1e-3), ("svm", 5e-6, 1e-6)):
+        fits = {"n": 1, "statuses": {"optimal": 1}, "worst_violation": 0, "worst_gap": gap}
+        fits |= {"gap_tolerance": tolerance, "n_support_mean": 0, "iterations": 0}
+        experiment.add(experiment.job("iris", machine), fits=fits)
+    text = source(pages, experiment)
+    (tile,) = re.findall(r"worst certificate</dt><dd>(.*?)</dd>", text)
+    assert tile.startswith("gap 5.0e-06 (tolerance 1.0e-06)")
+    assert "None: every split has a result, and every fit is optimal." in text
+
+
+@pytest.mark.parametrize("gap, shown", [(0.0, "<1e-15"), (-1e-17, "<1e-15"), (2e-6, "2.0e-06")])
+def test_a_gap_of_zero_is_shown_as_a_bound(results, pages, gap, shown) -> None:
+    experiment = results.experiment("gaps", datasets=["iris"], machines=["svm"])
+    fits = {"n": 1, "statuses": {"optimal": 1}, "worst_violation": 0, "worst_gap": gap}
+    experiment.add(
+        experiment.job("iris", "svm"), fits=fits | {"n_support_mean": 0, "iterations": 0}
+    )
+    found = pages(experiment.folder)
+    for path in ("gaps/index.html", "gaps/cells/iris-rbf-svm.html"):
+        cells = re.findall(r"<td[^>]*>([^<]*)</td>", found[path].path.read_text())
+        assert shown.replace("<", "&lt;") in cells
+        assert "0e+00" not in cells and "0.0e+00" not in cells
+
+
+def test_deviations_end_with_one_full_stop(results, pages) -> None:
+    experiment = results.experiment("own", datasets=["mine"], machines=["svm"])
+    warnings = ["mine: drawn at random.", "another sentence"]
+    experiment.add(experiment.job("mine", "svm"), warnings=warnings)
+    text = source(pages, experiment)
+    assert "<b>mine</b>: drawn at random; another sentence.</p>" in text
+
+
+def test_names_of_data_sets_break_after_underscores(results, pages) -> None:
+    experiment = results.experiment("own", datasets=["a_long_name"], machines=["svm"])
+    experiment.add(experiment.job("a_long_name", "svm"))
+    heads = re.findall(r'<th scope="row">(a_.*?)</th>', source(pages, experiment), re.S)
+    assert len(heads) >= 2 and {head.split("<br>")[0] for head in heads} == {
+        "a_<wbr>long_<wbr>name"
+    }
 
 
 def test_features_of_data_without_a_card_are_counted(results, pages) -> None:

@@ -66,6 +66,12 @@ for (const form of document.querySelectorAll("form.filter")) {
   filter();
 }
 
+// -- a long first table: folded on a phone ------------------------------------------------------------
+
+if (matchMedia("(max-width: 40rem)").matches) {
+  for (const details of document.querySelectorAll("details.first")) details.open = false;
+}
+
 // -- details of a table cell: shown on hover, on focus, or on the first tap --------------------------
 
 const tip = document.createElement("div");
@@ -114,7 +120,39 @@ document.addEventListener("scroll", () => { if (owner) hideTip(); }, { passive: 
 
 // -- pictures: drawn by plotly in the colours of the page ---------------------------------------------
 
-function themed(layout) {
+/** Return a title with line breaks, with at most `length` characters per line if words permit. */
+function wrapped(title, length) {
+  const lines = [""];
+  for (const word of (title?.text ?? "").split(" ")) {
+    const line = `${lines.at(-1)} ${word}`.trim();
+    if (line.length > length && lines.at(-1)) lines.push(word);
+    else lines[lines.length - 1] = line;
+  }
+  return { ...title, text: lines.join("<br>") };
+}
+
+/** Return traces with what all have in common. Names stand on the inner side of their points, and
+    the legend shows filled markers. */
+function completed(data, layout) {
+  const at = (x) => (layout.xaxis?.type === "log" ? Math.log(x) : x);
+  const places = data.flatMap(({ x }) => x.map(at));
+  const middle = (Math.min(...places) + Math.max(...places)) / 2;
+  return data.flatMap((trace) => {
+    const { marker, name, text, x } = trace;
+    const side = (value) => (at(value) > middle ? "middle left" : "middle right");
+    const made = {
+      type: "scatter", mode: text ? "markers+text" : "markers", hoverinfo: "text", cliponaxis: false,
+      textposition: x.map(side), showlegend: name !== undefined, ...trace,
+      error_x: { type: "data", thickness: 1, width: 3, ...(trace.error_x ?? { array: [] }) },
+    };
+    if (!Array.isArray(marker.symbol) || made.showlegend === false) return [made];
+    const symbol = marker.symbol[0].replace("-open", "");
+    const sign = { ...made, x: [null], y: [made.y[0]], error_x: { array: [] }, text: [""], marker: { ...marker, symbol } };
+    return [{ ...sign, legendgroup: name }, { ...made, showlegend: false, legendgroup: name }];
+  });
+}
+
+function themed(layout, width) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
   const axis = { gridcolor: colour("--line"), zerolinecolor: colour("--ink"), zerolinewidth: 1.5, linecolor: colour("--line") };
@@ -130,10 +168,15 @@ function themed(layout) {
     font: { color: colour("--ink"), family: getComputedStyle(document.body).fontFamily, size: 13 },
     hoverlabel: { align: "left", bgcolor: colour("--paper"), bordercolor: colour("--soft"), font: { color: colour("--ink") } },
     legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom" },
-    xaxis: { ...axis, ...layout.xaxis },
+    // names of data sets take some 160 pixels; a character of a title takes some 9.5 pixels
+    xaxis: { ...axis, ...layout.xaxis, title: wrapped(layout.xaxis?.title, Math.max(14, (width - 160) / 9.5)) },
     yaxis: { ...axis, ...layout.yaxis },
+    annotations: (layout.annotations ?? []).map((note) => (
+      { xref: "paper", x: 1, xanchor: "right", yanchor: "bottom", showarrow: false, ...note }
+    )),
     shapes: (layout.shapes ?? []).map((shape) => (
-      shape.type === "line" ? { ...shape, line: { color: colour("--ink"), ...shape.line } } : shape
+      shape.type === "line" ? { ...shape, line: { color: colour("--ink"), ...shape.line } }
+        : { xref: "paper", x0: 0, x1: 1, opacity: 0.15, line: { width: 0 }, layer: "below", ...shape }
     )),
   };
 }
@@ -142,7 +185,7 @@ function drawAll() {
   for (const script of document.querySelectorAll("script[data-plot]")) {
     const place = document.getElementById(script.dataset.plot);
     const { data, layout } = JSON.parse(script.textContent);
-    Plotly.react(place, data, themed(layout), { displayModeBar: false, responsive: true });
+    Plotly.react(place, completed(data, layout), themed(layout, place.clientWidth), { displayModeBar: false, responsive: true });
     if (place.dataset.drawn) continue;
     place.dataset.drawn = "yes";
     place.on("plotly_click", ({ points: [point] }) => {
@@ -154,4 +197,9 @@ function drawAll() {
 if (document.querySelector("script[data-plot]") && window.Plotly) {
   drawAll();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (width !== innerWidth) drawAll();
+    width = innerWidth;
+  });
 }
