@@ -105,7 +105,8 @@ def job_of_column(
 ) -> Job:
     """Return a job for a column of the tables, without a parent and with an incomplete split.
 
-    Of the split, only the rule is set. The keyword arguments `given` are further fields of the job.
+    The split of the job contains only the rule. The keyword arguments `given` are further fields of
+    the job.
     """
     machine = config.machine_of(column)
     cls = machine_class(machine)
