@@ -12,7 +12,7 @@ How two cells are compared depends on the rows behind them:
 - Not at all, if one side lacks rows of the data set ("only 1560 of ...") that the other has.
 
 Times are compared as a warning. Prints what was compared and how, and what differs. Exit codes:
-0 if all compared cells agree, 1 if any differs or is missing, 3 if no cell was compared.
+0 if all compared cells agree, 1 if any differs or is missing, 3 if no cell could be compared.
 """
 
 from __future__ import annotations
@@ -176,9 +176,9 @@ class Comparison:
     @property
     def code(self) -> int:
         """The exit code."""
-        if self.differences:
-            return DIFFERS
-        return AGREES if self.compared else NOT_COMPARED
+        if not self.compared:
+            return NOT_COMPARED
+        return DIFFERS if self.differences else AGREES
 
     def __str__(self) -> str:
         ways = [f"{self.compared[w]} {w}" for w in (BY_SPLIT, BY_VALUE, BY_MEAN)]

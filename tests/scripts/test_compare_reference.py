@@ -146,6 +146,8 @@ def test_data_with_missing_rows_are_named_and_not_compared() -> None:
     assert "of isolet, rows are missing" in str(made)
     made = Comparison(table[isolet], reference[isolet])
     assert made.code == 3 and str(made).startswith("nothing compared: 0 accuracies")
+    made = Comparison(table[:0], reference)
+    assert made.code == 3 and any("missing, reference" in line for line in made.differences)
 
 
 def test_a_missing_table_is_nothing_compared(tmp_path, capsys) -> None:

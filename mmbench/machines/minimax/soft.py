@@ -41,7 +41,7 @@ from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 
 #: For at most MOST_CONE_ROWS rows, Clarabel solves a problem again if the interior-point method
-#: does not reach the tolerance. Clarabel needs memory for 28 copies of the rows.
+#: does not reach the tolerance. Clarabel needs memory for up to 30 copies of the rows.
 MOST_CONE_ROWS = 30_000
 
 #: Classes are treated as separable if the margin along some direction exceeds LEAST_MARGIN times

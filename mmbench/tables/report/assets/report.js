@@ -171,9 +171,11 @@ function themed(layout, width) {
     // names of data sets take some 160 pixels; a character of a title takes some 9.5 pixels
     xaxis: { ...axis, ...layout.xaxis, title: wrapped(layout.xaxis?.title, Math.max(14, (width - 160) / 9.5)) },
     yaxis: { ...axis, ...layout.yaxis },
-    annotations: (layout.annotations ?? []).map((note) => (
-      { xref: "paper", x: 1, xanchor: "right", yanchor: "bottom", showarrow: false, ...note }
-    )),
+    // of two lines, the lower one has its text below it, so that the texts do not overlap
+    annotations: (layout.annotations ?? []).map((note, k, notes) => ({
+      xref: "paper", x: 1, xanchor: "right", showarrow: false, ...note,
+      yanchor: notes.some((other, j) => other.y > note.y || (other.y === note.y && j < k)) ? "top" : "bottom",
+    })),
     shapes: (layout.shapes ?? []).map((shape) => (
       shape.type === "line" ? { ...shape, line: { color: colour("--ink"), ...shape.line } }
         : { xref: "paper", x0: 0, x1: 1, opacity: 0.15, line: { width: 0 }, layer: "below", ...shape }
