@@ -223,7 +223,7 @@ class Cell:
             return ""
         if not self.records and self.planned.n_splits:
             return "not run"
-        n_done, n_splits, parts, texts = len(self.done), self.planned.n_splits, [], []
+        n_done, n_splits, parts = len(self.done), self.planned.n_splits, []
         if n_done < n_splits:
             causes = Counter(record.reason or record.status for record in self.failed)
             lost = [f"{count} failed ({reason})" for reason, count in causes.items()]
@@ -234,8 +234,8 @@ class Cell:
         statuses = self.fits["statuses"]
         if set(statuses) == {Status.UNCERTIFIED}:
             return "; ".join([*parts, NO_CERTIFICATES])
-        doubtful = (status for status in sorted(statuses) if status not in FINISHED)
-        texts += [f"{statuses[status]} {status.replace('_', ' ')}" for status in doubtful]
+        doubtful = [(s, n) for s, n in sorted(statuses.items()) if s not in FINISHED]
+        texts = [f"{n} {status.replace('_', ' ')}" for status, n in doubtful]
         if splits := sum(map(_has_failed_fit, self.done)):
             how = "counted all the same" if self.include_failed else "not counted"
             texts.append(f"{splits} of {n_done} splits {how}")
@@ -252,8 +252,7 @@ class Cell:
 
     def code(self, name: str) -> str:
         """Return the versions or the fingerprints of the machine's code, as text."""
-        values = (record.code.get(name, "") for record in self.done)
-        return " ".join(dict.fromkeys(map(str, values))).strip()
+        return " ".join(dict.fromkeys(str(done.code.get(name, "")) for done in self.done)).strip()
 
     def values(self, metric: str) -> list[tuple[Split, float | str]]:
         """Return pairs (split, value of a metric) for the splits that enter the mean.
@@ -431,8 +430,7 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
             if count := values.count(extreme(numbers)):
                 notes.append(f"at the {word} end of its grid in {count} of {n} choices")
                 texts.append(f"{end} {count}/{n}" if n > 1 else end)
-        words = Counter(str(value) for value in every if not isinstance(value, int | float))
-        for word, count in words.items():
+        for word, count in Counter(str(v) for v in every if not isinstance(v, int | float)).items():
             notes.append(f"{word} in {count} of {n} choices, which the median leaves out")
             texts.append(f"{word} {count}/{n}")
         text = f"{name} {middle:.3g}" + (f" ({', '.join(texts)})" if texts else "")

@@ -20,6 +20,7 @@ import os
 import socket
 import threading
 import urllib.request
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -256,7 +257,8 @@ def _from_sklearn(source: Source, folder: Path, most: int) -> Parsed:
     name = f"scikit-learn's {source.loader}"
     stop = threading.Event()
     unreachable = converted(name, urllib.error.URLError, TimeoutError, to=NoAnswer)
-    with converted(name, OSError, to=SourceError), unreachable, bounded_urlopen(most, stop):
+    quiet = warnings.catch_warnings(action="ignore", category=UserWarning)  # of its second attempt
+    with converted(name, OSError, to=SourceError), unreachable, bounded_urlopen(most, stop), quiet:
         return _within_limit(name, stop, lambda: fetch(**options))
 
 
