@@ -17,16 +17,16 @@ growth    all machines, RBF on the parity of digits and linear on ten times the 
 first     the first fit of each machine, with an empty cache of compiled code
 
 Each measurement is a process with one thread, which first fits up to 500 of the rows (except
-`first`), so that all code that the fit needs is compiled and loaded.
-Contenders alternate, and the least CPU time of the repeats counts; the spread is the largest time
-divided by the least. The ratio of two least times has a range, from the least to the largest ratio
-of the same repeat. A fit that fails or exceeds the limit of seconds is a row without a time. The
-contender is left out of larger problems, and of problems whose time, extrapolated by the square of
-the rows, exceeds the limit. A package that is not installed is left out. The objective of an SVM is
-recomputed from the coefficients with the best intercept for them; other objectives are taken from
-the certificates. The excess is relative to the least objective of a problem. Memory is the peak of
-the process. Rows of tasks that are not measured again stay in the file. docs/benchmarks.md shows
-the file as tables and pictures.
+`first`), so that all code that the fit needs is compiled and loaded. Contenders alternate, and the
+least CPU time of the repeats counts; the spread is the largest time divided by the least. The ratio
+of two least times has a range, from the least to the largest ratio of the same repeat; so has the
+ratio of two times of a prediction. A fit that fails or exceeds the limit of seconds is a row
+without a time. The contender is left out of larger problems, and of problems whose time,
+extrapolated by the square of the rows, exceeds the limit. A package that is not installed is left
+out. The objective of an SVM is recomputed from the coefficients with the best intercept for them;
+other objectives are taken from the certificates. The excess is relative to the least objective of a
+problem. Memory is the peak of the process. Rows of tasks that are not measured again stay in the
+file. docs/benchmarks.md shows the file as tables and pictures.
 """
 
 import argparse
@@ -52,6 +52,7 @@ import mmbench
 
 FIELDS = ["task", "data", "machine", "n", "d", "C", "gamma", "contender", "seconds", "spread"]
 FIELDS += ["ratio", "ratio_low", "ratio_high", "memory_mb", "predict_1", "predict_10000"]
+FIELDS += ["predict_1_low", "predict_1_high", "predict_10000_low", "predict_10000_high"]
 FIELDS += ["objective", "excess", "status", "repeats", "version", "processor"]
 #: Contender -> module and distribution of its package; mmbench's machines are contenders too.
 PACKAGES = {
@@ -63,6 +64,7 @@ PACKAGES = {
     "Intel": ("sklearnex", "scikit-learn-intelex"),
     "skglm": ("skglm", "skglm"),
 }
+PREDICTIONS = ("predict_1", "predict_10000")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 WARM_UP_ROWS = 500
 #: Machines in the order of the tables; the first is the reference of `growth`.
@@ -317,7 +319,7 @@ def measured(cell, contender, folder, options):
 def best(runs):
     """Return the run with the least CPU time, with the least times of all predictions."""
     found = dict(min(runs, key=lambda run: run["seconds"]))
-    for name in ("predict_1", "predict_10000"):
+    for name in PREDICTIONS:
         if name in found:
             found[name] = min(run.get(name, np.inf) for run in runs)
     found["spread"] = max(run["seconds"] for run in runs) / found["seconds"]
@@ -354,16 +356,23 @@ def compared(cell, names, options, before):
         if np.isinf(row["seconds"]):
             row |= {"seconds": "", "spread": ""}
         elif np.isfinite(least):
-            pairs = zip(runs[name], first, strict=False)  # a contender that fails has fewer runs
-            ratios = np.array([own["seconds"] / other["seconds"] for own, other in pairs])
-            ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
             row["ratio"] = row["seconds"] / least
-            row |= {"ratio_low": float(ratios.min()), "ratio_high": float(ratios.max())}
+            for start, field in (("ratio", "seconds"), *((name, name) for name in PREDICTIONS)):
+                if field in row:
+                    row |= extremes(start, field, runs[name], first)
         if row.get("objective"):
             row["excess"] = (row["objective"] - min(known)) / max(abs(min(known)), 1e-12)
         row |= {"version": version_of(name), "processor": processor()}
         rows.append(cell | {"contender": name} | row)
     return rows
+
+
+def extremes(start, field, runs, others):
+    """Return the least and the largest ratio of a time in the same repeat."""
+    pairs = zip(runs, others, strict=False)  # a contender that fails has fewer runs
+    ratios = np.array([own.get(field, np.inf) / other[field] for own, other in pairs])
+    ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
+    return {f"{start}_low": float(ratios.min()), f"{start}_high": float(ratios.max())}
 
 
 def version_of(contender):

@@ -216,8 +216,6 @@ def _deviations(table: pd.DataFrame) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for name, note in zip(table.dataset, table.note, strict=True):
         _, mark, text = f"; {note}".partition(f"; {name}: ")
-        # older tables name the data set once before all of its deviations
-        text = text.replace(f"; {name}: ", "; ")
         found.setdefault(name, set()).update([text] if mark else [])
     return found
 

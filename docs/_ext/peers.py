@@ -122,10 +122,11 @@ def predictions() -> Rows:
         own = part.set_index("contender")
         for rows in (1, 10000):
             seconds = own[f"predict_{rows}"]
-            ratios = [seconds.get(name, np.nan) / seconds["mmbench"] for name in names[1:]]
-            title = name_of(data)
-            texts = ("–" if np.isnan(ratio) else short(ratio) for ratio in ratios)
-            yield [f"{title}, {n:,} rows", f"{rows:,}", short(1e3 * seconds["mmbench"]), *texts]
+            ranges = own[[f"predict_{rows}_low", f"predict_{rows}_high"]]
+            ranges = ranges.assign(ratio=seconds / seconds["mmbench"]).reindex(names[1:])
+            texts = (spanned(ratios) for _, ratios in ranges.iterrows())
+            title = f"{name_of(data)}, {n:,} rows"
+            yield [title, f"{rows:,}", short(1e3 * seconds["mmbench"]), *texts]
 
 
 def growth() -> Rows:
@@ -157,15 +158,17 @@ def slope(own: pd.DataFrame) -> float:
 
 
 def first() -> Rows:
-    """Yield the CPU seconds of the first fit of each machine."""
-    table = table_of("first").pivot(index="contender", columns="kernel", values="seconds")
-    table = table.reindex(columns=["linear", "RBF"])
-    order = dict.fromkeys(table_of("first").contender)
+    """Yield the CPU seconds of the first fit of each machine, from the least to the largest."""
+    table = table_of("first").set_index(["contender", "kernel"])
     yield ["Machine", "Linear kernel, CPU s", "RBF kernel, CPU s"]
     yield ["---", "---:", "---:"]
-    for name in order:
-        seconds = (table.at[name, kernel] for kernel in ("linear", "RBF"))
-        yield [name_of(name), *("–" if np.isnan(value) else f"{value:.1f}" for value in seconds)]
+    for name in dict.fromkeys(table.index.get_level_values("contender")):
+        row = [name_of(name)]
+        for kernel in ("linear", "RBF"):
+            least, spread = table.loc[(name, kernel), ["seconds", "spread"]]
+            texts = dict.fromkeys(f"{value:.2f}" for value in (least, least * spread))
+            row.append("–" if np.isnan(least) else " to ".join(texts))
+        yield row
 
 
 def source() -> Rows:
@@ -193,7 +196,8 @@ def routes() -> Rows:
     yield ["Problem", "Compared with", "Rows", "Times faster", "Relative difference"]
     yield ["---", "---", "---:", "---:", "---:"]
     for row in table.itertuples():
-        yield [*texts[row.route], f"{row.n:,}", f"{row.ratio:.2g}", f"{row.difference:.0e}"]
+        faster = spanned(pd.Series([row.ratio_low, row.ratio, row.ratio_high]))
+        yield [*texts[row.route], f"{row.n:,}", faster, f"{row.difference:.0e}"]
 
 
 class Peers(SphinxDirective):

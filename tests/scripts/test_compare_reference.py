@@ -123,18 +123,6 @@ def test_means_of_other_splits_agree_within_their_noise() -> None:
     assert sum(": left its band" not in line for line in Comparison(table, reference).differences)
 
 
-def test_several_deviations_are_the_same_data_however_they_are_joined() -> None:
-    table = pd.read_csv(ROOT / "results/reference/mempm_mrsvm/table.csv")
-    name = "ida_diabetis"
-    noted = (table.dataset == name) & table.note.str.contains(f"; {name}: all 100", na=False)
-    assert noted.any()
-    joined = table.copy()
-    joined.loc[noted, "note"] = table.note[noted].str.replace(f"; {name}: all 1", "; all 1")
-    made = Comparison(joined, table)
-    assert made.code == 0 and not made.warnings
-    assert set(made.compared) == {"by values"}
-
-
 def test_data_with_missing_rows_are_named_and_not_compared() -> None:
     reference = pd.read_csv(ROOT / "results/reference/mmrm_table2/table.csv")
     table = reference.copy()
