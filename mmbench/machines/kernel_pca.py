@@ -41,7 +41,7 @@ PARTIAL_SHARE = 0.25
 
 #: The Lanczos method is used if there are at least LANCZOS_ROWS rows, and if the number of
 #: requested components is at most LANCZOS_SHARE times the number of rows. For 20 components of 2000
-#: rows, the Lanczos method is 8 times as fast as LAPACK (`benchmarks/routes.py`).
+#: rows, the Lanczos method is 7 times as fast as LAPACK (`benchmarks/routes.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 

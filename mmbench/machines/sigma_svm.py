@@ -19,7 +19,7 @@ of this SVM.
 matrix         condition                                       cost
 =============  ==============================================  ===================================
 inverse        a nonlinear kernel, D below 1, no row weights,  n^3 operations per D and an
-               and solver "auto" or "smo"                      additional n x n array: 3.5 to 8
+               and solver "auto" or "smo"                      additional n x n array: 4 to 7
                                                                times faster than a decomposition
                                                                of 500 to 2000 rows
                                                                (benchmarks/routes.py)
