@@ -580,7 +580,7 @@ def _by_reference(
     if np.abs(f - h).max() > DECISION_TOLERANCE * np.abs(h).max() + 1e-12:
         problem = "a training with the parameters of the model has other decision values; several"
         problem += " solutions are optimal, coefficients or intercept were changed"
-        raise UserError(f"{problem}, or X and y are not those of the training")
+        raise UserError(f"{problem}, or X and y differ from the training data")
     for k, (fit, other) in enumerate(zip(model.fits_, reference.fits_, strict=True)):
         rows, _ = _signs(labels, fit.pair, fit.pair[1])
         own = {"objective": fit.objective, "dual": fit.bound, "violation": fit.max_violation}
