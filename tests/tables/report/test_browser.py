@@ -223,6 +223,18 @@ def test_titles_and_names_of_points_fit_their_picture(browser, pages) -> None:
             assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1, text.inner_text()
 
 
+def test_texts_of_mean_and_published_value_do_not_overlap(window, pages) -> None:
+    from mmbench.resources import REFERENCE
+
+    found = pages(REFERENCE / "m4_table1")
+    for path in (p for p in found if "/cells/toy_4" in p):
+        open_page(window, found[path].path)
+        texts = window.locator(".annotation-text")
+        texts.first.wait_for()
+        upper, lower = sorted((text.bounding_box() for text in texts.all()), key=lambda b: b["y"])
+        assert upper["y"] + upper["height"] <= lower["y"] + 1, path
+
+
 def test_marks_of_the_legend_are_filled(window, pages) -> None:
     from mmbench.resources import REFERENCE
 
