@@ -110,9 +110,9 @@ def _marks(sheet: Sheet, frame: pd.DataFrame, runs: str) -> list[str]:
     published, same_sign, beyond_noise = differences(frame)
     return [
         f"{IN_BAND} The published value is within 2 standard errors of the difference, and the "
-        "published value of another machine on the data set is not.",
-        f"{ALL_IN_BAND} The published values of all machines on the data set are within 2 standard "
-        "errors: the comparison does not distinguish the machines.",
+        "published value of another compared machine on the data set is not.",
+        f"{ALL_IN_BAND} The published values of all compared machines on the data set are within 2 "
+        "standard errors: the comparison does not distinguish the machines.",
         f"{OUT_OF_BAND} The published value is outside 2 standard errors. No mark: not compared.",
         f"Compared cells: {len(compared)}, of these {counts}.",
         f"Published differences between machines above noise: {published}, of these {same_sign} "

@@ -495,10 +495,10 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     The mark of a row states which published values lie in the comparison band of the row:
 
     - `OUT_OF_BAND`: the published value of the row lies outside the band.
-    - `ALL_IN_BAND`: the band contains the published values of all machines on the same data set,
-      kernel and metric, so that the comparison does not distinguish the machines.
+    - `ALL_IN_BAND`: the band contains the published values of all compared machines on the same
+      data set, kernel and metric, so that the comparison does not distinguish the machines.
     - `IN_BAND`: the band contains the published value of the row, but not the published value of
-      every other machine.
+      every other compared machine.
 
     The mark is empty if the published value of the row is not compared with the measured value.
     """

@@ -73,7 +73,7 @@ class Count(NamedTuple):
 
     near: int
     of: int
-    #: Near cells with the mark ~: the published values of all machines are within the band.
+    #: Near cells with the mark ~: all compared published values are within the band.
     untold: int = 0
 
     @property

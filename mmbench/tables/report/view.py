@@ -268,7 +268,7 @@ def difference(row: Row) -> str:
         return ""
     errors = "" if row.z is None else f", {abs(row.z):.2g} standard errors"
     verdict = "in the band" if row.in_band else "out of the band"
-    verdict += ", as are the published values of all machines" if row.mark == ALL_IN_BAND else ""
+    verdict += ", as are all compared published values" if row.mark == ALL_IN_BAND else ""
     return f"{signed(row.measured - row.published, row.metric)}{errors}: {verdict}"
 
 
