@@ -120,7 +120,10 @@ class FSVM(WeightedClassifier, JointClassifier):
         "stopped_by_rule" if the alternation ended, for example after `rounds` rounds, before
         objective and bound agreed within the tolerance. If an SVM was not solved, `status` is the
         status of this SVM. `extra` contains "rounds", "objectives" (after 0, 1, ... rounds) and
-        "eigenvalues" (smallest and largest eigenvalue of M).
+        "eigenvalues" (smallest and largest eigenvalue of M). If the variances of the data are
+        large, no gradient step may decrease the objective: then "rounds" is 0, and the objective
+        of the variant "pg" may exceed the objective at w = 0. Standardise the data, or use the
+        variant "opt", whose result does not depend on the scale of the data.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the training rows, for kernels other than ``linear``.
     support_, support_vectors_ : ndarray

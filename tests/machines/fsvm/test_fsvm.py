@@ -9,7 +9,7 @@ import pytest
 from helpers.joint_rows import VARIANTS, random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import GridSearchCV
 
 from mmbench.machines import FSVM, SVM
@@ -111,6 +111,20 @@ def test_semi_whitening_depends_on_the_scale_of_features(wine):
     stretched = X * np.linspace(1, 30, X.shape[1])
     other = machine.fit(stretched, y).pairwise_decision_function(stretched)
     assert np.abs(other - plain).max() > 0.01
+
+
+def test_large_columns_leave_the_alternation_at_its_start_but_not_the_optimum():
+    """docs/machines/fsvm.md: two classes of raw Wine, and all columns multiplied by 1000."""
+    X, y = load_wine(return_X_y=True)
+    X, y = X[y < 2], y[y < 2]
+    near, far = (FSVM().fit(factor * X, y) for factor in (1, 1000))
+    assert round(near.fits_[0].gap, 2) == 0.73
+    assert far.fits_[0].extra["rounds"] == 0
+    assert far.fits_[0].objective > 2 * min(np.bincount(y)) > far.fits_[0].bound
+    semi = FSVM(variant="semi").fit(1000 * X, y)
+    np.testing.assert_allclose(1000 * far.coef_, 1000 * semi.coef_, atol=1e-6)
+    small, large = (FSVM(variant="opt").fit(factor * X, y) for factor in (1, 1000))
+    np.testing.assert_allclose(1000 * large.coef_, small.coef_, rtol=1e-3, atol=1e-6)
 
 
 def test_swapping_labels_flips_the_sign(wine):
