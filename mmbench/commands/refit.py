@@ -91,11 +91,12 @@ def refit(
     if data.content_hash != job.dataset_hash:
         name = job.dataset.path or job.dataset.name
         raise UserError(f"{name}: the data changed since the run; run the experiment again")
-    steps = make_preprocess(job.dataset.preprocess, data.n_categorical).fit(data.X)
+    seed = job_seeds(job)["machine"]
+    steps = make_preprocess(job.dataset.preprocess, data.n_categorical, seed).fit(data.X)
     X = steps.transform(data.X)
     with converted(str(results), ValueError):
         choice: Choice = middle([r.selection.get("params", {}) for r in records])
-    fitted = make_machine(job, 1, job_seeds(job)["machine"])
+    fitted = make_machine(job, 1, seed)
     own = fit_selected(fitted, job, choice, X, data.y)
     missing = dict(job.dataset.options).get("missing", MISSING_WORDS)
     table = [("table", TableColumns(data.columns, missing=missing))] if data.columns else []

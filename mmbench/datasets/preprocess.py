@@ -136,10 +136,11 @@ def check_steps(
     return None
 
 
-def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
+def make_preprocess(steps: Steps, n_categorical: int = 0, random_state: int = 0) -> Pipeline:
     """Return preprocessing steps as one unfitted scikit-learn pipeline.
 
-    The last `n_categorical` columns of the data contain category codes.
+    The last `n_categorical` columns of the data contain category codes. `random_state` is set in
+    all transformers that have a parameter of this name with the value None.
 
     Examples
     --------
@@ -156,7 +157,10 @@ def make_preprocess(steps: Steps, n_categorical: int = 0) -> Pipeline:
         return from_path(name, value) if is_path(name) else transformer(name, value, n_categorical)
 
     named = enumerate(steps or (("none", None),))
-    return Pipeline([(f"{k}_{name}", made(name, value)) for k, (name, value) in named])
+    pipeline = Pipeline([(f"{k}_{name}", made(name, value)) for k, (name, value) in named])
+    known = pipeline.get_params().items()
+    random = [name for name, value in known if name.endswith("__random_state") and value is None]
+    return pipeline.set_params(**dict.fromkeys(random, random_state))
 
 
 def _checked(name: Any, argument: Any) -> Any:

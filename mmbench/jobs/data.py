@@ -16,8 +16,12 @@ from mmbench.datasets import (
     split_at,
     too_few_rows,
 )
+from mmbench.datasets.dataset import random_stream
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job, SplitRef
+
+#: Argument `purpose` of `random_stream` for the random choices of preprocessing steps.
+STEPS_STREAM = 2
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,9 @@ def _fitted(
     """
     dataset, values = _cached(ref, store=store, mirror=mirror), asdict(split)
     found = split_at(spec=values.pop("rule"), **values, dataset=dataset)
-    return found, make_preprocess(ref.preprocess, dataset.n_categorical).fit(dataset.X[found.train])
+    random = random_stream(split.seed, split.repeat, STEPS_STREAM, split.fold).randint(2**31)
+    steps = make_preprocess(ref.preprocess, dataset.n_categorical, random)
+    return found, steps.fit(dataset.X[found.train])
 
 
 def check_rows(job: Job, y_train: NDArray, n_rest: int) -> None:

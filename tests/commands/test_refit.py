@@ -107,6 +107,15 @@ def test_a_classifier_of_another_package_is_saved(tmp_path, monkeypatch):
     assert "NaN" not in Path("my.json").read_text()
 
 
+def test_a_random_step_is_the_same_in_every_refit(tmp_path):
+    config = {**EXPERIMENT, "preprocess": {"sklearn.kernel_approximation.RBFSampler": None}}
+    config["machines"] = {"svm": {"params": {"C": 1.0}}}
+    (finished,) = mmbench.run(config, tmp_path, jobs=1)
+    X, _ = load_iris(return_X_y=True)
+    first, second = (mmbench.refit(finished.folder) for _ in range(2))
+    np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))
+
+
 def test_wrong_names_are_one_line(folder, tmp_path):
     with pytest.raises(UserError, match="machine 'svn'; did you mean 'svm'"):
         refit(folder, "svn")

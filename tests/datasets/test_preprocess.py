@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 
+from mmbench.config.plan import plan
+from mmbench.config.read import load_configs
 from mmbench.datasets import check_steps, parse_steps
 from mmbench.datasets import make_preprocess as pipeline_of
+from mmbench.jobs import data as job_data
 
 
 def make_preprocess(steps):
@@ -173,3 +176,31 @@ def test_any_transformer_is_a_step_by_its_path():
 def test_a_path_that_leads_to_no_transformer_is_one_line(step, words):
     with pytest.raises(ValueError, match=words):
         parse_steps(step)
+
+
+SAMPLER = "sklearn.kernel_approximation.RBFSampler"
+
+
+def test_a_random_step_depends_on_the_split_and_the_seed_alone(tmp_path):
+    def arrays(seed: int) -> list[np.ndarray]:
+        """Return the training features of each job; a worker process of its own fits the steps."""
+        protocol = {"test": {"kfold": 2}, "seed": seed}
+        config = {"name": "random", "datasets": ["iris"], "protocol": protocol}
+        config |= {"preprocess": {SAMPLER: {"n_components": 3}}, "machines": {"svm": {}, "rmm": {}}}
+        found = []
+        for job in plan(load_configs([config])[0], tmp_path):
+            job_data._fitted.cache_clear()
+            found.append(job_data.prepare(job, tmp_path, None).X_train)
+        return found
+
+    svm, rmm, svm_on_fold_2, _ = first = arrays(0)
+    np.testing.assert_array_equal(svm, rmm)
+    np.testing.assert_array_equal(first, arrays(0))
+    for other in (svm_on_fold_2, arrays(1)[0]):
+        assert np.abs(other - svm).max() > 0.1
+
+
+def test_a_stated_random_state_is_kept():
+    steps = parse_steps([{SAMPLER: {"random_state": 7}}, SAMPLER, "standard"])
+    made = pipeline_of(steps, random_state=3)
+    assert [made[0].random_state, made[1].random_state] == [7, 3]
