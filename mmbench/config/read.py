@@ -7,7 +7,7 @@ error is reported in one line with file, key and problem.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import deepcopy
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config
 def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
     if not isinstance(content, Mapping):
         raise UserError(f"{path}: must be a mapping of keys such as 'name' and 'datasets'")
-    content = deepcopy(dict(content)) if overrides else dict(content)
+    content = dict(content)
     for option in overrides:
         key, equals, text = option.partition("=")
         if not equals or not KEY_PATH.fullmatch(key):
@@ -100,7 +100,8 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
 def set_value(content: Any, key: str, value: Any, option: str) -> None:
     """Set the value at a path of keys in the content of a YAML file.
 
-    Missing mappings are created.
+    Missing mappings are created. The mappings and lists on the path are copied, since an anchor or
+    a merge key of YAML shares them with other parts of the content.
 
     Examples
     --------
@@ -121,8 +122,9 @@ def set_value(content: Any, key: str, value: Any, option: str) -> None:
             raise UserError(f"--set {option}: {problem}")
         if k == len(keys) - 1:
             content[part] = value
-        elif isinstance(content, dict) and content.get(part) is None:
-            content[part] = {}
+        else:
+            missing = isinstance(content, dict) and content.get(part) is None
+            content[part] = {} if missing else copy(content[part])
         content = content[part]
 
 

@@ -48,6 +48,30 @@ def test_values_are_yaml_and_go_where_the_path_leads(load):
 
 
 @pytest.mark.parametrize(
+    "machines",
+    [
+        "{svm: {grid: &g {C: [1, 10], gamma: auto}}, lssvm: {grid: *g}}",
+        "{svm: &s {grid: {C: [1, 10]}, label: a}, lssvm: {<<: *s, label: b}}",
+    ],
+)
+def test_an_anchor_does_not_pass_a_value_to_other_parts_of_the_file(tmp_path: Path, machines: str):
+    path = tmp_path / "trial.yaml"
+    path.write_text(
+        f"name: a\ndatasets: [wine]\nprotocol: {{test: {{kfold: 3}}}}\nmachines: {machines}\n"
+    )
+    config = load_configs([path], ["machines.svm.grid.C=[7]"])[0]
+    assert config.machines["svm"].grid["C"] == (7,)
+    assert config.machines["lssvm"].grid["C"] == (1, 10)
+    assert load_configs([path])[0].machines["svm"].grid["C"] == (1, 10)
+
+
+def test_one_value_does_not_change_another_in_later_calls(load):
+    whole = "machines={svm: {grid: {C: [1, 10]}}}"
+    assert load(whole, "machines.svm.grid.C=[3]").machines["svm"].grid["C"] == (3,)
+    assert load(whole).machines["svm"].grid["C"] == (1, 10)
+
+
+@pytest.mark.parametrize(
     ("override", "words"),
     [
         ("machines.svm.grid.C", "KEY=VALUE"),
