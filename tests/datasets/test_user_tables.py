@@ -253,6 +253,24 @@ def test_a_continuous_target_is_called_one(tmp_path: Path):
     assert "is it continuous, or a row number?" in whole.warnings[0]
 
 
+@pytest.mark.parametrize("form", ["{:02}", "1000000000000000{:02}", "{}e2"])
+def test_many_classes_of_whole_numbers_are_not_continuous(tmp_path: Path, form: str):
+    rows = [f"{k / 7},{form.format(k % 24)}" for k in range(72)]
+    data = load(tmp_path, "my.csv", "a,kind\n" + "\n".join(rows))
+    assert (len(data.classes), data.y[1], data.warnings) == (24, form.format(1), ())
+
+
+@pytest.mark.parametrize("form", ["{:02}", "{}.5"])
+def test_a_target_that_the_file_declares_as_categorical_is_not_continuous(tmp_path: Path, form):
+    names = [form.format(k) for k in range(24)]
+    head = f"@relation r\n@attribute a real\n@attribute kind {{{','.join(names)}}}\n@data\n"
+    rows = [f"{k / 7},{names[k % 24]}" for k in range(72)]
+    assert load(tmp_path, "my.arff", head + "\n".join(rows)).classes.tolist() == sorted(names)
+    frame = pd.DataFrame({"a": np.arange(72) / 7, "kind": pd.Categorical(names * 3)})
+    frame.to_parquet(tmp_path / "my.parquet")
+    assert load(tmp_path, "my.parquet", None).classes.tolist() == sorted(names)
+
+
 def test_numbers_and_words_as_classes_are_reported(tmp_path: Path):
     data = load(tmp_path, "my.csv", "a,kind\n1,1\n2,2\n3,two\n")
     assert data.y.tolist() == ["1", "2", "two"]

@@ -51,7 +51,7 @@ FEWEST_NAMED = 10
 #: possible codes of missing values.
 FEW_WORDS = 2
 #: A numeric target with fractional values and more than MOST_FRACTIONS distinct values is treated
-#: as continuous.
+#: as continuous, unless the file declares the target as categorical.
 MOST_FRACTIONS = 20
 MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 YEAR, NUMBER_OF_MONTH = "(1[5-9]|20)[0-9]{2}", "(0?[1-9]|1[0-2])"
@@ -107,7 +107,7 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     words = [name for name in chosen if name in nominal]
     if table.nominal.get(label):
         _codes(frame[label], table.nominal[label])  # ValueError if a class is not declared
-    y, more = _labels(frame[label])
+    y, more = _labels(frame[label], declared=label in table.nominal)
     for row in np.flatnonzero(frame[label].astype(str) == label) if options.header else ():
         if all(str(frame[name].iloc[row]) == name for name in chosen):
             raise ValueError(f"data row {row + 1} repeats the column names; remove the row")
@@ -391,7 +391,10 @@ def _time(column: pd.Series, options: FileOptions) -> NDArray:
     return (read.astype("int64") if read.dtype.kind in "mM" else read).to_numpy(np.float64)
 
 
-def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
+def _labels(column: pd.Series, declared: bool = False) -> tuple[NDArray, list[str]]:
+    """Return the class labels and warnings; `declared` states whether the file declares the target
+    as categorical.
+    """
     _refuse_cells(column, column.isna(), UNLABELLED)
     y = to_labels(map(str, column))
     values = np.unique(y)
@@ -404,7 +407,8 @@ def _labels(column: pd.Series) -> tuple[NDArray, list[str]]:
         remarks = [f"the target has {both}; all are read as words"] if numbers else []
         return y, [*remarks, *_alike(values.tolist())]
     has = f"target {column.name!r} has {len(values)} distinct numbers such as {numbers[-1]}"
-    if y.dtype.kind != "i" and len(values) > MOST_FRACTIONS:
+    fractions = any(float(value) % 1 > 0 for value in numbers)
+    if fractions and not declared and len(values) > MOST_FRACTIONS:
         advice = "set another target, or form classes, for example by pandas.qcut(values, 3)"
         raise ValueError(f"{has}; it is continuous, and classes are needed: {advice}")
     if len(values) > MOST_FRACTIONS and np.unique(y, return_counts=True)[1].min() == 1:
