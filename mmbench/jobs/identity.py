@@ -12,14 +12,16 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import mmbench
@@ -164,17 +166,22 @@ def parameters_of(machine: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in JSON types; an object without a JSON type becomes its ``repr``.
+    """Return a value in JSON types; an object without a JSON type becomes text.
 
-    A nested estimator, such as a step of a pipeline, becomes its class and all its parameters,
-    since its ``repr`` omits parameters with default values.
+    The text is equal in all processes: the name of a function, and otherwise the ``repr`` without
+    memory addresses. A nested estimator, such as a step of a pipeline, becomes its class and all
+    its parameters, since its ``repr`` omits parameters with default values.
     """
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
+    if isinstance(value, FunctionType):
+        return f"{value.__module__}.{value.__qualname__}"
     if hasattr(value, "get_params") and not isinstance(value, type):
         params = value.get_params(deep=False)
         return [str(type(value)), {k: _plain(params[k]) for k in sorted(params.keys() - EXECUTION)}]
     try:
-        return json.loads(json.dumps(value))
+        return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):
-        return " ".join(repr(value).split())
+        if isinstance(value, Mapping):
+            return {str(name): _plain(one) for name, one in value.items()}
+        return re.sub(" at 0x[0-9a-fA-F]+", "", " ".join(repr(value).split()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -214,6 +215,50 @@ def test_defaults_of_the_steps_of_a_pipeline_are_parameters():
     (_, scaler), (_, neighbours) = (step for _, step in steps)
     assert scaler["with_mean"] is True and neighbours["n_neighbors"] == 5
     assert "n_jobs" not in neighbours, "it changes no result"
+
+
+FACTORY = """
+import numpy as np
+from functools import partial
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+def double(X, factor=2):
+    return factor * X
+
+def distance(u, v, p=1):
+    return (abs(u - v) ** p).sum()
+
+def model():
+    weights = {"metric": [partial(distance, p=2), distance], "n_neighbors": [1, 3]}
+    search = GridSearchCV(KNeighborsClassifier(metric=distance), weights)
+    steps = SimpleImputer(), FunctionTransformer(double), SelectKBest(k=3)
+    return make_pipeline(*steps, FunctionTransformer(np.random.RandomState(0).permutation), search)
+"""
+
+KEYS = """
+import sys
+from pathlib import Path
+from mmbench.config.plan import plan
+from mmbench.config.read import config_of
+column = {"estimator": "own_factory.model"}
+config = {"name": "own", "datasets": ["wine"], "kernel": "linear", "machines": {"own": column}}
+config |= {"protocol": {"test": {"kfold": 3}}}
+[job, *_] = plan(config_of(config, Path("own.yaml")), Path())
+print(job.key, job.defaults)
+"""
+
+
+def test_functions_and_nan_among_the_parameters_give_the_same_keys_in_all_processes(tmp_path):
+    (tmp_path / "own_factory.py").write_text(FACTORY)
+    call = {"args": [sys.executable, "-c", KEYS], "cwd": tmp_path, "text": True, "check": True}
+    one, two = (subprocess.run(**call, stdout=subprocess.PIPE).stdout for _ in range(2))
+    assert one == two and " at 0x" not in one
+    assert "'own_factory.distance'" in one and "'missing_values': 'nan'" in one
 
 
 def test_a_changed_default_runs_the_job_again_and_is_named(tmp_path):
