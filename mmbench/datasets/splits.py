@@ -395,11 +395,11 @@ def with_folds(data: Dataset, path: str) -> Dataset:
         raise UserError(f"{path}: {size} ({advice})")
     [(head, n)] = fits
     table = table[head : head + n]
-    if n > n_rows:
-        table = list(compress(table, labelled))
     for k, line in enumerate(table):
         if fraction := next((cell for cell in line if "." in cell and is_number(cell)), None):
             raise UserError(f"{path}: row {k + 1} of the data: {fraction!r} is not a fold")
+    if n > n_rows:
+        table = list(compress(table, labelled))
     splits: list[Rows] = []
     for column in zip(*table, strict=True):
         cells = np.array(column)

@@ -9,6 +9,7 @@ import lzma
 import os
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -404,6 +405,34 @@ def test_many_names_are_checked_in_reasonable_time():
         check_names([f"c{j}" for j in range(count)])
         seconds.append(time.process_time() - start)
     assert seconds[1] < 40 * seconds[0]
+
+
+@pytest.mark.parametrize(
+    ("row", "keys", "words"),
+    [
+        ("oops,1,x", {}, "data row 5, column 'a': 'oops' is not a number"),
+        ("inf,1,x", {}, "data row 5, column 'a': infinite value"),
+        (",1,x", {}, "data row 5, column 'a': value missing"),
+        ("a,t,kind", {}, "data row 5 repeats the column names"),
+        ("1,,x", {"time": "t"}, "data row 5, column 't': value missing"),
+        ("1,red,x", {"time": "t"}, "data row 5, column 't': 'red' is neither a number nor a date"),
+        ("1,7,x", {"categorical": [{"t": ["1", "2"]}]}, "data row 5, column 't': '7' is not one"),
+    ],
+)
+def test_messages_count_the_rows_that_are_left_out(tmp_path: Path, row: str, keys: dict, words):
+    text = f"a,t,kind\n1,1,x\n2,1,\n3,1,\n4,2,y\n{row}\n"
+    assert words in refusal(tmp_path, "my.csv", text, unlabelled="drop", **keys)
+
+
+def test_the_warning_about_equal_rows_counts_the_rows_that_are_left_out(tmp_path: Path):
+    data = load(tmp_path, "my.csv", "a,kind\n1,x\n2,\n3,\n4,y\n1,y\n", unlabelled="drop")
+    assert data.X.tolist() == [[1], [4], [1]]
+    assert data.warnings[1].endswith("different labels (first: data rows 1, 5)")
+    (tmp_path / "folds.csv").write_text("1\n1\n1\n2\n0.5\n")
+    options = (("unlabelled", "drop"),)
+    ref = DatasetRef("my", str(tmp_path / "my.csv"), "kind", options=options)
+    with pytest.raises(UserError, match=r"row 5 of the data: '0\.5' is not"):
+        load_dataset(replace(ref, folds=str(tmp_path / "folds.csv")), store=tmp_path)
 
 
 # OpenML and scikit-learn

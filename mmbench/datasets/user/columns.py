@@ -108,8 +108,8 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     if table.nominal.get(label):
         _codes(frame[label], table.nominal[label])  # ValueError if a class is not declared
     y, more = _labels(frame[label], declared=label in table.nominal)
-    for row in np.flatnonzero(frame[label].astype(str) == label) if options.header else ():
-        if all(str(frame[name].iloc[row]) == name for name in chosen):
+    for row in frame.index[frame[label].astype(str) == label] if options.header else ():
+        if all(str(frame[name][row]) == name for name in chosen):
             raise ValueError(f"data row {row + 1} repeats the column names; remove the row")
     codes = {name: _codes(frame[name], nominal[name]) for name in words}
     columns = [_numbers(frame[numbers], options), *(column for column, _ in codes.values())]
@@ -123,8 +123,9 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
         first = f"the first line, taken as column names, contains {like_data[0]!r}"
         remarks.append(f"{first}; if it is a data row, {setting('header', 'false')}")
     names = numbers + words
-    remarks += [*_row_names(X, frame[numbers], names, options), *_useless(X, y, names)]
-    missing = [f"{cell_name(i, names[j])}: value missing" for i, j in np.argwhere(np.isnan(X))[:1]]
+    remarks += [*_row_names(X, frame[numbers], names, options), *_useless(X, y, names, frame.index)]
+    gaps = [cell_name(frame.index[i], names[j]) for i, j in np.argwhere(np.isnan(X))[:1]]
+    missing = [f"{gap}: value missing" for gap in gaps]
     if problem := check_steps(ref.preprocess, X.shape[1], words, *missing):
         raise ValueError(problem)
     return Dataset(
@@ -261,7 +262,8 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
     frame = frame.assign(**{name: _number_column(frame[name], options) for name in texts})
     X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     for i, j in np.argwhere(np.isinf(X)):
-        raise ValueError(f"{cell_name(i, frame.columns[j])}: infinite value {X[i, j]}")
+        cell = cell_name(frame.index[i], frame.columns[j])
+        raise ValueError(f"{cell}: infinite value {X[i, j]}")
     return X
 
 
@@ -294,9 +296,9 @@ def _read_numbers(column: pd.Series, options: FileOptions) -> pd.Series:
 def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     """Return a text column as numbers; raise ValueError if a value is not a number."""
     values = _read_numbers(column, options)
-    bad = np.flatnonzero(values.isna() & column.notna())
+    bad = column.index[values.isna() & column.notna()]
     if len(bad):
-        cell, drop = str(column.iloc[bad[0]]), _leave_out(column.name, options)
+        cell, drop = str(column[bad[0]]), _leave_out(column.name, options)
         hints = _marks(cell, options)
         if bad.tolist() == [0] and len(column) > 1 and not options.header:
             hints = [f"if the first line names the columns, {setting('header', 'true')}"]
@@ -348,7 +350,8 @@ def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -
 def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
     """Return the table and warnings.
 
-    If `options.unlabelled` is "drop", rows without a label or a group are left out.
+    If `options.unlabelled` is "drop", rows without a label or a group are left out. The index of
+    the returned frame contains the row numbers of the file, counted from 0.
     """
     known = list(table.frame.columns)
     names = [column_name(c, known) for c in (table.target, options.groups) if c is not None]
@@ -357,16 +360,15 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
         return table, []
     if not kept.any():
         raise ValueError(f"no row has {' and '.join(map(repr, names))}; choose another column")
-    frame = table.frame[kept].reset_index(drop=True)
     without = f"{(~kept).sum()} rows without {' and '.join(map(repr, names))} are left out"
-    return table._replace(frame=frame, labelled=kept.to_numpy()), [without]
+    return table._replace(frame=table.frame[kept], labelled=kept.to_numpy()), [without]
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
     """Raise ValueError about the first cell in `bad`; the cell's value replaces {} in `problem`."""
-    for row in np.flatnonzero(bad):
-        text = problem.replace("{}", repr(column.iloc[row]), 1)
-        raise ValueError(f"{cell_name(int(row), column.name)}: {text}")
+    for row in column.index[bad]:
+        text = problem.replace("{}", repr(column[row]), 1)
+        raise ValueError(f"{cell_name(row, column.name)}: {text}")
 
 
 #: Message about a missing label or group.
@@ -469,8 +471,11 @@ def _row_names(
         yield _about(name, "contains integers beyond 2^53, which are rounded", options)
 
 
-def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:
-    """Yield warnings about constant columns, and about equal rows with different labels."""
+def _useless(X: NDArray, y: NDArray, names: list[str], index: pd.Index) -> Iterator[str]:
+    """Yield warnings about constant columns, and about equal rows with different labels.
+
+    `index` contains the row numbers of the file, counted from 0.
+    """
     import pandas as pd
 
     if constant := [repr(names[j]) for j in np.flatnonzero(np.ptp(X, axis=0) == 0)]:
@@ -479,6 +484,6 @@ def _useless(X: NDArray, y: NDArray, names: list[str]) -> Iterator[str]:
     rows = pd.Series([row.tobytes() for row in X + 0.0])  # adding 0.0 turns -0.0 into 0.0
     bad = pd.Series(y).groupby(rows, sort=False).transform("nunique") > 1
     if bad.any():
-        first = np.flatnonzero(rows == rows[bad].iloc[0])[:SHOWN] + 1
+        first = index[rows == rows[bad].iloc[0]][:SHOWN] + 1
         where = f"first: data rows {', '.join(map(str, first))}"
         yield f"{bad.sum()} rows have equal values but different labels ({where})"
