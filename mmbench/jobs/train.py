@@ -74,9 +74,9 @@ def train(
             )
         search, selected = {**vars(found), "n_points": found.n_points}, found.params
     choice = merged(choice, selected)
-    with clock.stage("training"), spread or nullcontext(), warnings.catch_warnings():
-        # warnings are not needed, since the record contains the status of each pair of classes
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # warnings are not needed, since the record contains the status of each pair of classes
+    quiet = warnings.catch_warnings(action="ignore", category=ConvergenceWarning)
+    with clock.stage("training"), spread or nullcontext(), quiet:
         fit_selected(machine, job, choice, data.X_train, data.y_train)
     return machine, {**search, "params": choice}
 
@@ -123,7 +123,8 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     known = machines.machine_class(name).parameters
     stated = {"kernel": kernel, **({"solver": solver} if solver else {})}
     # errors are ignored, since they occur again when the machine is trained on the data of the job
-    with suppress(Exception), within(Allowance()):
+    with suppress(Exception), within(Allowance()), warnings.catch_warnings(action="ignore"):
         machine = machines.make_machine(name, **{k: v for k, v in stated.items() if k in known})
-        select(machine, X, y, {"tol": [machine.tol]}, folds=2)
+        if hasattr(machine, "tol"):  # classifiers of other packages have no search of their own
+            select(machine, X, y, {"tol": [machine.tol]}, folds=2)
         machine.fit(X, y).pairwise_decision_function(X)

@@ -141,7 +141,7 @@ def select(
     if unset and machine.tol == machine.parameters["tol"].default:
         tol = machine.search_space.tol
     if tol is not None:
-        machine = machine.with_params({"tol": tol})
+        machine = clone(machine).set_params(tol=tol)
     cut = Cut(folds, split, repeats, seed, groups, ordered)
     data = SearchRows(X, y, n_train, sum(map(len, parts)), cut)
     # ties are resolved first by the parameters in `prefer`, then by the machine's preferences

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mmbench.errors import Status
 from mmbench.jobs.record import is_done
+from mmbench.jobs.train import rehearse
 from mmbench.machines import SVM, make_machine
 from mmbench.machines.base.voting import resolve_votes, votes
 from mmbench.running.worker import execute
@@ -63,6 +64,20 @@ def test_a_job_has_a_record_without_a_certificate(job, context):
     for part in ("metrics", "split", "seeds"):
         assert theirs[part] == ours[part]
     assert theirs["selection"]["params"] == ours["selection"]["params"]
+
+
+def test_a_stated_tolerance_is_kept_in_the_search(job, context):
+    grid = {"grid": (("C", (0.01, 1.0)),), "machine": "sklearn.linear_model:LogisticRegression"}
+    record, _ = execute(replace(job, params=(("tol", 1e-3),), **grid), context)
+    assert is_done(record), record["reason"]
+    assert record["parameters"]["tol"] == 1e-3 and record["selection"]["n_points"] == 2
+
+
+def test_a_classifier_is_imported_and_tried_before_its_times_are_measured(monkeypatch):
+    rows, fit = [], Odd.fit
+    monkeypatch.setattr(Odd, "fit", lambda self, X, y: rows.append(len(X)) or fit(self, X, y))
+    rehearse.__wrapped__(f"{__name__}:Odd", "linear", None)
+    assert rows == [24]
 
 
 @pytest.mark.parametrize(
