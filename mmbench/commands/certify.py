@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
-from mmbench.errors import UserError, converted, listed
+from mmbench.errors import Status, UserError, converted, listed
 from mmbench.kernels import Kernel
 from mmbench.kernels.geometry import kernel_function, pair_coefficients
 
@@ -107,9 +107,9 @@ def certify(
     ----------
     model : estimator or path
         A fitted SVC, NuSVC, LinearSVC or SGDClassifier (hinge loss) of scikit-learn, or an object
-        with the same attributes (scikit-learn-intelex, cuML, ThunderSVM). The argument `model` may
-        also be a machine of mmbench, the path of a model file of libsvm or liblinear, or a pipeline
-        or grid search that contains one of these classifiers.
+        with the same attributes (scikit-learn-intelex; cuML for two classes). The argument `model`
+        may also be a machine of mmbench, the path of a model file of libsvm or liblinear, or a
+        pipeline or grid search that contains one of these classifiers.
     X : array-like of shape (n_samples, n_features)
         Training rows or, if the model's kernel is precomputed, the kernel matrix.
     y : array-like of shape (n_samples,)
@@ -167,10 +167,11 @@ def certify(
 
     model, rows, labels, weights = _validated(model, X, y, sample_weight)
     if not KNOWN & {base.__name__ for base in type(model).__mro__}:
-        raise UserError(
-            f"the objective of {type(model).__name__} is not known; known are SVC, NuSVC, "
-            "LinearSVC, SGDClassifier and the machines of mmbench"
-        )
+        kinds = "SVC, NuSVC, LinearSVC, SGDClassifier and the machines of mmbench"
+        raise UserError(f"the objective of {type(model).__name__} is not known; known are {kinds}")
+    for name in ("classes_", "intercept_"):
+        if not hasattr(model, name):  # ThunderSVM has no `classes_`, but writes files of libsvm
+            raise UserError(f"the model has no attribute {name}; save it as a file of libsvm")
     known, found = set(np.asarray(model.classes_).tolist()), set(labels[weights > 0].tolist())
     # Only the machines of mmbench leave out rows of weight 0 before they read the labels. The
     # labels of these rows may therefore be unknown to a machine of mmbench.
@@ -181,13 +182,15 @@ def certify(
         problem = f"y has no row of the model's classes {listed(lacking)} with a positive weight"
         raise UserError(f"{problem}; {_REMEDY}")
     stored = getattr(model, "C", None)  # a NuSVC stores C = 0, and model files contain no C
+    if hasattr(model, "alpha"):
+        stored = 1 / (model.alpha * len(labels)) if model.alpha else np.inf
     if C is not None and (not C > 0 or (stored and stored != C)):
         raise UserError(f"C={C:g}: the model stores C={stored:g}" if stored else "C must be > 0")
     for name in ("coef_", "dual_coef_", "intercept_", "gamma", "coef0", "degree"):
         value = _dense(getattr(model, name, None))
         if not (value is None or isinstance(value, str) or np.isfinite(value).all()):
             raise UserError(f"{name} of the model is not finite")
-    if (C := C or stored or None) == np.inf or getattr(model, "alpha", None) == 0:
+    if (C := C or stored or None) == np.inf:
         raise UserError("C=inf or alpha=0: only models with a finite penalty are certified")
     if hasattr(model, "fits_") and type(model).__name__ != "SVM":
         return pd.DataFrame(_by_reference(model, rows, labels, sample_weight))
@@ -216,19 +219,26 @@ def _validated(
 
     from mmbench.machines.base.estimator import refuse_masks
 
-    model = getattr(model, "best_estimator_", model)
     with converted("", TypeError, ValueError):
         refuse_masks(X, y, sample_weight)
-        if isinstance(model, Pipeline):
+        while isinstance(model, Pipeline) or hasattr(model, "best_estimator_"):
+            if hasattr(model, "best_estimator_"):
+                model = model.best_estimator_
+                continue
             check_is_fitted(model)
+            for step in model.get_params().values():
+                if hasattr(step, "fit_resample") or type(step).__name__ == "TargetEncoder":
+                    problem = f"{type(step).__name__}.transform does not give the training rows"
+                    raise ValueError(f"{problem}; give the last step, and its rows and labels")
             X = model[:-1].transform(X) if len(model) > 1 else X
             model = model[-1]
+        names = getattr(model, "feature_names_in_", None)
+        if names is not None and hasattr(X, "columns") and list(X.columns) != list(names):
+            raise ValueError(f"the columns of X must be those of the training, {listed(names)}")
         words = X.select_dtypes(exclude=["number", "bool"]) if hasattr(X, "select_dtypes") else ()
         for name in words:
-            raise ValueError(
-                f"column {name!r} contains categories, and the model is not a pipeline that "
-                "encodes them; give the table with its categories encoded as in the training"
-            )
+            problem = f"column {name!r} contains categories, and the model encodes no categories"
+            raise ValueError(f"{problem}; give the table with categories encoded as in training")
         rows = check_array(X, accept_sparse="csr", dtype=float)
         rows = csr_array(rows) if issparse(rows) else rows
         labels = column_or_1d(y)
@@ -240,6 +250,8 @@ def _validated(
     if isinstance(model, str | Path):
         with suppress(ValueError):  # model files contain numbers as labels
             labels = labels.astype(float)
+        # scikit-learn, too, removes rows of weight 0 before it numbers the support vectors
+        rows, labels, weights = (part[weights > 0] for part in (rows, labels, weights))
         model = read_model(Path(model), rows, labels)
     return model, rows, labels, weights
 
@@ -250,11 +262,9 @@ def _check_objectives(fits: Sequence[Any], objectives: Iterable[float]) -> None:
     """
     for fit, objective in zip(fits, objectives, strict=True):
         if not np.isclose(objective, fit.objective, rtol=OBJECTIVE_TOLERANCE, atol=1e-12):
-            raise UserError(
-                f"the objective of {fit.pair[0]} / {fit.pair[1]} was {fit.objective:g} in training "
-                f"and is {objective:g} here; give the rows, labels and weights of the training, "
-                "and a machine with equal parameters for all pairs"
-            )
+            problem = f"the objective of {fit.pair[0]} / {fit.pair[1]} was {fit.objective:g} in "
+            problem += f"training and is {objective:g} here; {_REMEDY} with their weights, and a "
+            raise UserError(f"{problem}machine with equal parameters for all pairs")
 
 
 def certify_file(
@@ -286,7 +296,8 @@ def certify_file(
         # reading a damaged file may raise any exception
         with converted(f"{path}: cannot be read", Exception):
             model = joblib.load(path)
-    config = config_of(experiment_of(data, target), Path(f"certify {data.name}"), overrides)
+    content = experiment_of(data, target, overrides)
+    config = config_of(content, Path(f"certify {data.name}"), overrides)
     entry = config.datasets[0]
     training = load_dataset(entry.ref(config.steps_of(entry)), store=Path())
     X: Any = training.X
@@ -325,13 +336,12 @@ def _certificate(problem: Binary) -> dict[str, Any]:
     slack = np.maximum(0.0, 1.0 - y * problem.f)
     losses = slack**2 if problem.squared_loss else slack
     model = {"objective": 0.5 * problem.square + float(C @ losses), "dual": np.nan}
-    model |= {"violation": np.nan, "n_support": int(np.count_nonzero(slack > 0))}
+    model |= {"violation": np.nan, "n_support": int(np.count_nonzero(slack if u is None else u))}
     own = -np.inf
     if u is not None:
         a = u * y
         violation = max(0.0, float((-a).max()), float((a - C).max()), abs(float(u.sum())))
         model |= {"dual": float(a.sum()) - 0.5 * problem.square, "violation": violation}
-        model["n_support"] = int(np.count_nonzero(u))
         own = model["dual"] if violation <= DUAL_TOLERANCE * float(C.max()) else own
     optimum = _squared(problem) if problem.squared_loss else _optimum(problem)
     return _row(problem.pair, model, own, problem.f, optimum)
@@ -342,6 +352,8 @@ def _optimum(problem: Binary) -> Optimum:
     from mmbench.machines import SVM
 
     X, y, C = (problem.X, problem.y, problem.C) if problem.free_intercept else _mirrored(problem)
+    if len(present := np.unique(y[C > 0])) == 1:  # all other penalties are 0, and w = 0 is optimal
+        return np.full(len(problem.y), present[0]), 0.0, 0.0, Status.TRIVIAL
     kernel = "linear" if problem.u is None else "precomputed"
     machine = SVM(kernel=kernel, C=float(C.max()), tol=1e-6)
     fit = machine.fit(X, y, sample_weight=C / C.max()).fits_[0]
@@ -421,6 +433,8 @@ def _kernel_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
     """Yield one binary problem per pair of classes, for a model with dual variables."""
+    from sklearn.utils.class_weight import compute_class_weight
+
     from mmbench.kernels.matrix import is_given, is_semidefinite
 
     classes, ours = np.asarray(model.classes_), hasattr(model, "fits_")
@@ -437,16 +451,18 @@ def _kernel_problems(
     wrong = support.max(initial=-1) >= X.shape[0]
     if not wrong and not is_given(kernel):
         near, vectors = _dense(X[support]), np.asarray(_dense(model.support_vectors_), dtype=float)
-        wrong = near.shape != vectors.shape or not np.allclose(near, vectors, rtol=1e-6, atol=0)
+        size = 1e-5 * np.abs(vectors).max(initial=0.0)  # PCA.transform differs from fit_transform
+        wrong = near.shape != vectors.shape or not np.allclose(near, vectors, rtol=1e-6, atol=size)
     if wrong:
-        raise UserError(
-            "the rows of X at the indices support_ are not the support vectors of the model; give "
-            "the training rows in the order of the training"
-        )
+        problem = "the rows of X at the indices support_ are not the support vectors of the model"
+        raise UserError(f"{problem}; give the training rows in the order of the training")
     if X.shape[0] > MAX_KERNEL_ROWS:
         raise UserError(f"X has {X.shape[0]} rows; at most {MAX_KERNEL_ROWS} can be certified")
-    factors = () if is_nu else getattr(model, "class_weight_", ())  # ignored by NuSVC
-    per_class = model.class_weight if ours else dict(zip(classes.tolist(), factors, strict=False))
+    per_class = getattr(model, "class_weight", None)
+    if not ours:  # NuSVC ignores class weights
+        factors = compute_class_weight(None if is_nu else per_class, classes=classes, y=labels)
+        factors = factors if is_nu else getattr(model, "class_weight_", factors)
+        per_class = dict(zip(classes.tolist(), factors, strict=True))
     duals = np.abs(dual_coef) / weights[support]
     if isinstance(model, SimpleNamespace) and not is_nu:
         _warn_of_class_weights(model.n_support_, duals)
@@ -461,12 +477,10 @@ def _kernel_problems(
         if not np.isin(labels[support[coef != 0]], pair).all() or (u[rows] * y < 0).any():
             raise UserError(f"the signs of dual_coef_ differ from the signs of y; {_REMEDY}")
         u, part = u[rows], rows if kernel == "precomputed" else X[rows]
-        gram = np.asarray(kernel_function(model, X, k)(part, part), dtype=float)
+        gram = np.asarray(_dense(kernel_function(model, X, k)(part, part)), dtype=float)
         if not (kernel in ("linear", "rbf") or is_semidefinite(gram)):
-            raise UserError(
-                f"the kernel matrix of {pair[0]} / {pair[1]} is not positive semidefinite; the "
-                "problem is not convex, and has no certificate"
-            )
+            problem = f"the kernel matrix of {pair[0]} / {pair[1]} is not positive semidefinite"
+            raise UserError(f"{problem}; the problem is not convex, and has no certificate")
         # a nu-SVM has one margin rho per pair of classes, and the penalty C = 1 / rho
         own_C = C or largest or float((np.abs(u) / weights[rows]).max())
         penalties = own_C * _relative_penalties(pair, y, weights[rows], per_class)
@@ -524,8 +538,6 @@ def _linear_problems(
     # LinearSVC penalises its intercept; cuML's LinearSVC only with `penalized_intercept`
     scaling = getattr(model, "intercept_scaling", getattr(model, "penalized_intercept", 0) or None)
     free = has_intercept and scaling is None
-    if hasattr(model, "alpha"):
-        C = 1 / (model.alpha * len(labels))
     if free and loss == "squared_hinge":
         raise UserError("squared losses with a free intercept are not certified")
     if C is None:
@@ -573,10 +585,11 @@ def _by_reference(
     from sklearn.base import clone
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    again = clone(model).fit(X, labels, **weights)
-    _check_objectives(model.fits_, [fit.objective for fit in again.fits_])
-    reference = clone(model).set_params(solver="reference").fit(X, labels, **weights)
-    f, g, h = (one.pairwise_decision_function(X) for one in (model, reference, again))
+    with converted("", TypeError, ValueError):
+        again = clone(model).fit(X, labels, **weights)
+        _check_objectives(model.fits_, [fit.objective for fit in again.fits_])
+        reference = clone(model).set_params(solver="reference").fit(X, labels, **weights)
+        f, g, h = (one.pairwise_decision_function(X) for one in (model, reference, again))
     if np.abs(f - h).max() > DECISION_TOLERANCE * np.abs(h).max() + 1e-12:
         problem = "a training with the parameters of the model has other decision values; several"
         problem += " solutions are optimal, coefficients or intercept were changed"
@@ -604,8 +617,7 @@ def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
     with converted(problem, OSError, ValueError):
         lines = path.read_text().splitlines()
     start = next((k for k, line in enumerate(lines) if line.strip() in ("SV", "w")), None)
-    pairs = [line.split() for line in lines[:start]]
-    head = {words[0]: words[1:] for words in pairs if words[1:]}
+    head = {words[0]: words[1:] for words in map(str.split, lines[:start]) if words[1:]}
     try:
         if "solver_type" in head:
             return _liblinear_model(head, lines[(start or 0) + 1 :])
@@ -618,6 +630,8 @@ def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleName
     losses = {"L2R_L2LOSS_SVC": "squared_hinge", "L2R_L1LOSS_SVC": "hinge"}
     kind, bias = head["solver_type"][0], float(head["bias"][0])
     w = np.array([line.split() for line in lines if line.strip()], dtype=float).T
+    if len(w) != (len(head["label"]) if len(head["label"]) > 2 else 1):
+        raise ValueError(f"{len(w)} weights per feature for {len(head['label'])} classes")
     if len(head["label"]) == 2:  # liblinear predicts the first of its two labels if w'x is positive
         w = -w
     return SimpleNamespace(

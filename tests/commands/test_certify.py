@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import (
@@ -22,11 +22,12 @@ from sklearn.datasets import (
     load_wine,
     make_blobs,
 )
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.metrics.pairwise import linear_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler, scale
+from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder, scale
 from sklearn.svm import SVC, LinearSVC, NuSVC, OneClassSVM
 from typer.testing import CliRunner
 
@@ -539,3 +540,106 @@ def test_a_nu_that_is_too_small_is_named():
     model = NuSVC(nu=0.3).fit(X, y)
     with pytest.raises(UserError, match="y differs from the training; give the rows and labels"):
         mmbench.certify(model, X, 1 - y)
+
+
+class Resampler(BaseEstimator):
+    """Stands for a sampler of imbalanced-learn, whose `transform` does not add the new rows."""
+
+    def fit(self, X, y):
+        return self
+
+    def fit_resample(self, X, y):
+        return np.vstack([X, X]), np.append(y, y)
+
+    def transform(self, X):
+        return X
+
+
+@pytest.mark.parametrize("step", [TargetEncoder(), Resampler()], ids=repr)
+def test_a_pipeline_that_trains_on_other_rows_than_it_transforms_is_refused(step, wine):
+    X, y = wine
+    model = make_pipeline(step, LinearSVC(max_iter=10)).fit(np.round(X), y > 0)
+    with pytest.raises(UserError, match=f"{type(step).__name__}.transform does not give the training rows"):
+        mmbench.certify(model, np.round(X), y > 0)
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_a_pipeline_with_principal_components_is_certified(words, wine):
+    """PCA.fit_transform and PCA.transform differ by rounding errors."""
+    X, y, first = np.round(wine[0]), wine[1], OneHotEncoder(sparse_output=False)
+    if not words:  # rounding errors of single precision
+        X, first = np.random.default_rng(0).normal(size=(178, 30)).astype(np.float32), "passthrough"
+    model = make_pipeline(first, PCA(), SVC()).fit(X, y)
+    assert mmbench.certify(model, X, y).gap.max() < 1e-2
+
+
+def test_class_weights_are_computed_if_the_model_lacks_them(wine):
+    """Older versions of cuML's SVC have `class_weight`, and no `class_weight_`."""
+    X, y = wine
+    model = SVC(class_weight={1: 5.0}).fit(X, y > 0)
+    expected = mmbench.certify(model, X, y > 0)
+    del model.class_weight_
+    assert_allclose(mmbench.certify(model, X, y > 0).objective, expected.objective)
+
+
+def test_the_columns_of_a_data_frame_have_the_order_of_the_training(wine):
+    frame, y = pd.DataFrame(wine[0][:, :2], columns=["a", "b"]), wine[1] > 0
+    model = LinearSVC().fit(frame, y)
+    assert mmbench.certify(model, frame, y).gap[0] < 1e-3
+    with pytest.raises(UserError, match="those of the training, a, b"):
+        mmbench.certify(model, frame[["b", "a"]], y)
+
+
+def test_a_model_without_the_attributes_of_a_classifier_is_refused(wine):
+    model = SVC().fit(*wine)
+    del model.classes_
+    with pytest.raises(UserError, match="no attribute classes_; save it as a file of libsvm"):
+        mmbench.certify(model, *wine)
+
+
+def test_a_grid_search_within_a_pipeline_is_unwrapped(wine):
+    search = GridSearchCV(SVC(), {"C": [1, 10]}).fit(*wine)
+    nested = make_pipeline(StandardScaler(), GridSearchCV(SVC(), {"C": [1, 10]})).fit(*wine)
+    assert_allclose(
+        mmbench.certify(nested, *wine).objective, mmbench.certify(search, *wine).objective
+    )
+
+
+def test_a_penalty_beside_the_alpha_of_a_model_is_refused(wine):
+    X, y = wine
+    model = SGDClassifier(alpha=0.01, random_state=0).fit(X, y)
+    with pytest.raises(UserError, match="C=777: the model stores"):
+        mmbench.certify(model, X, y, C=777)
+
+
+def test_a_model_whose_positive_penalties_belong_to_one_class_has_the_optimum_0(wine):
+    X, y = wine
+    model = SGDClassifier(class_weight={0: 0}, random_state=0).fit(X, y > 0)
+    (row,) = mmbench.certify(model, X, y > 0).itertuples()
+    assert (row.optimum, row.bound, row.status) == (0, 0, "trivial")
+
+
+def test_a_kernel_function_may_return_sparse_values(wine):
+    X, y = csr_array(wine[0]), wine[1]
+    model = SVC(kernel=lambda A, B: csr_array(A @ B.T)).fit(X, y)
+    expected = mmbench.certify(SVC(kernel="linear").fit(X, y), X, y)
+    assert_allclose(mmbench.certify(model, X, y).objective, expected.objective, rtol=1e-3)
+
+
+def test_a_file_is_certified_with_rows_of_weight_0(wine, tmp_path):
+    X, y = wine
+    weights = np.where(np.arange(len(y)) < 3, 0.0, 1.0)
+    model = SVC().fit(X, y, sample_weight=weights)
+    libsvm_file(model, tmp_path / "m.model", ".17g")
+    found = mmbench.certify(tmp_path / "m.model", X, y, sample_weight=weights)
+    assert_allclose(found.objective, mmbench.certify(model, X[3:], y[3:]).objective)
+
+
+def test_faulty_weights_of_a_file_and_rows_for_a_kernel_matrix_are_one_line(wine, tmp_path):
+    X, y = wine
+    head = "solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 3\nlabel 0 1 2\nnr_feature 2\nbias -1\nw\n"
+    (tmp_path / "m.model").write_text(head + "1 2\n3 4\n")
+    with pytest.raises(UserError, match="2 weights per feature for 3 classes"):
+        mmbench.certify(tmp_path / "m.model", X[:, :2], y, C=1)
+    with pytest.raises(UserError, match="square matrix"):
+        mmbench.certify(mmbench.KLDA(kernel="precomputed").fit(X @ X.T, y), X, y)
