@@ -9,6 +9,7 @@ not wait for the import of scikit-learn.
 """
 
 import errno
+from glob import escape, glob
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def complete_config(incomplete: str) -> list[str]:
     """Return the names of experiments and of YAML files that begin with an incomplete word."""
     from mmbench.config.files import config_files
 
-    files = (str(path) for path in Path().glob(f"{incomplete}*") if path.suffix in ("", ".yaml"))
+    files = (name for name in glob(f"{escape(incomplete)}*") if Path(name).suffix in ("", ".yaml"))
     return [name for name in (*config_files(), *files) if name.startswith(incomplete)]
 
 
@@ -114,18 +115,13 @@ MIRROR = option(
     "DIR_OR_URL", "Folder or URL with data files, to work offline.", envvar="MMBENCH_MIRROR"
 )
 STORE = option(
-    "DIR",
-    "Local store of fetched data files.",
-    "--data",
-    default=Path("datasets"),
-    envvar="MMBENCH_DATA",
+    "DIR", "Local store of data files.", "--data", default=Path("datasets"), envvar="MMBENCH_DATA"
 )
 RESULTS = option("DIR", "Folder in which records are stored.", default=Path("results"))
 JOBS = option("N", "Parallel processes [default: physical cores].", "--jobs", "-j", min=1)
 SET = option(
     "KEY=VALUE",
-    "Replace a value of the experiment, as in machines.svm.grid.C=[1,10] or "
-    "'datasets[0].drop=[id]'; repeatable.",
+    "Replace a value, as in machines.svm.grid.C=[1,10] or 'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
 #: Argument of commands that read experiments (with records) and reference tables (without records).
@@ -253,9 +249,7 @@ def figure(
     name: str = argument("NAME", "A name from 'mmbench list figures'."),
     results: list[Path] = TABLES,
     output: Path | None = option(
-        "FILE",
-        "Image to write, in the format of its suffix [default: NAME.png beside the records, or "
-        "here for a reference table].",
+        "FILE", "Image file [default: NAME.png beside the records, or here for a reference table]."
     ),
 ) -> None:
     """Draw a figure of stored records beside the published values."""

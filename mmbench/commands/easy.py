@@ -64,7 +64,8 @@ def easy(
     ----------
     data : path or DataFrame
         A data file in a format that configurations support, or a data frame. A data frame is
-        written to a file ``frame_HASH.csv`` in `results`, where HASH is a hash of the content.
+        written to a file ``frame_HASH.csv`` in `results`, where HASH is a hash of the content. In
+        the file, the name of a column 3 is ``column_3`` if 3 is a number.
     target : str or int, optional
         Column of the class labels; not needed if the file format determines this column.
     results : path
@@ -92,10 +93,14 @@ def easy(
 
     if not isinstance(data, str | Path):
         if not hasattr(data, "to_csv"):
-            kind = type(data).__name__
             remedy = "use pandas.DataFrame(X).assign(label=y), with target='label'"
-            raise UserError(f"a path or a data frame is needed, got {kind}; {remedy}")
-        content = data.to_csv(index=False).encode()  # workers read the data from a file
+            raise UserError(
+                f"a path or a data frame is needed, got {type(data).__name__}; {remedy}"
+            )
+        # in a file, a first line that contains only numbers would be a row of data
+        texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in data.columns}
+        target = texts.get(target, target)
+        content = data.rename(columns=texts).to_csv(index=False).encode()  # for the workers
         data = Path(results) / f"frame_{sha256(content).hexdigest()[:8]}.csv"
         data.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(data, lambda file: file.write(content))
@@ -119,7 +124,7 @@ def config_for(
     """Return the configuration that `easy` runs, adapted to the class sizes of the data."""
     from mmbench.config.read import config_of
 
-    content, name = experiment_of(path, target, every), Path(f"easy {path.name}")
+    content, name = experiment_of(path, target, overrides, every), Path(f"easy {path.name}")
     more = _for_classes(config_of(content, name, overrides), say)
     return config_of(content, name, [*overrides, *more])
 
@@ -147,61 +152,66 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
             few = f"the second largest of {len(counts)} classes has {n} rows, 3 are needed"
             raise UserError(f"{entry.path}: {few}; choose another column by --target")
         fewer = f"--set 'protocol.test={{kfold: {min(n, folds)}}}' --set select.folds=2"
-        raise UserError(
-            f"{entry.path}: only {len(kept)} classes have enough rows for {folds} folds; {fewer}"
-        )
+        few = f"only {len(kept)} classes have enough rows for {folds} folds"
+        raise UserError(f"{entry.path}: {few}; {fewer}")
     if len(kept) > MAX_CLASSES and not entry.classes:
-        common = ", ".join(c for c, _ in counts.most_common(5))
-        option = f"--set 'datasets[0].classes=[{common}]'"
+        option = f"--set 'datasets[0].classes=[{', '.join(c for c, _ in counts.most_common(5))}]'"
         raise UserError(
             f"{entry.path}: {len(kept)} classes make {len(kept) * (len(kept) - 1) // 2} pairs; "
             f"choose at most {MAX_CLASSES} classes, as by {option}"
         )
     if len(kept) < len(counts) and not entry.classes:
-        yield f"datasets[0].classes={json.dumps(list(kept))}"
+        yield f"datasets[0].classes={json.dumps(list(kept), ensure_ascii=False)}"
         rare = [c for c in counts if c not in kept]
         rows = sum(counts[c] for c in rare)
         say(f"left out: {rows} rows of classes with too few rows for {folds} folds: {listed(rare)}")
-    n_train = sum(kept.values()) * (folds - 1) // folds
-    if isinstance(protocol.max_train, int) and protocol.max_train < n_train:
-        share = protocol.max_train / n_train
-        if min(kept.values()) * (folds - 1) // folds * share < inner + 1:
-            size = max(inner, -(-protocol.max_train // len(kept)))
-            yield f"protocol.max_train={{per_class: {size}}}"
-            say(f"trains on at most {size} rows of each class, as some classes are rare")
+    n_train, rarest = (n * (folds - 1) // folds for n in (sum(kept.values()), min(kept.values())))
+    most = protocol.max_train
+    if isinstance(most, int) and most < n_train and rarest * most / n_train < inner + 1:
+        size = max(inner, -(-most // len(kept)))
+        yield f"protocol.max_train={{per_class: {size}}}"
+        say(f"trains on at most {size} rows of each class, as some classes are rare")
 
 
-def experiment_of(path: Path, target: str | int | None, every: bool = False) -> dict[str, Any]:
-    """Return the content of a YAML file for the comparison of machines on a data file."""
+def experiment_of(
+    path: Path, target: str | int | None, overrides: Iterable[str] = (), every: bool = False
+) -> dict[str, Any]:
+    """Return the content of a YAML file for the comparison of machines on a data file.
+
+    If no column has the name `target`, a number is the position of the target column. The strings
+    `overrides` may contain the options that are needed to read the column names.
+    """
     from mmbench.config.files import load_yaml
+    from mmbench.config.read import config_of
     from mmbench.datasets import card_names
     from mmbench.datasets.user.options import inner_path, knows_target
 
     if not path.is_file():
         raise UserError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
-    if target is None and not knows_target(str(path)):
-        names = listed(_columns(path))
-        raise UserError(f"{path}: state the column of the classes by --target, one of {names}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", inner_path(path).stem).strip("_-") or "data"
     label = f"my_{name}" if name in card_names() else name
     data: dict[str, Any] = {"path": str(path.resolve()), "name": label, "unlabelled": "drop"}
-    if re.fullmatch("-?[0-9]+", str(target)) and target not in _columns(path):
-        target = int(str(target))
-    if target is not None:
-        data["target"] = target
-    if not knows_target(str(path)):
-        data["categorical"] = "auto"
     content = dict(load_yaml(EXPERIMENT))
-    more = content.pop("more")
-    machines = content["machines"] | (more if every else {})
-    return {"name": f"easy_{name}", "datasets": [data], **content, "machines": machines}
+    more, machines = content.pop("more"), content.pop("machines")
+    machines = machines | more if every else machines
+    content = {"name": f"easy_{name}", "datasets": [data], **content, "machines": machines}
+    columns: Sequence[str] = ()
+    number = re.fullmatch("-?[0-9]+", str(target))
+    if not knows_target(str(path)):
+        data |= {"categorical": "auto", "target": str(target)}
+        if target is None or number:
+            columns = _columns(path, config_of(content, Path(path.name), overrides))
+        if target is None:
+            raise UserError(f"{path}: state the class column by --target, one of {listed(columns)}")
+    if target is not None:
+        data["target"] = int(str(target)) if number and str(target) not in columns else str(target)
+    return content
 
 
-def _columns(path: Path) -> Sequence[str]:
+def _columns(path: Path, config: Config) -> Sequence[str]:
     """Return the column names of a data file."""
     from mmbench.datasets.user.formats import Table, read_file
-    from mmbench.datasets.user.options import FileOptions
 
     with converted(str(path), ValueError):
-        table = read_file(path, FileOptions(), -1)
+        table = read_file(path, config.datasets[0], -1)
     return list(table.frame.columns) if isinstance(table, Table) else ()

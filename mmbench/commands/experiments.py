@@ -244,10 +244,8 @@ def run_planned(
     for line in done.wrong_input:
         say(line)
     if others := len(set(store.keys()) - experiment.plan.jobs):
-        say(
-            f"{folder}: {others} records are of other settings, or of earlier versions "
-            "of a machine; tables leave them out, 'mmbench clean' removes them"
-        )
+        text = "records are of other settings, or of earlier versions of a machine; tables leave"
+        say(f"{folder}: {others} {text} them out, 'mmbench clean' removes them")
     more = f", {done.lost} deleted" if done.lost else ""
     if done.doubtful:
         counts = sorted(done.doubtful.items(), key=lambda item: -SEVERITY.index(item[0]))

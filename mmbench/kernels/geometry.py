@@ -342,8 +342,8 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
             t, size = np.where(labels == pair[1], 1.0, -1.0), np.abs(K) @ np.abs(coef)
             # the coefficients of a NuSVC with the margin rho are at most 1/rho
             scale = 1.0 if getattr(model, "C", 0) else np.abs(coef).max()
-            allowed = 2 * model.tol * scale + FLOAT32 * size  # libsvm's kernel values are float32
-            above = t * (K @ coef + b) - 1 > allowed
+            # libsvm's kernel values are float32
+            above = t * (K @ coef + b) - 1 > 2 * model.tol * scale + FLOAT32 * size
             wrong |= bool((coef * t < 0).any() or (above & (coef != 0)).any())
     if wrong:
         given = f"the rows of X at support_ of {type(model).__name__}"

@@ -306,3 +306,11 @@ def test_the_shell_completes_experiments(word: str, found: str, tmp_path: Path, 
     words = {"_MMBENCH_COMPLETE": "complete_bash", "COMP_WORDS": f"mmbench run {word}"}
     result = CliRunner().invoke(app, [], prog_name="mmbench", env={**words, "COMP_CWORD": "2"})
     assert result.stdout.split() == [found]
+
+
+def test_the_shell_completes_absolute_paths(tmp_path: Path):
+    (tmp_path / "my.yaml").touch()
+    (tmp_path / "my.txt").touch()
+    words = {"_MMBENCH_COMPLETE": "complete_bash", "COMP_WORDS": f"mmbench run {tmp_path}/m"}
+    result = CliRunner().invoke(app, [], prog_name="mmbench", env={**words, "COMP_CWORD": "2"})
+    assert result.stdout.split() == [str(tmp_path / "my.yaml")]

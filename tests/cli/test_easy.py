@@ -235,3 +235,41 @@ def test_each_data_frame_has_a_comparison_of_its_own(tmp_path):
     second = mmbench.easy(frame[::-1].assign(a=0.5), "kind", **options)
     assert first.folder != second.folder
     assert mmbench.refit(first.folder).predict(frame.drop(columns="kind")).shape == (len(frame),)
+
+
+@pytest.mark.parametrize(
+    ("options", "coding", "target"),
+    [(["datasets[0].header=false"], "utf-8", 3), (["datasets[0].encoding=latin-1"], "latin-1", -1)],
+)
+def test_a_numbered_column_is_looked_up_with_the_options_of_the_file(
+    options, coding, target, tmp_path
+):
+    path = write(tmp_path, COMMON)
+    text = path.read_text().replace("a,b,kind\n", "" if target == 3 else "a,b,größe\n")
+    path.write_bytes(text.encode(coding))
+    sets = [f"--set={option}" for option in options]
+    done = easy(path, ONE[0], "--jobs=1", f"--target={target}", *sets)
+    assert done.exit_code == 0, done.stderr
+    assert "| LDA " in done.stdout
+
+
+def test_a_data_frame_may_have_numbers_as_names_of_columns(tmp_path):
+    import pandas as pd
+
+    import mmbench
+
+    X, y = make_classification(40, 3, n_informative=3, n_redundant=0, random_state=0)
+    frame = pd.DataFrame(np.column_stack([X[:, 0], y > 5, np.tile([0, 1], 20), y]))
+    machines = "machines={lda: {params: {ridge: 0.1}}}"
+    found = mmbench.easy(frame, 3, tmp_path / "results", set=[machines], say=lambda line: None)
+    assert load_config(found.folder / "experiment.yaml").datasets[0].target == "column_3"
+    assert mmbench.load(found.folder).n_train.tolist() == [32] * 5
+    frame.columns = [0, 1, 2, "site"]
+    mixed = mmbench.easy(frame, 2, tmp_path / "results", set=[machines], say=lambda line: None)
+    assert load_config(mixed.folder / "experiment.yaml").datasets[0].target == "column_2"
+
+
+def test_a_class_may_be_any_character(tmp_path):
+    done = easy(write(tmp_path, ["\U0001f600", "\U0001f601"] * 20 + ["z"]), *ONE)
+    assert done.exit_code == 0, done.stderr
+    assert "left out: 1 rows" in done.stderr
