@@ -154,6 +154,22 @@ def test_the_order_of_categories_can_be_stated(tmp_path: Path):
     )
 
 
+def test_a_declared_column_keeps_its_categories_if_it_is_named(tmp_path: Path):
+    head = "@relation r\n@attribute size {small,medium,large}\n@attribute kind {p,q}\n@data\n"
+    rows, steps = "small,p\nmedium,q\nlarge,q\n", ["ordinal"]
+    plain = load(tmp_path, "my.arff", head + rows, steps)
+    named = load(tmp_path, "my.arff", head + rows, steps, categorical=["size"])
+    assert plain.X.tolist() == named.X.tolist() == [[0], [1], [2]]
+    other = [{"size": ["large", "medium", "small"]}]
+    assert load(tmp_path, "my.arff", head + rows, steps, categorical=other).X[0] == [2]
+    line = refusal(tmp_path, "my.arff", head + rows + "huge,p\n", steps=steps, categorical="size")
+    assert "data row 4, column 'size': 'huge' is not one of small, medium, large" in line
+    sizes = pd.Categorical(["small", "large", "small"], categories=["small", "medium", "large"])
+    pd.DataFrame({"size": sizes, "kind": KIND}).to_parquet(tmp_path / "my.parquet")
+    data = load(tmp_path, "my.parquet", None, steps, categorical=["size"])
+    assert data.X.tolist() == [[0], [2], [0]]
+
+
 def test_a_category_that_the_training_rows_lack_is_no_error():
     rows = np.array([[0.0], [1.0], [0.0]])
     for step, unknown in (("one_hot", [0, 0]), ("ordinal", [-1])):

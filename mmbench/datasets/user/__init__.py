@@ -21,7 +21,7 @@ from mmbench.datasets.user.formats import (
 )
 from mmbench.datasets.user.options import FileOptions as FileOptions
 from mmbench.datasets.user.options import UserTable as UserTable
-from mmbench.datasets.user.options import knows_target
+from mmbench.datasets.user.options import inner_path, knows_target
 from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables. This version is part of the hash of a user's data.
@@ -43,10 +43,15 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
             digest = hashlib.sha256(content.encode())
         else:
             path, _, ignored = _file(ref, places)
-            first_bytes(path)  # ValueError if the path is not a readable regular file
+            start = first_bytes(path)  # ValueError if the path is not a readable regular file
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256")
             digest.update(f"\nignored {ignored}".encode())
+            stated = _options(ref).categorical
+            named = stated != "auto" and not all(values for _, values in stated)
+            if named and (start.startswith(b"PAR1") or inner_path(path).suffix.lower() == ".arff"):
+                # earlier versions ignored the declared categories of columns that are named here
+                digest.update(b"\ndeclared categories")
     except ValueError as error:
         if kind != "openml" or (places.allow_network and not isinstance(error, NoAnswer)):
             raise UserError(f"{ref.path}: {error}") from error

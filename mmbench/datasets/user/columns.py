@@ -223,8 +223,8 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
     for name in chosen:
         if name in declared and name not in stated:
             _refuse_no_category(table.frame[name], options)
-    nominal = {**declared, **stated}
-    return {name: nominal[name] for name in chosen if name in nominal}
+    known = {**stated, **declared}
+    return {name: stated.get(name) or known[name] for name in chosen if name in known}
 
 
 def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
