@@ -34,7 +34,7 @@ class Fold(NamedTuple):
     @property
     def both(self) -> bool:
         """Whether both classes occur in the training rows."""
-        return bool((self.signs != self.signs[0]).any())
+        return bool((self.signs != self.signs[:1]).any())
 
 
 class Cut(NamedTuple):
@@ -138,5 +138,5 @@ def time_splits(n_rows: int, folds: int | None, split: float | None) -> Splits:
     """Return inner splits of rows in temporal order; held-out rows follow the training rows."""
     if folds is not None:
         return list(TimeSeriesSplit(folds).split(np.arange(n_rows)))
-    first = n_rows - max(1, round(float(split or 0) * n_rows))
+    first = max(1, n_rows - max(1, round(float(split or 0) * n_rows)))
     return [(np.arange(first), np.arange(first, n_rows))]

@@ -109,15 +109,21 @@ class GridScores:
     def _of_foreign(
         self, machine: ForeignClassifier, point: GridPoint, train: NDArray, held: NDArray
     ) -> float:
-        data, metric = self.data, self.metric
+        data, metric, X = self.data, self.metric, self.data.X[held]
+        if len(present := np.unique(data.labels[train])) == 1:
+            return self._of_one_class(held, present)
         model = clone(machine).set_params(**point).fit(data.X[train], data.labels[train])
         data.count(len(data.pairs))
-        X = data.X[held]
         given = model.predict(X) if metric.source == "predictions" else model.class_scores(X)
         if given is None:
             name = type(model).__name__
             raise ValueError(f"{metric.label} needs class scores, which {name} lacks")
         return metric.compute(data.labels[held], given, model.classes_)
+
+    def _of_one_class(self, held: NDArray, present: NDArray) -> float:
+        """Return the score on held-out rows if only one class is present in the training rows."""
+        nothing = np.zeros((len(held), 1))
+        return self.metric.of_votes(self.data.labels[held], nothing, nothing, present)
 
     def _of_joint(
         self, machine: JointClassifier, block: Block, train: NDArray, held: NDArray
@@ -129,8 +135,7 @@ class GridScores:
         truth = data.labels[held]
         present, own = np.unique(data.labels[train], return_inverse=True)
         if len(present) == 1:
-            nothing = np.zeros((len(held), 1))
-            return np.full(len(path), self.metric.of_votes(truth, nothing, nothing, present))
+            return np.full(len(path), self._of_one_class(held, present))
         problem = JointProblem(view.problem(train, np.ones(len(train))), own)
         models = machine.train_jointly(problem, path)
         found = [self._value(truth, view.decisions(m, train, held), present) for m in models]
@@ -198,6 +203,8 @@ class GridScores:
             if fold.both:
                 decided.append(view.decisions(next(trained), fold.train, fold.held))
             else:
-                decided.append(np.full((len(fold.held), len(path)), fold.signs[0]))
+                # the sign is 0 if neither class occurs; classes without training rows have fewer
+                # votes than all other classes, however their own pairs are decided
+                decided.append(np.full((len(fold.held), len(path)), np.sign(fold.signs.sum())))
             self.data.count(len(path))
         return decided

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits
 
-from mmbench.machines import SVM
+from mmbench.machines import SVM, make_machine
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits, time_splits
 
@@ -33,6 +33,26 @@ def test_what_is_held_out_lies_after_what_trains(folds, split):
     assert len(found) == (folds or 1)
     for train, held in found:
         assert train.max() < held.min()
+
+
+@pytest.mark.parametrize("estimator", ["svm", "fsvm", "sklearn.linear_model:LogisticRegression"])
+def test_classes_that_begin_later_take_no_part_in_the_folds_before(estimator):
+    """Each of five classes begins when the class before it ends; the last fold trains on four."""
+    X, y = load_digits(return_X_y=True)
+    rows = np.concatenate([np.flatnonzero(y == k)[:12] for k in range(5)])
+    X, y, machine = X[rows] / 16, y[rows], make_machine(estimator)
+    found = select(machine, X, y, {"tol": [1e-3]}, folds=9, ordered=True)
+    scores = []
+    for train, held in time_splits(60, 9, None):
+        one = len(np.unique(y[train])) == 1
+        predicted = y[:1] if one else machine.fit(X[train], y[train]).predict(X[held])
+        scores.append(np.mean(predicted == y[held]))
+    assert found.best_score == pytest.approx(np.mean(scores))
+
+
+def test_a_held_out_part_of_almost_all_rows_leaves_a_row_to_train_on():
+    [(train, held)] = time_splits(10, None, 0.99)
+    assert (len(train), len(held)) == (1, 9)
 
 
 @pytest.mark.parametrize("scope", ["global", "pair"])
