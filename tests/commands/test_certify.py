@@ -586,7 +586,7 @@ def test_the_columns_of_a_data_frame_have_the_order_of_the_training(wine):
     frame, y = pd.DataFrame(wine[0][:, :2], columns=["a", "b"]), wine[1] > 0
     model = LinearSVC().fit(frame, y)
     assert mmbench.certify(model, frame, y).gap[0] < 1e-3
-    with pytest.raises(UserError, match="those of the training, a, b"):
+    with pytest.raises(UserError, match="in this order: a, b"):
         mmbench.certify(model, frame[["b", "a"]], y)
 
 
