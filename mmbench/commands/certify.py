@@ -234,7 +234,7 @@ def _validated(
             model = model[-1]
         names = getattr(model, "feature_names_in_", None)
         if names is not None and hasattr(X, "columns") and list(X.columns) != list(names):
-            raise ValueError(f"X must have the columns of the training, in this order: {listed(names)}")
+            raise ValueError(f"X needs the columns of the training in this order: {listed(names)}")
         words = X.select_dtypes(exclude=["number", "bool"]) if hasattr(X, "select_dtypes") else ()
         for name in words:
             problem = f"column {name!r} contains categories, and the model encodes no categories"
