@@ -230,8 +230,7 @@ def _validated(
                 if hasattr(step, "fit_resample") or type(step).__name__ == "TargetEncoder":
                     problem = f"{type(step).__name__}.transform does not give the training rows"
                     raise ValueError(f"{problem}; give the last step, and its rows and labels")
-            X = model[:-1].transform(X) if len(model) > 1 else X
-            model = model[-1]
+            X, model = model[:-1].transform(X) if len(model) > 1 else X, model[-1]
         names = getattr(model, "feature_names_in_", None)
         if names is not None and hasattr(X, "columns") and list(X.columns) != list(names):
             raise ValueError(f"X needs the columns of the training in this order: {listed(names)}")

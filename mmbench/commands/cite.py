@@ -65,5 +65,4 @@ def _of_experiment(name: str) -> list[str]:
     notes = [f"Data: {', '.join(names)}. {source}" for source, names in sets.items()]
     others = [source for source in sources if source not in (*MACHINES, "sklearn")]
     notes += [f"{path}: has its own source" for path in others]
-    comments = [textwrap.indent(textwrap.fill(note, 96), "% ") for note in notes]
-    return [*entries_of(sources), *comments]
+    return [*entries_of(sources), *(textwrap.indent(textwrap.fill(n, 96), "% ") for n in notes)]

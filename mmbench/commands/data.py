@@ -124,8 +124,7 @@ def fetch(
     def message(card: Card) -> str:
         found = copy_to_store(find(card, places), places)
         found.read()
-        built_in = found.source.in_memory
-        return "built in, nothing to fetch" if built_in else f"in the store{_notes(found)}"
+        return "built in" if found.source.in_memory else f"in the store{_notes(found)}"
 
     return _outcomes(_cards(names, "data sets", progress), message)
 

@@ -17,7 +17,7 @@ def test_fetch_copies_from_the_mirror_and_then_needs_it_no_more(mirror: Path, st
     assert [o.ok for o in outcomes] == [True, True, True]
     assert files_in(store) == ["ida/heart.npz", "sonar/sonar.all-data.gz"]
     assert "deviation: ida_heart: splits 1 to 10" in outcomes[1].message
-    assert outcomes[2].message == "built in, nothing to fetch"
+    assert outcomes[2].message == "built in"
     data = load_dataset("sonar", store=store, allow_network=False)
     assert data.X.shape == (208, 60)
 
