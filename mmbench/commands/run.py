@@ -96,12 +96,14 @@ def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
 def cluster_of(planned: Iterable[PlannedExperiment]) -> dict[str, Any]:
     """Return the settings of the cluster on which all experiments run.
 
-    Raises UserError if two configurations have different settings.
+    Configurations without the key ``cluster``, such as the experiment from which parameters are
+    taken, run on the cluster of the other configurations. Raises UserError if two configurations
+    have different settings.
     """
-    clusters: list[Any] = [experiment.config.cluster or {} for experiment in planned]
+    clusters: list[Any] = [one.config.cluster for one in planned if one.config.cluster]
     if any(cluster != clusters[0] for cluster in clusters):
         raise UserError("cluster: differs between the configurations; run them one after the other")
-    return clusters[0]
+    return clusters[0] if clusters else {}
 
 
 def executor_for(options: Options, cluster: Mapping[str, Any], say: Say) -> Executor:

@@ -127,3 +127,16 @@ def test_the_walltime_is_in_the_form_of_the_batch_system(queue, walltime):
 def test_wrong_settings_are_one_line(cluster, message):
     with pytest.raises(UserError, match=message):
         load_configs([{**CONFIG, "cluster": cluster}])
+
+
+def test_only_stated_clusters_must_be_equal(tmp_path):
+    """The experiment from which parameters are taken runs on the cluster, too."""
+    plain = {name: part for name, part in CONFIG.items() if name != "cluster"}
+    (tmp_path / "plain.yaml").write_text(json.dumps({**plain, "name": "plain"}))
+    source = {"parameters_from": str(tmp_path / "plain.yaml")}
+    with pytest.raises(UserError, match="cluster slurm: this computer has no command sbatch"):
+        mmbench.run({**CONFIG, **source}, tmp_path / "results", say=lambda line: None)
+    other = {"slurm": {"cores": 2, "memory": "2 GB", "walltime": "1h"}}
+    two = [CONFIG, {**CONFIG, "name": "other", "cluster": other}]
+    with pytest.raises(UserError, match="cluster: differs between the configurations"):
+        mmbench.run(two, tmp_path / "results", say=lambda line: None)
