@@ -8,6 +8,7 @@ import decimal
 import gzip
 import re
 import shlex
+import string
 import time
 import tracemalloc
 import zipfile
@@ -22,8 +23,10 @@ from helpers.data_server import DataServer
 from pyarrow import parquet
 from pydantic import ValidationError
 
+from mmbench.config.files import parse_yaml
 from mmbench.config.read import load_config
 from mmbench.datasets import Dataset, DatasetRef, UserTable, keep_classes, load_dataset, parse_steps
+from mmbench.datasets.parsers.frames import setting
 from mmbench.errors import UserError
 
 
@@ -211,7 +214,7 @@ GERMAN = "a;b;kind\n1.234,5;1,5;x\n1.234;2;y\n-12.345.678;3e1;x\n"
 def test_dots_between_thousands_are_read_only_if_stated(tmp_path: Path):
     line = refusal(tmp_path, GERMAN, decimal=",")
     assert "data row 1, column 'a': '1.234,5' is not a number; if '.'" in line
-    assert line.endswith("write thousands: . (--set 'datasets[0].thousands=.')")
+    assert line.endswith("""write thousands: "." (--set 'datasets[0].thousands="."')""")
     data = load(tmp_path, GERMAN, decimal=",", thousands=".")
     assert data.X.tolist() == [[1234.5, 1.5], [1234, 2], [-12345678, 30]]
 
@@ -239,7 +242,7 @@ def test_a_decimal_point_beside_decimal_commas_is_reported(tmp_path: Path, cell:
     found = [warning for warning in data.warnings if warning.startswith("column 'a'")]
     assert found == [
         "column 'a' is read with '.' as the decimal mark, and column 'b' contains '1,5'; "
-        "if ',' is the decimal mark, write decimal: , (--set 'datasets[0].decimal=,')"
+        """if ',' is the decimal mark, write decimal: "," (--set 'datasets[0].decimal=","')"""
     ]
     line = refusal(tmp_path, MARKS.format(cell, "1,5"), decimal=",")
     assert f"{cell!r} is not a number; if '.' separates thousands" in line
@@ -272,9 +275,9 @@ def test_labels_of_an_npz_file_are_no_numbers_with_other_marks(tmp_path: Path):
 @pytest.mark.parametrize(
     ("cell", "hints"),
     [
-        ("1,234", ["write thousands: ,", "write decimal: ,"]),
-        ("1,234.5", ["write thousands: ,"]),
-        ("1,5", ["write decimal: ,"]),
+        ("1,234", ['write thousands: ","', 'write decimal: ","']),
+        ("1,234.5", ['write thousands: ","']),
+        ("1,5", ['write decimal: ","']),
         ("1_000", ["write thousands: _"]),
         ("1 000", ['write thousands: " "']),
         ("1'000", ['write thousands: "\'"']),
@@ -321,6 +324,42 @@ def test_the_option_in_a_message_goes_on(tmp_path: Path, text: str, values):
     assert values is None or data.X.tolist() == values
 
 
+ENTRY = """name: c
+datasets: [{{path: my.csv, target: kind{}}}]
+protocol: {{test: {{kfold: 2}}}}
+machines: {{svm: }}
+"""
+
+
+@pytest.mark.parametrize("mark", sorted({*string.punctuation} - {*"'\"_,;"}))
+def test_both_forms_of_an_advice_go_on(tmp_path: Path, mark: str):
+    line = refusal(tmp_path, f"a{mark}kind\n1{mark}x\n2{mark}y\n")
+    advice, option = re.search(
+        r"; if .* separates fields, write (.*) \(--set (.*)\)$", line
+    ).groups()
+    path = tmp_path / "c.yaml"
+    for text, options in ((f", {advice}", []), ("", shlex.split(option))):
+        path.write_text(ENTRY.format(text))
+        (entry,) = load_config(path, options).datasets
+        assert load_dataset(entry.ref(()), store=tmp_path).X.tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *string.punctuation,
+        *" \u00a0\u2009\u0085é",
+        *("no", "1e3", "latin-1", "a: b", "#a", "é b"),
+        *(False, 3, ["", "x, y", "no", 3, "3", "\u00a0"]),
+    ],
+)
+def test_a_value_in_an_advice_is_read_as_this_value(value):
+    block, option = re.fullmatch(r"write (k: .*) \(--set (.*)\)", setting("k", value)).groups()
+    (assigned,) = shlex.split(option)
+    assert parse_yaml(block, "") == parse_yaml(f"{{{block}}}", "") == {"k": value}
+    assert parse_yaml(assigned.removeprefix("datasets[0].k="), "") == value
+
+
 def test_names_among_the_data_are_no_missing_values(tmp_path: Path):
     line = refusal(tmp_path, "a,kind\n1,x\n2,y\na,kind\n3,x\n")
     assert line.endswith("data row 3 repeats the column names; remove the row")
@@ -329,7 +368,7 @@ def test_names_among_the_data_are_no_missing_values(tmp_path: Path):
     line = refusal(tmp_path, "a,kind\n1,x\n2,y\n", header=False, target=2)
     assert line.endswith("write header: true (--set 'datasets[0].header=true')")
     line = refusal(tmp_path, "a,kind\n1,x\n2,y\n", separator=";")
-    assert "write separator: ," in line
+    assert 'write separator: "," ' in line
 
 
 AUTO = {"categorical": "auto"}
@@ -369,7 +408,7 @@ def test_units_of_numbers_are_left_out_if_stated(tmp_path: Path, keys, cells, un
 def test_a_unit_and_a_thousands_separator_are_named_one_after_the_other(tmp_path: Path):
     text = "a;kind\n$1,234.5;x\n$2;y\n"
     assert "write units" in refusal(tmp_path, text)
-    assert "write thousands: ," in refusal(tmp_path, text, units=["$"])
+    assert 'write thousands: "," ' in refusal(tmp_path, text, units=["$"])
     for keys in ({}, AUTO):
         found = load(tmp_path, text, units=["$"], thousands=",", **keys)
         assert found.X.tolist() == [[1234.5], [2]]
@@ -463,7 +502,7 @@ def test_a_fraction_is_no_number_of_a_column():
 def test_a_separator_that_is_not_seen_gets_the_hint_that_goes_on(tmp_path: Path):
     text = "a|b|kind\n1|2|x\n3|4|y\n"
     line = refusal(tmp_path, text)
-    assert line.endswith("write separator: | (--set 'datasets[0].separator=|')")
+    assert line.endswith("""write separator: "|" (--set 'datasets[0].separator="|"')""")
     assert load(tmp_path, text, separator="|").X.tolist() == [[1, 2], [3, 4]]
     excel = load(tmp_path, "sep=;\na;kind\n1;x\n2;y\n")
     assert excel.X.tolist() == [[1], [2]]

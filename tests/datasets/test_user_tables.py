@@ -207,7 +207,7 @@ def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
         in line
     )
     line = refusal(tmp_path, "my.csv", CSV.replace(",", ";").replace(".", ","))
-    advice = "if ',' is the decimal mark, write decimal: , (--set 'datasets[0].decimal=,')"
+    advice = """if ',' is the decimal mark, write decimal: "," (--set 'datasets[0].decimal=","')"""
     assert line.endswith(f"'2,5' is not a number; {advice}")
 
 
@@ -234,7 +234,7 @@ def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
         ),
         ("my.svm", "", "no rows"),
         ("my.csv", "garbage\n", "only column is 'garbage', not 'kind'$"),
-        ("my.csv", "a~kind\n1~x\n", "not 'kind'; if '~' separates fields, write separator: ~ "),
+        ("my.csv", "a~kind\n1~x\n", """if '~' separates fields, write separator: "~" """),
         ("my.svm", f"1 1:2 {'1' * 40}:3\n", "not in svmlight's format"),
         ("my.svm", "1 1:2\n-1 2000000000:1\n", "columns are too many"),
         ("my.csv", f"a,kind\n{'1' * 400},x\n2,y\n", "infinite value|too large a number"),
@@ -304,7 +304,7 @@ ROWS = "".join(f"{k}.5,{'xy'[k % 2]}\n" for k in range(20))
     [
         (
             "a;kind\n" + ROWS.replace(",", ";").replace(".", ","),
-            "write decimal: , (--set 'datasets[0].decimal=,')",
+            """write decimal: "," (--set 'datasets[0].decimal=","')""",
         ),
         ("a,kind\n-,x\n" + ROWS, "numbers and '-', all read as categories; leave the cells"),
         (
@@ -326,10 +326,10 @@ def test_what_is_read_but_hardly_meant_is_reported(tmp_path: Path, content: str,
 @pytest.mark.parametrize(
     ("cells", "decimal", "hint"),
     [
-        (["1.234,5", "1.234"], ",", "write thousands: ."),
-        (["1.234", "2.345"], ",", "write thousands: ."),
-        (["1.5", "2.25"], ",", "write decimal: ."),
-        (["1,234.5", "1,234,567"], ".", "write thousands: ,"),
+        (["1.234,5", "1.234"], ",", 'write thousands: "."'),
+        (["1.234", "2.345"], ",", 'write thousands: "."'),
+        (["1.5", "2.25"], ",", 'write decimal: "."'),
+        (["1,234.5", "1,234,567"], ".", 'write thousands: ","'),
         (["1_000", "2_000"], ".", "write thousands: _"),
         (["12 000", "2"], ".", 'write thousands: " "'),
         (["1-2", "3-4"], ".", ""),

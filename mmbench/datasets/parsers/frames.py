@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 BLANKS = r"\s+"
 #: Pattern of text that needs no quotes in YAML.
-WORD = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[^\W\d]\w*", re.I)
+WORD = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[^\W\d][\w-]*", re.I)
 #: Pattern of one field, quoted or not, of a line whose fields are separated by blanks.
 QUOTED_OR_NOT = r'"((?:[^"]|"")*)"|(\S+)'
 #: Default maximum number of columns of a table.
@@ -80,13 +80,24 @@ def check_width(n_columns: int, most: int) -> None:
 
 def setting(key: str, value: object) -> str:
     """Return the advice to set a key of a user's table, in the YAML file or by ``--set``."""
+    text = in_yaml(value)
+    return f"write {key}: {text} (--set {shlex.quote(f'datasets[0].{key}={text}')})"
+
+
+def in_yaml(value: object) -> str:
+    """Return a value as YAML text; text is in quotes if YAML could read it as another value.
+
+    Examples
+    --------
+    >>> print(in_yaml(["age", "no", 3]), in_yaml(","), in_yaml(False))
+    [age, "no", 3] "," false
+    """
     if isinstance(value, list | tuple):
-        words = [
-            str(v) if isinstance(v, int) or WORD.fullmatch(v) else json.dumps(v, ensure_ascii=False)
-            for v in value
-        ]
-        value = f"[{', '.join(words)}]"
-    return f"write {key}: {value} (--set {shlex.quote(f'datasets[0].{key}={value}')})"
+        return f"[{', '.join(map(in_yaml, value))}]"
+    if isinstance(value, str) and WORD.fullmatch(value):
+        return value
+    # characters that cannot be seen, such as a no-break space, are escaped
+    return json.dumps(value, ensure_ascii=not str(value).isprintable())
 
 
 def check_names(names: list[str], droppable: bool = False) -> None:
@@ -101,7 +112,7 @@ def check_names(names: list[str], droppable: bool = False) -> None:
         raise ValueError(f"column {k} has no name{advice}")
     refuse_equal_names(names, droppable)
     if len(names) > 1 and all(map(is_number, names)):
-        hint = f"if it does not name the columns, {setting('header', 'false')}"
+        hint = f"if it does not name the columns, {setting('header', False)}"
         raise ValueError(f"the first line contains only numbers; {hint}")
 
 
@@ -112,7 +123,7 @@ def refuse_equal_names(names: Sequence[str], droppable: bool = False) -> None:
             second = names.index(name, names.index(name) + 1) + 1
             hint = f"; to leave out the second, {setting('drop', [second])}" if droppable else ""
             if is_number(name):
-                hint = f"; if the first line is a data row, {setting('header', 'false')}"
+                hint = f"; if the first line is a data row, {setting('header', False)}"
             raise ValueError(f"two columns are named {name!r}{hint}")
 
 
@@ -336,7 +347,7 @@ def _arff_numbers(column: pd.Series) -> pd.Series:
 
     for row, cell in enumerate(column):
         if isinstance(cell, str | bool) and not is_number(str(cell)):
-            hint = f"if it marks a missing value, {setting('missing', [cell])}"
+            hint = f"if it marks a missing value, {setting('missing', [str(cell)])}"
             raise ValueError(f"{cell_name(row, column.name)}: {cell!r} is not a number; {hint}")
     return pd.to_numeric(column)
 

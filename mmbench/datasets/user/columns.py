@@ -6,7 +6,6 @@ of a table are reported as warnings.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
@@ -121,7 +120,7 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     like_data += [label] * (options.header and label in set(map(str, y)))
     if like_data and table.is_csv:
         first = f"the first line, taken as column names, contains {like_data[0]!r}"
-        remarks.append(f"{first}; if it is a data row, {setting('header', 'false')}")
+        remarks.append(f"{first}; if it is a data row, {setting('header', False)}")
     names = numbers + words
     remarks += [*_row_names(X, frame[numbers], names, options), *_useless(X, y, names, frame.index)]
     gaps = [cell_name(frame.index[i], names[j]) for i, j in np.argwhere(np.isnan(X))[:1]]
@@ -301,7 +300,7 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
         cell, drop = str(column[bad[0]]), _leave_out(column.name, options)
         hints = _marks(cell, options)
         if bad.tolist() == [0] and len(column) > 1 and not options.header:
-            hints = [f"if the first line names the columns, {setting('header', 'true')}"]
+            hints = [f"if the first line names the columns, {setting('header', True)}"]
         elif not hints and len(bad) == column.notna().sum() and not DATE.fullmatch(cell.strip()):
             hints = [f"if the column contains categories, {setting('categorical', 'auto')}", drop]
         elif not hints and not re.search(r"\d", cell) and options.missing is None:
@@ -323,9 +322,7 @@ def _marks(cell: str, options: FileOptions) -> list[str]:
     hints = []
     group = re.fullmatch(r"[+-]?[0-9]{1,3}([^0-9A-Za-z])[0-9]{3}(\1[0-9]{3})*(.[0-9]*)?", cell)
     if group and not options.thousands and group[1] != options.decimal:
-        plain = group[1].isprintable() and group[1] not in " '"
-        mark = group[1] if plain else json.dumps(group[1])  # escapes a no-break space
-        hints.append(f"if {group[1]!r} separates thousands, {setting('thousands', mark)}")
+        hints.append(f"if {group[1]!r} separates thousands, {setting('thousands', group[1])}")
     if re.fullmatch(rf"[+-]?[0-9]*{re.escape(other)}[0-9]+([eE][+-]?[0-9]+)?", cell):
         hints.append(f"if {other!r} is the decimal mark, {setting('decimal', other)}")
     if (match := LIKE_NUMBER.fullmatch(cell)) and (units := {match[1], match[3]} - {""}):

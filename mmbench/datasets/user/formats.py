@@ -191,7 +191,7 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
     else:
         names, body = [str(k) for k in range(1, len(first) + 1)], text
     if len(names) == 1 and isinstance(target, str) and target not in names:
-        marks = re.findall(r"[^\w\s\"']", names[0])[:1]
+        marks = re.findall(r"[^\w\s\"'\x80-\U0010ffff]", names[0])[:1]
         hints = [f"; if {mark!r} separates fields, {setting('separator', mark)}" for mark in marks]
         raise ValueError(f"its only column is {names[0]!r}, not {target!r}{''.join(hints)}")
     words = MISSING_WORDS if options.missing is None else options.missing
@@ -235,7 +235,7 @@ def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[
         fitting = [sum(n >= most for n in field_counts(text, r[2])) for r in widest]
         widest = [r for r, n in zip(widest, fitting, strict=True) if n == max(fitting)]
         if len(widest) > 1:
-            option = setting("separator", json.dumps(widest[-1][2]))
+            option = setting("separator", widest[-1][2])
             raise ValueError(f"the fields have two possible separators; for one of them, {option}")
     fields, n_lines, found = widest[0]
     if separator == " " or (not separator and len(fields) == 1 and " " in fields[0].strip()):
