@@ -123,16 +123,17 @@ def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
     If the key is valid in another section, the message names the section. If the key is valid
     nowhere, the message suggests the most similar valid key.
     """
-    key = keys[-1]
+    key, given = keys[-1], "VALUE" if value is None else shown(value)
     if keys[0] == "machines":
         machine = content["machines"][keys[1]].get("machine") or keys[1]
         with suppress(UserError):
             if isinstance(machine, str) and key in machine_class(machine).parameters:
-                given = shown(value)
-                both = f"params: {{{key}: {given}}} or grid: {{{key}: [{given}, ...]}}"
-                return f"{key!r} is a parameter; write {both}"
+                forms = f"params: {{{key}: {given}}} or grid: {{{key}: [{given}, ...]}}"
+                forms = f"grid: {{{key}: {given}}}" if isinstance(value, list | dict) else forms
+                return f"{key!r} is a parameter; write {forms}"
     if keys == ("protocol", key) and key in RULES:
-        return f"{key!r} is a split rule; write test: {{{key}: {shown(value)}}}"
+        rule = key if RULES[key] == "none" else f"{{{key}: {given}}}"
+        return f"{key!r} is a split rule; write test: {rule}"
     known = (SECTIONS[keys[0]] if keys[1:] else Config).model_fields
     if keys[1:] and key in Config.model_fields:
         return f"key {key!r} belongs at the top level of the file, not in {keys[0]}"

@@ -39,6 +39,12 @@ FAULTS = {
         "mine: {machine: rmm, B: 2}",
         ["machines.mine", "params: {B: 2}"],
     ),
+    "values beside grid": (
+        *("svm: {grid", "svm: {C: [1, 10], grid", ["is a parameter; write grid: {C: [1, 10]}"]),
+    ),
+    "rule without a number beside test": (
+        *("test: {kfold: 3}", "official:", ["write test: official"]),
+    ),
     "parameter of no machine": ("svm: {grid", "3: {C: 1, grid", ["machines[3]", "'C'"]),
     "rule beside test": ("test: {kfold: 3}", "kfold: 3", ["protocol: ", "test: {kfold: 3}"]),
     "key of another part": ("{kfold: 3}}", "{kfold: 3}, folds: 3}", ["protocol", "select.folds"]),
