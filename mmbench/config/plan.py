@@ -81,10 +81,12 @@ def _with_parents(jobs: list[Job], theirs: list[Job], splits: int | None) -> Ite
     for job in theirs:
         keys.setdefault(key_of(job)[:4], {})[job.split.at[:2]] = job.key
     for job in jobs:
-        known, at = keys[key_of(job)[:4]], job.split.at[:2]
-        if (splits is None and at not in known) or len(known) < (splits or 0):
-            found = f"{theirs[0].experiment} has too few splits of {job.dataset.name!r}"
-            raise UserError(f"parameters_from: {found}: {len(known)}")
+        known, at = keys.get(key_of(job)[:4], {}), job.split.at[:2]
+        if (splits is None and at not in known) or len(known) < (splits or 1):
+            problem = f"has too few splits of {job.dataset.name!r}: {len(known)}"
+            if not known:
+                problem = f"selects no parameters of {job.column} for degree {job.degree}"
+            raise UserError(f"parameters_from: {theirs[0].experiment} {problem}")
         parent = known[at] if splits is None else tuple(known.values())[:splits]
         yield replace(job, use=job.column, parent=parent)
 

@@ -181,3 +181,16 @@ def test_a_source_without_the_parameters_is_refused(files: Path, old, new, words
     (line,) = result.stderr.splitlines()
     assert [word for word in words if word not in line] == [], line
     assert not (files / "r").exists()
+
+
+@pytest.mark.parametrize("entry", ["params: {degree: 1}", "grid: {C: [1, 100], degree: [2, 3]}"])
+@pytest.mark.parametrize("splits", ["", ", splits: 1"])
+def test_a_source_with_another_degree_of_a_machine_is_refused(files: Path, entry: str, splits: str):
+    source = SOURCE.replace("degree: [1, 2]\n", "").replace("grid: {C: [1, 100]}", entry)
+    (files / "part.yaml").write_text(source)
+    target = TARGET.replace("degree: 2\n", "").replace("part", f"{{experiment: part{splits}}}")
+    (files / "whole.yaml").write_text(target)
+    result = run(files)
+    assert result.exit_code == 2, result.output
+    line = "parameters_from: part selects no parameters of svm for degree 3"
+    assert result.stderr.rstrip().endswith(line)
