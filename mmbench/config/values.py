@@ -23,7 +23,7 @@ from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
 
 
-def _plain_steps(steps: Steps) -> list[str | dict[str, Scalar]]:
+def _plain_steps(steps: Steps) -> list[Any]:
     """Return preprocessing steps in the form of a YAML file, such as ``[{"divide": 255}]``."""
     plain = ((name, dict(arg) if isinstance(arg, tuple) else arg) for name, arg in steps)
     return [name if arg is None else {name: arg} for name, arg in plain]

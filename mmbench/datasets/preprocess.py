@@ -37,6 +37,7 @@ A configuration states one of the following steps, or a list of steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -185,11 +186,17 @@ def _checked(name: Any, argument: Any) -> Any:
 
 
 def _checked_parameters(name: str, argument: Any) -> tuple[tuple[str, Any], ...] | None:
+    """Return the parameters of a transformer as sorted pairs, in which lists become tuples."""
     if argument is not None and not isinstance(argument, Mapping):
         raise ValueError(f"{name} takes parameters as {{name: value}}, got {argument!r}")
-    for parameter, value in (argument or {}).items():
-        if value is not None and not isinstance(value, str | int | float):
-            raise ValueError(f"{name}: {parameter} must be a word or a number, got {value!r}")
-    parameters = tuple(sorted((argument or {}).items())) or None
-    from_path(name, parameters)
-    return parameters
+    pairs: list[tuple[str, Any]] = []
+    for parameter, given in sorted((argument or {}).items()):
+        value = tuple(given) if isinstance(given, list) else given
+        for part in value if isinstance(value, tuple) else (value,):
+            finite = not isinstance(part, float) or math.isfinite(part)
+            if not finite or not isinstance(part, str | int | float | None):
+                needs = "a word, a finite number or a list of them"
+                raise ValueError(f"{name}: {parameter} must be {needs}, got {given!r}")
+        pairs.append((parameter, value))
+    from_path(name, pairs)
+    return tuple(pairs) or None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -12,10 +14,11 @@ from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 
 from mmbench.config.plan import plan
-from mmbench.config.read import load_configs
+from mmbench.config.read import load_config, load_configs, to_yaml
 from mmbench.datasets import check_steps, parse_steps
 from mmbench.datasets import make_preprocess as pipeline_of
 from mmbench.jobs import data as job_data
+from mmbench.jobs.job import Job
 
 
 def make_preprocess(steps):
@@ -171,11 +174,35 @@ def test_any_transformer_is_a_step_by_its_path():
         ("sklearn.svm.SVC", "not a transformer"),
         ({"sklearn.preprocessing.PowerTransformer": {"metod": 1}}, "unexpected keyword"),
         ({"sklearn.preprocessing.PowerTransformer": 3}, "takes parameters as"),
+        ({"sklearn.preprocessing.OneHotEncoder": {"categories": [["a"]]}}, "or a list of them"),
+        ({"sklearn.impute.SimpleImputer": {"missing_values": float("nan")}}, "got nan"),
+        ({"sklearn.preprocessing.MinMaxScaler": {"feature_range": [0, float("inf")]}}, "got .*inf"),
     ],
 )
 def test_a_path_that_leads_to_no_transformer_is_one_line(step, words):
     with pytest.raises(ValueError, match=words):
         parse_steps(step)
+
+
+def test_a_parameter_may_be_a_pair(tmp_path):
+    path = tmp_path / "pair.yaml"
+    path.write_text(
+        "name: pair\ndatasets: [iris]\nprotocol: {test: {kfold: 2}}\nmachines: {svm: }\n"
+        "preprocess: {sklearn.preprocessing.MinMaxScaler: {feature_range: [-1, 1]}}\n"
+    )
+    config = load_config(path)
+    assert config.preprocess == (
+        ("sklearn.preprocessing.MinMaxScaler", (("feature_range", (-1, 1)),)),
+    )
+    job = plan(config, tmp_path)[0]
+    X = job_data.prepare(job, tmp_path, None).X_train
+    assert (X.min(), X.max()) == (-1, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path.write_text(to_yaml(config))
+    assert load_config(path) == config
+    again = Job.from_dict(json.loads(json.dumps(job.to_dict())))
+    assert (again, again.key) == (job, job.key)
 
 
 SAMPLER = "sklearn.kernel_approximation.RBFSampler"
