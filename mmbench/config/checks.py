@@ -116,8 +116,8 @@ class MachineColumn:
         """Raise ValueError if a value of a parameter is not valid for the machine."""
         if problem := self.cls.parameters[parameter].problem(value):
             raise ValueError(problem)
-        if value == math.inf:
-            raise ValueError("must be finite in an experiment, got inf")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"must be finite in an experiment, got {value}")
 
     def check_axis(self, parameter: str, axis: Axis) -> None:
         """Raise ValueError if the values of a parameter in a grid are not valid for the machine."""

@@ -49,6 +49,11 @@ FAULTS = {
     "rule beside test": ("test: {kfold: 3}", "kfold: 3", ["protocol: ", "test: {kfold: 3}"]),
     "key of another part": ("{kfold: 3}}", "{kfold: 3}, folds: 3}", ["protocol", "select.folds"]),
     "key of a part": ("kernel: rbf", "seed: 1", ["'seed'", "protocol.seed"]),
+    "a parameter that is not a number": (
+        "rmm: {use: svm, grid: {B: auto}}",
+        "rf: {estimator: sklearn.ensemble.RandomForestClassifier, params: {max_features: .nan}}",
+        ["machines.rf.params.max_features", "must be finite in an experiment, got nan"],
+    ),
     "kernel as a parameter": ("use: svm,", "params: {kernel: rbf},", ["machines.rmm.kernel"]),
     "unknown calibration": (
         "use: svm,",
