@@ -47,7 +47,7 @@ def test_it_is_read_sparse(file: Path):
     assert set(data.classes) == {-1, 1}
 
 
-@pytest.mark.parametrize("option", [("missing", ("-999",)), ("drop", (1,))])
+@pytest.mark.parametrize("option", [("missing", ("-999",)), ("drop", (1,)), ("index", 1)])
 def test_keys_of_columns_are_refused_for_sparse_rows(file: Path, option: tuple):
     with pytest.raises(UserError, match="neither named columns nor missing values"):
         load_dataset(DatasetRef("wide", str(file), options=(option,)), store=file.parent)
@@ -57,6 +57,23 @@ def test_keys_of_columns_are_refused_for_sparse_rows(file: Path, option: tuple):
 def test_steps_that_would_fill_zeros_are_refused(file: Path, step: str):
     with pytest.raises(UserError, match="preprocess must be none or unit_norm"):
         load_dataset(DatasetRef("wide", str(file), preprocess=((step, None),)), store=file.parent)
+
+
+def test_a_file_is_sparse_if_its_dense_table_would_exceed_max_megabytes(tmp_path: Path):
+    path = tmp_path / "my.svm"
+    rows = [f"{k % 2} {k % 9 + 1}:1 300:{k + 1}" for k in range(600)]
+    path.write_text("\n".join(rows))
+
+    def load(megabytes: int, *steps: str):
+        steps, options = tuple((step, None) for step in steps), (("max_megabytes", megabytes),)
+        ref = DatasetRef("my", str(path), preprocess=steps, options=options)
+        return load_dataset(ref, store=tmp_path).X
+
+    assert sparse.issparse(load(1))
+    assert np.array_equal(load(1).toarray(), load(2))
+    with pytest.raises(UserError, match=r"must be none or unit_norm; .*, write max_megabytes: 2 "):
+        load(1, "standard")
+    assert load(2, "standard").shape == (600, 300)
 
 
 @pytest.mark.usefixtures("one_process")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mmbench.datasets.dataset import Dataset, DatasetRef
 from mmbench.datasets.parsers.frames import (
+    MOST_CELLS,
     Column,
     Nominal,
     cell_name,
@@ -145,15 +146,21 @@ def _column(frame: pd.DataFrame, column: Column) -> pd.Series:
 def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -> Dataset:
     import pandas as pd
 
-    if {"features", "drop", "categorical", "groups", "time", "missing"} & {*dict(ref.options)}:
-        raise ValueError("a large svmlight file has neither named columns nor missing values")
+    cells = table.X.shape[0] * table.X.shape[1]
+    advice = f"; to read a dense table, {setting('max_megabytes', -(-cells // 2**17))}"
+    advice = advice if cells <= MOST_CELLS else ""
+    of_columns = {"index", "features", "drop", "categorical", "groups", "time", "missing"}
+    if of_columns & {*dict(ref.options)}:
+        problem = "a large svmlight file has neither named columns nor missing values"
+        raise ValueError(problem + advice)
     if not np.isfinite(table.X.data).all():
         raise ValueError("contains infinite or missing values")
     y, remarks = _labels(pd.Series(table.y, name="target"))
     if problem := check_steps(ref.preprocess, table.X.shape[1]):
         raise ValueError(problem)
     if {name for name, _ in ref.preprocess} - KEEP_ZEROS:
-        raise ValueError(f"stays sparse: preprocess must be {' or '.join(sorted(KEEP_ZEROS))}")
+        steps = " or ".join(sorted(KEEP_ZEROS))
+        raise ValueError(f"stays sparse: preprocess must be {steps}{advice}")
     remarks += _left_out(table.ignored)
     return Dataset(ref.name, table.X, y, np.unique(y), warnings=tuple(remarks))
 

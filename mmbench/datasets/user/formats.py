@@ -142,7 +142,7 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
         raise ValueError(f"{error}, {limit}; {setting('max_megabytes', megabytes)}") from error
     _refuse_other(content[:START], options)
     if suffix in SVMLIGHT:
-        return _svmlight(content.removeprefix(codecs.BOM_UTF8), options.max_columns)
+        return _svmlight(content.removeprefix(codecs.BOM_UTF8), options.max_columns, most)
     text = _decoded(content, options.encoding)
     if suffix != ".arff":
         frame = read_csv(text, options, target)
@@ -375,7 +375,8 @@ def _npz(path: Path, most: int) -> Table:
     return of_arrays(arrays["X"], arrays["y"])
 
 
-def _svmlight(content: bytes, max_columns: int) -> Table | SparseTable:
+def _svmlight(content: bytes, max_columns: int, most: int) -> Table | SparseTable:
+    """Return svmlight data; a dense table of more than `most` bytes stays sparse."""
     from scipy.sparse import csr_array
 
     # scikit-learn would read 1_0 as 10
@@ -385,7 +386,7 @@ def _svmlight(content: bytes, max_columns: int) -> Table | SparseTable:
     ignored = ("qid",) if len(queries) else ()
     if X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(f"{X.shape[1]} columns are too many; number the features 1, 2, ...")
-    if X.shape[0] * X.shape[1] > MOST_CELLS:
+    if X.shape[0] * X.shape[1] > min(MOST_CELLS, most // 8):
         return SparseTable(csr_array(X), y, ignored)
     check_width(X.shape[1], max_columns)
     table = of_arrays(X.toarray(), y)

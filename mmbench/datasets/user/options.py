@@ -122,7 +122,8 @@ class FileOptions(BaseModel):
     ] = ()
     #: Maximum number of columns.
     max_columns: Annotated[int, Field(ge=1)] = MOST_COLUMNS
-    #: Maximum size of the decompressed file, in MB.
+    #: Maximum size of the decompressed file, in MB. An svmlight file whose dense table would exceed
+    #: this size stays sparse.
     max_megabytes: Annotated[int, Field(ge=1)] = MOST_BYTES // 2**20
 
     def pairs(self) -> tuple[tuple[str, Any], ...]:
