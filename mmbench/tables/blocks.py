@@ -352,10 +352,11 @@ def confusions(sheet: Sheet) -> Iterator[Grid]:
 BETTER, WORSE = "+", "−"
 
 
-def with_results(sheet: Sheet, metric: str = METRIC) -> list[str]:
-    """Return the machines with a result on at least one data set."""
-    known = sheet.wide(sheet.places, metric).notna().any()
-    return [machine for machine in sheet.machines if known[machine]]
+def with_results(
+    sheet: Sheet, metric: str = METRIC, places: Sequence[Key] | None = None
+) -> list[str]:
+    """Return the machines with a result in at least one of the rows `places`, by default in any."""
+    return list(map(str, sheet.wide(places or sheet.places, metric).dropna(axis=1, how="all")))
 
 
 def rank_decimals(metric: str) -> int:
@@ -366,13 +367,14 @@ def rank_decimals(metric: str) -> int:
 def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     """Return the mean ranks of the machines over the data sets, for one kernel.
 
-    Machines without results are left out. Mean ranks are computed over the data sets on which every
-    ranked machine has a result. Each kernel has its own mean ranks, since the results of two
-    kernels on one data set are dependent. Raises ValueError if there are too few machines or data
-    sets.
+    Machines without results are left out. The ranked values are means over the splits on which
+    every ranked machine has a result; data sets without such splits are left out. Each kernel has
+    its own mean ranks, since the results of two kernels on one data set are dependent. Raises
+    ValueError if there are too few machines or data sets.
     """
-    values = sheet.wide(sheet.places_of(kernel), metric).dropna(axis=1, how="all")
-    return rank_machines(sign_of(metric) * values.dropna(), rank_decimals(metric))
+    places = sheet.places_of(kernel)
+    values = sheet.common(places, with_results(sheet, metric, places), metric).dropna()
+    return rank_machines(sign_of(metric) * values, rank_decimals(metric))
 
 
 def split_gaps(
@@ -388,6 +390,16 @@ def split_gaps(
     return [sign_of(metric) * (ours[split] - theirs[split]) for split in common]
 
 
+def incomplete(sheet: Sheet, keys: Sequence[Key], metric: str) -> list[Key]:
+    """Return the table cells without a result on a split on which another one of the table cells
+    `keys` has a result. If no values of single splits are known, numbers of splits are compared.
+    """
+    known = {split for key in keys for split in sheet.by_split(key, metric)}
+    rows = [row for key in keys if (row := sheet.row(key, metric)).status != PUBLISHED_ONLY]
+    most = max([len(known), *(row.n or 0 for row in rows)])
+    return [row.key for row in rows if (row.n or 0) < most]
+
+
 #: First split of an official test set, as (repeat, fold).
 FIRST = (0, 0)
 #: Names of the paired tests that determine which values are bold.
@@ -399,25 +411,27 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     significantly from the best machine.
 
     Each machine is compared with the best machine by a paired test over splits or test rows. If the
-    values of single splits are unknown, there are no tests, and no text is bold. Returns a note for
-    the table, with the names of the tests.
+    values of single splits are unknown, there are no tests, and no text is bold. Table cells with
+    missing splits are not compared. Returns a note for the table, with the names of the tests.
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     # `dict.fromkeys` keeps each table cell once, in the order of the columns. If several machines
     # have the same value, the machine in the first of their columns counts as the best.
     values = dict.fromkeys((c.row.key, c.row.metric) for c in cells if c.row.measured is not None)
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
-    bold, tests = set(), set()
+    bold, tests, left_out = set(), set(), list[Key]()
     for (_, metric), keys in places.items():
+        partial = incomplete(sheet, keys, metric)
+        left_out += partial
         # The compared values come from the long table, since a printed value may be transformed,
         # for example to an error rate.
-        scores = {key: sign_of(metric) * (sheet.value(key, metric) or 0.0) for key in keys}
-        best = max(scores, key=scores.__getitem__)
-        found = {key: paired_test(sheet, key, best, metric) for key in keys if key != best}
+        scores = {key: -sign_of(metric) * (sheet.value(key, metric) or 0.0) for key in keys}
+        ranked = sorted((key for key in keys if key not in partial), key=scores.__getitem__)
+        found = {key: paired_test(sheet, key, ranked[0], metric) for key in ranked[1:]}
         corrected = holm([p for p, _ in found.values()])
         used = {name for p, name in found.values() if not math.isnan(p)}
         same = [key for key, p in zip(found, corrected, strict=True) if p >= LEVEL]
-        bold |= {(key, metric) for key in ([best, *same] if used else [])}
+        bold |= {(key, metric) for key in ([ranked[0], *same] if used else [])}
         tests |= used
     for cell in cells:
         cell.bold = (cell.row.key, cell.row.metric) in bold
@@ -427,6 +441,7 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
         f"Bold: the best machine, and all machines that {' or '.join(sorted(tests))} does not "
         f"distinguish from it at the level {LEVEL:g} (Holm's correction over the comparisons of "
         "one data set)."
+        + (f" Not compared, as splits are missing: {sheet.about(left_out)}." if left_out else "")
     ]
 
 
@@ -451,12 +466,12 @@ def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, 
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the improvement of a machine over the reference machine in the mean of a metric, on
-    each data set.
+    """Return the improvement of a machine over the reference machine in a metric on each data set:
+    the difference of the means over the splits on which both machines have results.
 
-    Data sets on which one of the machines has no result are left out.
+    Data sets without such splits are left out.
     """
-    values = sheet.wide(sheet.places_of(kernel), metric)
+    values = sheet.common(sheet.places_of(kernel), [machine, reference], metric)
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
 
 

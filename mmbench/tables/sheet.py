@@ -8,10 +8,11 @@ empty machine. A table with one column per machine has one row per `place`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from mmbench.errors import Status, UserError
@@ -46,8 +47,6 @@ LEAK = "LEAK: parameters were selected by the accuracy on the test part, which i
 #: A footnote on all data sets of a table does not name the data sets if the table has at least this
 #: number of data sets.
 MANY = 4
-#: Type of the subject of a footnote: (machine, data set, kernel). Machine and kernel may be empty.
-Subject = tuple[str, str, str]
 #: Type of a kernel's name with its degree.
 KernelKey = tuple[str, int | None]
 
@@ -104,7 +103,7 @@ class Sheet:
         self.machines = list(self.configured)
         self.kernels = list(dict.fromkeys((key.kernel, key.degree) for key in self.keys))
         self.places = list(dict.fromkeys(key._replace(machine="") for key in self.keys))
-        self._notes: dict[str, list[Subject]] = {}
+        self._notes: dict[str, list[Key]] = {}
 
     # -- records ---------------------------------------------------------------------------------
 
@@ -276,6 +275,30 @@ class Sheet:
         values = [[getattr(row, column) for row in self.line(p, metric)] for p in places]
         return pd.DataFrame(values, columns=self.machines, dtype=float)
 
+    def common(
+        self, places: Sequence[Key], machines: Sequence[str], metric: str = METRIC
+    ) -> pd.DataFrame:
+        """Return a data frame of the means of a metric over common splits: the splits on which all
+        of the `machines` have a result.
+
+        The data frame has one row per data set, kernel and training size, and one column per
+        machine. Without common splits, the means are NaN. If no values of single splits are known,
+        the means of the long table are returned.
+        """
+        import pandas as pd
+
+        rows = []
+        for place in places:
+            keys = [place._replace(machine=machine) for machine in machines]
+            splits = [self.by_split(key, metric) for key in keys]
+            common = {at for own in splits for at in own if all(at in other for other in splits)}
+            if all(len(own) == len(common) for own in splits):
+                rows.append([self.value(key, metric) for key in keys])
+            else:
+                own_means = (fmean(own[at] for at in common) if common else None for own in splits)
+                rows.append([*own_means])
+        return pd.DataFrame(rows, columns=list(machines), dtype=float)
+
     def places_of(self, kernel: KernelKey) -> list[Key]:
         """Return the combinations of data set and training size for one kernel."""
         return [place for place in self.places if (place.kernel, place.degree) == kernel]
@@ -313,7 +336,7 @@ class Sheet:
         the table has several kernels.
         """
         texts = self.deviations.get(place.dataset, ())
-        marks = (self._mark(text, ("", place.dataset, "")) for text in texts)
+        marks = (self._mark(text, Key(place.dataset, "", None, "")) for text in texts)
         return join(name or self.name(place), "".join(marks))
 
     # -- cells -----------------------------------------------------------------------------------
@@ -334,21 +357,19 @@ class Sheet:
         """
         if not row.metric:
             return ""
-        key = row.key
-        subject = key.machine, key.dataset, kernel_text(key.kernel, key.degree) if kernel else ""
+        key = row.key if kernel else row.key._replace(kernel="", degree=None)
         not_run = (row.status, row.measured) == (MISSING, None)
-        return self._mark("" if not_run else row.note, subject) + self._mark(row.objection)
+        return self._mark("" if not_run else row.note, key) + self._mark(row.objection)
 
-    def _mark(self, text: str, subject: Subject | None = None) -> str:
+    def _mark(self, text: str, key: Key | None = None) -> str:
         """Return the mark of a footnote, for example ``[1]``.
 
         Footnotes with equal texts have the same mark.
         """
         if not text:
             return ""
-        subjects = self._notes.setdefault(text, [])
-        if subject and subject not in subjects:
-            subjects.append(subject)
+        keys = self._notes.setdefault(text, [])
+        keys += [key] if key else []
         return f"[{list(self._notes).index(text) + 1}]"
 
     @property
@@ -357,18 +378,17 @@ class Sheet:
         sets begins with their names.
         """
         return [
-            f"{self._about(subjects)}: {text}" if subjects else text
-            for text, subjects in self._notes.items()
+            f"{self.about(keys)}: {text}" if keys else text for text, keys in self._notes.items()
         ]
 
-    def _about(self, subjects: Sequence[Subject]) -> str:
-        """Return a text that names machines, data sets and kernels. Data sets with the same
-        machines and kernel are listed together.
+    def about(self, keys: Iterable[Key]) -> str:
+        """Return a text that names the machines, data sets and kernels of table cells. Data sets
+        with the same machines and kernel are listed together.
         """
-        machines = grouped(
-            ((dataset, kernel), machine and self.label(machine))
-            for machine, dataset, kernel in subjects
+        subjects = dict.fromkeys(
+            ((key.dataset, kernel_text(key.kernel, key.degree)), key.machine) for key in keys
         )
+        machines = grouped((where, name and self.label(name)) for where, name in subjects)
         datasets = grouped(
             ((", ".join(names), kernel), dataset) for (dataset, kernel), names in machines.items()
         )

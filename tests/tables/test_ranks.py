@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.drawn import cells_of, table
+from helpers.drawn import cells_of, figure, table
 from scipy.stats import friedmanchisquare, t, wilcoxon
 
 from mmbench.resources import REFERENCE
@@ -157,6 +157,39 @@ def test_constant_differences_are_certain(on_splits):
     assert cells_of(text, "iris")[1:3] == ["+0.00 (1)", "+2.00 (0) +"]
     known = ["0.00 / 1.00 / 0.00", "0.00 / 0.00 / 1.00"]
     assert cells_of(text, "iris", nth=1)[1:] == [*known, "–"]  # one common split
+
+
+@pytest.fixture
+def partly_run(results):
+    """Four splits of which the RMM has two: one error less than the SVM, on the easiest splits."""
+    experiment = results.experiment("own", datasets=["iris", "wine"], machines=["svm", "rmm", "m4"])
+    errors = {"svm": [10, 12, 40, 44], "rmm": [9, 11], "m4": [60, 62, 90, 94]}
+    for dataset in ("iris", "wine"):
+        for machine, counts in errors.items():
+            for repeat, count in enumerate(counts):
+                job = experiment.job(dataset, machine, repeat=repeat, rule="holdout")
+                experiment.add(job, count + (dataset == "wine"))
+    return experiment
+
+
+def test_ranks_and_differences_are_those_of_common_splits(partly_run):
+    text = table(partly_run.folder, layout="comparison")
+    assert [cells_of(text, name)[1] for name in ("SVM", "RMM", "M4")] == ["2.00", "1.00", "3.00"]
+    assert cells_of(text, "RMM", nth=1)[1:3] == ["2", "+1.00"]
+    assert cells_of(text, "M4", nth=1)[1:3] == ["2", "−50.00"]
+    assert "- Missing splits of RMM on iris, wine (rbf): 2 of 4 splits done, 2 not run." in text
+
+
+def test_a_machine_on_few_splits_is_not_the_best(partly_run):
+    text = table(partly_run.folder, layout="generic")
+    svm, rmm, m4 = cells_of(text, "iris")[2:]
+    assert svm.startswith("**73.5") and rmm.startswith("90.0") and m4.startswith("23.5")
+    assert "Not compared, as splits are missing: RMM on iris, wine (rbf)." in text
+
+
+def test_figures_of_machines_show_common_splits(partly_run, tmp_path):
+    numbers = figure("time_and_accuracy", partly_run.folder, tmp_path / "f.svg")
+    assert "RMM +1.00 ± 0.00" in numbers
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from mmbench.tables.blocks import (
     dataset_gaps,
     definitions,
     direction,
+    incomplete,
     label,
     paired_test,
     rank_decimals,
@@ -37,7 +38,7 @@ from mmbench.tables.blocks import (
     with_results,
 )
 from mmbench.tables.compose import compose
-from mmbench.tables.frame import CONFUSION, COUNTED, METRIC
+from mmbench.tables.frame import CONFUSION, COUNTED, METRIC, grouped
 from mmbench.tables.model import NOTHING, Grid, Table, join, kernel_caption, numbers, words
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import (
@@ -80,6 +81,7 @@ def comparison(sheet: Sheet) -> Table:
     notes, grids = [], []
     if left_out := [sheet.label(name) for name in every if name not in sheet.machines]:
         notes.append(f"Not compared, without results ({label(metric)}): {', '.join(left_out)}.")
+    notes += _incomplete(sheet, metric)
     for kernel in sheet.kernels:
         caption = kernel_caption(*kernel)
         try:
@@ -98,6 +100,16 @@ def comparison(sheet: Sheet) -> Table:
     notes += _questions(sheet, metric, any(grid.rows for grid in grids)) + definitions(sheet)[:1]
     title = f"Comparison of the machines over data sets and splits: {label(metric)}"
     return compose(sheet, title, [*grids, *_over_splits(sheet, metric)], *notes)
+
+
+def _incomplete(sheet: Sheet, metric: str) -> list[str]:
+    """Return sentences on table cells with missing splits, or an empty list."""
+    every = ([place._replace(machine=m) for m in sheet.machines] for place in sheet.places)
+    rows = [sheet.row(key, metric) for keys in every for key in incomplete(sheet, keys, metric)]
+    found = grouped((row.note or f"n = {row.n}", row.key) for row in rows)
+    texts = [f"Missing splits of {sheet.about(keys)}: {note}." for note, keys in found.items()]
+    common = "Ranks, differences and tests use common splits, if values of single splits are known."
+    return [*texts, common] if texts else []
 
 
 def _first(sheet: Sheet) -> str:
@@ -157,8 +169,9 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
 
     The first machine is compared with every other machine.
     """
-    every = {m: dataset_gaps(sheet, kernel, m, sheet.machines[0], metric) for m in sheet.machines}
-    gaps = {m: values for m, values in list(every.items())[1:] if len(values) > 1}
+    others = sheet.machines[1:]
+    every = {m: dataset_gaps(sheet, kernel, m, sheet.machines[0], metric) for m in others}
+    gaps = {m: values for m, values in every.items() if len(values) > 1}
     corrected, rows = holm([wilcoxon_p(values) for values in gaps.values()]), []
     for (machine, values), p in zip(gaps.items(), corrected, strict=True):
         mean = signed(float(np.mean(values)), decimals_of(metric))

@@ -148,9 +148,9 @@ def pictures_of(view: View) -> dict[str, Spec]:
     """
     made = {"against-published": against_published(view)}
     if len(view.ran) > 1:
-        accuracies = {r.key: r.measured for r in view.sheet.rows if r.metric == METRIC and r.n}
-        made["machine-differences"] = machine_differences(view, accuracies)
-        made["time-and-accuracy"] = time_and_accuracy(view, accuracies)
+        gains = differences(view)
+        made["machine-differences"] = machine_differences(view, gains)
+        made["time-and-accuracy"] = time_and_accuracy(view, gains)
     return {name: spec for name, spec in made.items() if spec["data"]}
 
 
@@ -168,25 +168,34 @@ def against_published(view: View) -> Spec:
     return scatter(view, points, axis(title, zeroline=True), named=True)
 
 
-def machine_differences(view: View, accuracies: Mapping[Key, float]) -> Spec:
+def differences(view: View) -> dict[Key, float]:
+    """Return the difference in accuracy from the first machine for each table cell of another
+    machine, as a mean over common splits.
+    """
+    sheet, (first, *others), found = view.sheet, view.ran, dict[Key, float]()
+    for machine in others:
+        pairs = sheet.common(sheet.places, [first, machine])
+        gains = zip(sheet.places, pairs[machine] - pairs[first], strict=True)
+        found |= {key._replace(machine=machine): gain for key, gain in gains if gain == gain}
+    return found
+
+
+def machine_differences(view: View, gains: Mapping[Key, float]) -> Spec:
     """Return a picture of differences in accuracy.
 
     On each data set, every machine is compared with the first machine.
     """
     first, *others = view.ran
     points = []
-    for base in view.sheet.places:
-        zero = accuracies.get(base._replace(machine=first))
-        for key in (base._replace(machine=machine) for machine in others):
-            if zero is not None and key in accuracies:
-                gaps = split_gaps(view.sheet, base, key.machine, first)
-                error = 2 * stdev(gaps) / sqrt(len(gaps)) if len(gaps) > 1 else None
-                points.append(Point(key, accuracies[key] - zero, error=error))
+    for key, gain in gains.items():
+        gaps = split_gaps(view.sheet, key, key.machine, first)
+        error = 2 * stdev(gaps) / sqrt(len(gaps)) if len(gaps) > 1 else None
+        points.append(Point(key, gain, error=error))
     title = f"accuracy (%) minus {view.sheet.label(first)}"
     return scatter(view, points, axis(title, zeroline=True), machines=others)
 
 
-def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
+def time_and_accuracy(view: View, gains: Mapping[Key, float]) -> Spec:
     """Return a picture of accuracy against CPU time.
 
     If there are several data sets, the picture shows accuracies and CPU times relative to the first
@@ -194,15 +203,16 @@ def time_and_accuracy(view: View, accuracies: Mapping[Key, float]) -> Spec:
     times per machine, and no accuracies. If there is one data set and more machines than markers,
     each point is labelled with its machine.
     """
+    accuracies = {r.key: r.measured for r in view.sheet.rows if r.metric == METRIC and r.n}
     times = {key: total_with_search(view.sheet, key) for key in accuracies}
     starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]
     starts = [start for start in starts if times.get(start)]
     relative, points = len(starts) > 1, []
     for start in starts:
-        unit, zero = (times[start] or 1.0, accuracies[start]) if relative else (1.0, 0.0)
+        unit, values = (times[start] or 1.0, gains) if relative else (1.0, accuracies)
         for key in (start._replace(machine=machine) for machine in view.ran[relative:]):
-            if time := times.get(key):
-                points.append(Point(key, time / unit, accuracies[key] - zero))
+            if (time := times.get(key)) and key in values:
+                points.append(Point(key, time / unit, values[key]))
     cost, gain, name = "CPU seconds per split", "accuracy (%)", view.sheet.label(view.ran[0])
     if relative:
         cost, gain = f"CPU time relative to {name}", f"{gain} minus {name}"

@@ -47,6 +47,23 @@ def test_differences_are_held_against_the_first_machine_with_their_errors(both) 
     assert all(not name.count("<") for name in trace["y"])
 
 
+def test_differences_are_those_of_common_splits(results, pages) -> None:
+    experiment = results.experiment("own", datasets=["iris", "wine"])
+    errors = {"svm": (10, 12, 40), "rmm": (9, 11), "m4": (30, 32, 50)}
+    for dataset in ("iris", "wine"):
+        for machine, counts in errors.items():
+            for repeat, count in enumerate(counts):
+                job = experiment.job(dataset, machine, repeat=repeat, rule="holdout")
+                experiment.add(job, count)
+    page = pages(experiment.folder)["own/index.html"]
+    pictures = page.pictures()
+    assert pictures["machine-differences"]["data"][0]["x"] == pytest.approx([1, 1])
+    assert pictures["time-and-accuracy"]["data"][0]["y"] == pytest.approx([1, 1])
+    ranks = page.text.split("Comparison of the machines over data sets and splits")[1]
+    assert "Missing splits of RMM on iris, wine (rbf): 2 of 3 splits done" in ranks
+    assert "Bayesian correlated t-test: probabilities" in ranks
+
+
 def test_times_hold_the_search_whose_parameters_are_taken_over(results, pages) -> None:
     """10 CPU seconds of search, 1.75 of the rest; the MMRM takes over what the RMM has."""
     experiment = results.experiment("chain", layout="machines", uses={"rmm": "svm", "mmrm": "rmm"})
