@@ -352,11 +352,9 @@ def confusions(sheet: Sheet) -> Iterator[Grid]:
 BETTER, WORSE = "+", "−"
 
 
-def with_results(
-    sheet: Sheet, metric: str = METRIC, places: Sequence[Key] | None = None
-) -> list[str]:
-    """Return the machines with a result in at least one of the rows `places`, by default in any."""
-    return list(map(str, sheet.wide(places or sheet.places, metric).dropna(axis=1, how="all")))
+def with_results(sheet: Sheet, places: Sequence[Key], metric: str = METRIC) -> list[str]:
+    """Return the machines with a result in at least one of the rows `places`."""
+    return list(map(str, sheet.wide(places, metric).dropna(axis=1, how="all")))
 
 
 def rank_decimals(metric: str) -> int:
@@ -373,7 +371,7 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     ValueError if there are too few machines or data sets.
     """
     places = sheet.places_of(kernel)
-    values = sheet.common(places, with_results(sheet, metric, places), metric).dropna()
+    values = sheet.common(places, with_results(sheet, places, metric), metric).dropna()
     return rank_machines(sign_of(metric) * values, rank_decimals(metric))
 
 
@@ -456,7 +454,7 @@ def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, 
     """
     if not sheet.has_official_test(key):
         gaps = split_gaps(sheet, key, key.machine, best.machine, metric)
-        return paired_p(gaps, size_ratio(sheet, key)), RESAMPLED
+        return paired_p(gaps, size_ratio(sheet, key, best.machine)), RESAMPLED
     first, second = (sheet.hits(name, FIRST) for name in (key, best))
     if metric not in COUNTED or first is None or second is None:
         return math.nan, MCNEMAR
@@ -475,15 +473,17 @@ def dataset_gaps(
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
 
 
-def size_ratio(sheet: Sheet, place: Key) -> float:
+def size_ratio(sheet: Sheet, key: Key, reference: str) -> float:
     """Return the number of test rows divided by the number of training rows, or 0 if they are
-    unknown.
+    unknown. Both numbers are summed over the splits on which a machine and the reference machine
+    have results.
 
     Rows that the option ``max_train`` leaves out of the training count as training rows.
     """
-    sizes = sheet.sizes.get(place.dataset, {})
-    known = {"n_test", "n_train"} <= sizes.keys()
-    return sheet.plan.test_to_train or (sizes["n_test"] / sizes["n_train"] if known else 0.0)
+    common = sheet.by_split(key._replace(machine=reference))
+    sizes = (sheet.by_split(key, name) for name in ("n_test", "n_train"))
+    n_test, n_train = (sum(n for at, n in own.items() if at in common) for own in sizes)
+    return sheet.plan.test_to_train or (n_test / n_train if n_train else 0.0)
 
 
 def signed(difference: float, decimals: int = 2) -> str:

@@ -163,26 +163,31 @@ class Sheet:
         return {**self.experiment.deviations, **unique}
 
     @cached_property
-    def sizes(self) -> dict[str, dict[str, int]]:
-        """For each data set, numbers of training rows, test rows, classes and original features."""
+    def sizes(self) -> dict[str, dict[str, str]]:
+        """For each data set, numbers of training rows, test rows, classes and original features, as
+        texts. If a number differs between splits, the text states its smallest and largest value.
+        """
         from mmbench.datasets import card_names, load_card
 
-        found: dict[str, dict[str, int]] = {}
-        for record in self.experiment.records:
-            sizes = found.setdefault(record.job.dataset.name, {})
-            if record.done:
-                parts = ("n_train", "n_test", "n_features")
-                sizes |= {part: record.split[part] for part in parts if part in record.split}
-                # a classifier from another package has only one pair of classes in its record,
-                # hence the maximum over all records
-                classes = {str(label) for pair in record.per_pair for label in pair["pair"]}
-                sizes["n_classes"] = max(sizes.get("n_classes", 0), len(classes))
+        lines: list[tuple[str, Mapping[str, Any]]] = []
+        for r in self.experiment.records:
+            classes = {str(label) for pair in r.per_pair for label in pair["pair"]}
+            split = {**r.split, "n_classes": len(classes)} if r.done else {}
+            lines.append((r.job.dataset.name, split))
         for key, rows in self.experiment.stored_splits.items():
-            for row in rows:
-                counts = (("n_train", row.n_train), ("n_test", row.n_test))
-                found.setdefault(key.dataset, {}).update((k, int(n)) for k, n in counts if n)
+            lines += [(key.dataset, row._asdict()) for row in rows]
+        found: dict[str, dict[str, str]] = {}
+        for name, own in grouped(lines).items():
+            sizes = found[name] = {}
+            for part in ("n_train", "n_test", "n_features", "n_classes"):
+                if counts := {int(line[part]) for line in own if line.get(part)}:
+                    # a classifier from another package has only one pair of classes in its record,
+                    # hence the maximum over all records
+                    least, most = min(counts), max(counts)
+                    ends = (most,) if part == "n_classes" else dict.fromkeys((least, most))
+                    sizes[part] = " to ".join(map(str, ends))
         for name in found.keys() & card_names():
-            found[name]["n_features"] = load_card(name).expect.shape[1]
+            found[name]["n_features"] = str(load_card(name).expect.shape[1])
         return found
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from helpers.drawn import cells_of, figure, table
 from scipy.stats import friedmanchisquare, t, wilcoxon
 
+from mmbench.jobs.job import SplitRef
 from mmbench.resources import REFERENCE
 from mmbench.tables.frame import COLUMNS
 
@@ -157,6 +159,23 @@ def test_constant_differences_are_certain(on_splits):
     assert cells_of(text, "iris")[1:3] == ["+0.00 (1)", "+2.00 (0) +"]
     known = ["0.00 / 1.00 / 0.00", "0.00 / 0.00 / 1.00"]
     assert cells_of(text, "iris", nth=1)[1:] == [*known, "–"]  # one common split
+
+
+@pytest.mark.parametrize("others", [[], ["m4", "mmrm", "klda"]])
+def test_unequal_splits_count_with_all_their_rows(results, others):
+    """Five test parts in time, of 100 rows each, after 100, 200, ..., 1600 training rows."""
+    experiment = results.experiment("own")
+    errors = {"svm": [20, 21, 22, 23, 24], "rmm": [18, 20, 18, 21, 19]}
+    for machine, counts in (errors | dict.fromkeys(others, [50] * 5)).items():
+        for fold, count in enumerate(counts):
+            split = {"digest": str(fold), "n_train": 100 * 2**fold, "n_test": 100}
+            job = experiment.job("iris", machine)
+            job = replace(job, split=SplitRef("time_series", (5.0,), fold=fold))
+            experiment.add(job, count, split=split)
+    text = table(experiment.folder, layout="comparison")
+    gaps = np.subtract(errors["svm"], errors["rmm"])
+    score = gaps.mean() / (gaps.std(ddof=1) * np.sqrt(1 / 5 + 500 / 3100))
+    assert cells_of(text, "iris")[1].startswith(f"+2.80 ({2 * t.sf(score, 4):.2g};")
 
 
 @pytest.fixture

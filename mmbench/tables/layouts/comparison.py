@@ -77,7 +77,7 @@ def comparison(sheet: Sheet) -> Table:
     out.
     """
     metric = next((name for name in sheet.metrics if name != CONFUSION), METRIC)
-    every, sheet.machines = sheet.machines, with_results(sheet, metric)
+    every, sheet.machines = sheet.machines, with_results(sheet, sheet.places, metric)
     notes, grids = [], []
     if left_out := [sheet.label(name) for name in every if name not in sheet.machines]:
         notes.append(f"Not compared, without results ({label(metric)}): {', '.join(left_out)}.")
@@ -216,7 +216,8 @@ def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
         return "/".join(str(own.count(mark)) for mark in (BETTER, "", WORSE))
 
     def posterior(key: Key) -> str:
-        own, ratio = [] if sheet.has_official_test(key) else gaps[key], size_ratio(sheet, key)
+        own = [] if sheet.has_official_test(key) else gaps[key]
+        ratio = size_ratio(sheet, key, sheet.machines[0])
         return str(correlated_posterior(own, rope_of(metric), ratio) or NOTHING)
 
     names = " or ".join(sorted({TESTS[name] for p, name in tests.values() if not math.isnan(p)}))

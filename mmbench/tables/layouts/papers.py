@@ -189,7 +189,7 @@ def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
         for machine in others:
             gaps = split_gaps(sheet, place, "m4", machine)
             texts.append(signed(fmean(gaps)) if gaps else NOTHING)
-            for ratio in (0.0, size_ratio(sheet, place)):
+            for ratio in (0.0, size_ratio(sheet, place._replace(machine="m4"), machine)):
                 p, mark = paired_p(gaps, ratio), direction(fmean(gaps)) if gaps else ""
                 text = join("<0.001" if p < 0.001 else f"{p:.3f}", mark if p < LEVEL else "")
                 texts.append(NOTHING if p != p else text)
@@ -244,9 +244,9 @@ def _mamc_sizes(sheet: Sheet) -> Grid:
     rows = []
     for name in sheet.datasets:
         sizes = sheet.sizes.get(name, {})
-        texts = [sizes.get(part, NOTHING) for part in ("n_features", "n_train", "n_test")]
-        texts += [ours.get(name, NOTHING), theirs.get(name, NOTHING)]
-        rows.append([sheet.printed(name), *map(str, texts)])
+        texts = (sizes.get(part, NOTHING) for part in ("n_features", "n_train", "n_test"))
+        splits = (str(counts.get(name, NOTHING)) for counts in (ours, theirs))
+        rows.append([sheet.printed(name), *texts, *splits])
     heads = ("inputs", "train", "test", "splits run", "splits of the paper")
     return Grid((*words("data"), *numbers(*heads)), rows, "The data sets (table 1)")
 

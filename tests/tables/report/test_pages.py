@@ -56,6 +56,16 @@ def test_details_tell_mean_spread_number_published_value_and_difference(both) ->
     assert "published errors 98 difference −7, 0.75 standard errors: in the band" in text
 
 
+def test_sizes_that_differ_between_splits_are_a_range(results, pages) -> None:
+    experiment = results.experiment("own", datasets=["mine"])
+    for repeat, n_train in enumerate((60, 20, 40)):
+        split = {"digest": str(repeat), "n_train": n_train, "n_test": 10, "n_features": 3}
+        experiment.add(experiment.job("mine", "svm", repeat=repeat), split=split)
+    text = pages(experiment.folder)["own/index.html"].path.read_text()
+    cells = re.findall('<td class="right">(.*?)</td>', text.split("content hash")[1])
+    assert cells == ["20 to 60", "10", "3", "2", "3"]  # classes and splits are the last two
+
+
 def test_failures_are_listed_with_their_reasons(both) -> None:
     assert "2 of 3 splits done, 1 failed (took over 600 s)" in both["evil/index.html"].text
     assert "took over 600 s" in both["evil/cells/iris-rbf-rmm.html"].text
