@@ -124,6 +124,8 @@ THREAD_VARIABLES = [
 ]
 #: Interval between two checks of the limits of running tasks, in seconds.
 POLL_SECONDS = 0.05
+#: Maximum interval between two checks that busy worker processes are alive, in seconds.
+LOOK_SECONDS = 1.0
 #: A task that does not end by itself is killed after the time limit plus a grace period. The grace
 #: period is the maximum of GRACE_SECONDS and GRACE_SHARE times the time limit.
 GRACE_SECONDS, GRACE_SHARE = 5.0, 0.05
@@ -187,7 +189,7 @@ class LocalExecutor:
         end = time.monotonic() + (float("inf") if timeout is None else timeout)
         limited = any(worker.limits != NO_LIMITS for worker in busy)
         while busy:
-            pause = min(POLL_SECONDS if limited else 60.0, end - time.monotonic())
+            pause = min(POLL_SECONDS if limited else LOOK_SECONDS, end - time.monotonic())
             places = [place for worker in busy for place in worker.places]
             ready = set(wait(places, max(0.0, pause)))
             ended = [future for worker in busy if (future := worker.look(ready)) is not None]
@@ -293,7 +295,12 @@ class _Worker:
         """Read the messages and the output of the process; return the future of its ended task."""
         if self.output in ready:
             self._show()
-        return self._receive() if self.connection in ready else self._check_limits()
+        if self.connection in ready:
+            return self._receive()
+        assert self.process is not None
+        # processes that a dead worker has started may keep its connection open
+        dead = self.process.poll() is not None and not self.connection.poll()
+        return self._died() if dead else self._check_limits()
 
     def _receive(self) -> Future | None:
         try:
@@ -363,12 +370,14 @@ class _Worker:
         self._release()
         if self.cancelled:
             return self._end(WorkerDied("the run of the task was cancelled"))
-        if not self.begun and code >= 0:
-            last = self.tail.decode(errors="replace").strip().rpartition("\n")[2]
-            raise UserError(f"a worker process cannot start: {last or f'exit status {code}'}")
-        if not self.begun and not self.sent_again:  # killed while it was idle
-            self.sent_again = True
+        if not self.begun and (code >= 0 or not self.sent_again):
+            future, self.future = self.future, None  # the slot is free if an error is raised
+            if code >= 0:
+                last = self.tail.decode(errors="replace").strip().rpartition("\n")[2]
+                raise UserError(f"a worker process cannot start: {last or f'exit status {code}'}")
+            self.sent_again = True  # killed while it was idle
             self._send()
+            self.future = future
             return None
         how = f"ended with exit status {code}"
         if code < 0:

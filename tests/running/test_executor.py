@@ -12,6 +12,7 @@ import psutil
 import pytest
 from helpers.serial_executor import SerialExecutor
 
+from mmbench.errors import UserError
 from mmbench.running.local import LocalExecutor, WorkerDied
 
 
@@ -63,6 +64,44 @@ def test_a_killed_worker_ends_only_its_own_task(local):
     again = local.submit(pow, 2, 3)
     drain(local, 1)
     assert again.result() == 8
+
+
+def test_the_death_of_a_worker_is_noticed_while_a_process_that_it_has_started_lives(local):
+    start = time.monotonic()
+    doomed = local.submit(_fork_and_die)
+    assert local.wait() == [doomed]
+    assert "SIGKILL" in str(doomed.exception())
+    assert time.monotonic() - start < 30
+
+
+def _fork_and_die():
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+    signal.raise_signal(signal.SIGKILL)
+
+
+def test_a_worker_that_cannot_start_leaves_its_slot_free():
+    executor = LocalExecutor(1, ("no_such_module",))
+    for _ in range(2):
+        executor.submit(pow, 2, 3)
+        with pytest.raises(UserError, match=r"cannot start: .*no_such_module"):
+            executor.wait()
+
+
+def test_a_worker_that_cannot_be_started_again_leaves_its_slot_free(monkeypatch):
+    executor = LocalExecutor(1)
+    pid = executor.submit(os.getpid)
+    drain(executor, 1)
+    os.kill(pid.result(), signal.SIGKILL)  # while it is idle
+    executor.submit(pow, 2, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", lambda *_, **__: os.open("/no/such/file", os.O_RDONLY))
+        with pytest.raises(UserError, match="no worker process can be started"):
+            executor.wait()
+    again = executor.submit(pow, 2, 3)
+    assert executor.wait() == [again] and again.result() == 8
+    executor.close()
 
 
 def test_unpicklable_results_are_told_in_words(local):
