@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from threading import Event, Lock
@@ -63,8 +63,8 @@ class _Task:
     future: Future
     #: Future of the Dask task.
     remote: Any = None
-    #: Whether the data files of the job were sent with the task.
-    supplied: bool = False
+    #: Dask futures of the data files that were sent with the task, one per sending.
+    sent: list[Any] = field(default_factory=list)
 
 
 class DaskExecutor:
@@ -200,35 +200,47 @@ class DaskExecutor:
         """Return whether a task has ended; if so, store its result or exception in its future.
 
         If the worker did not find the data files of the task, the task is sent again with the data
-        files.
+        files. If all workers that hold these data files are lost, the scheduler cancels the task,
+        and the task is sent again.
         """
+        import dask
         from distributed import KilledWorker
 
         if task.remote.status == "finished":
             task.future.set_result(task.remote.result())
             return True
-        if task.remote.status == "cancelled":
+        cancelled = task.remote.status == "cancelled"
+        if cancelled and not (task.sent and self.client.status == "running"):
             raise ConnectionError
-        if task.remote.status != "error":  # the worker was lost, and Dask runs the task again
+        # the worker was lost, and Dask runs the task again
+        if task.remote.status not in ("error", "cancelled"):
             task.remote.add_done_callback(lambda _: self._ended.put(task))
             return False
-        error = task.remote.exception()
-        if isinstance(error, MissingData) and not task.supplied:
-            task.supplied, (job, context) = True, task.args
-            if job.dataset_hash not in self._parcels:
-                try:
-                    parcel = pack(job, context.data, context.mirror)
-                except (OSError, UserError) as problem:
-                    lost = WorkerDied(f"its data cannot be sent to a worker: {problem}")
-                    task.future.set_exception(lost)
-                    return True
-                [self._parcels[job.dataset_hash]] = self.client.scatter([parcel])
-            self._send(task, self._parcels[job.dataset_hash])
-            return False
-        if isinstance(error, KilledWorker):
+        error = MissingData() if cancelled else task.remote.exception()
+        most = dask.config.get("distributed.scheduler.allowed-failures") if cancelled else 0
+        if isinstance(error, MissingData) and len(task.sent) <= most:
+            return self._supply(task)
+        if cancelled or isinstance(error, KilledWorker):
             error = WorkerDied("every worker that ran it was lost, one after the other")
         task.future.set_exception(error)
         return True
+
+    def _supply(self, task: _Task) -> bool:
+        """Send a task with the data files of its job; return whether this is impossible."""
+        job, context = task.args
+        parcel = self._parcels.get(job.dataset_hash)
+        if parcel is None or parcel in task.sent or parcel.status != "finished":
+            try:
+                content = pack(job, context.data, context.mirror)
+            except (OSError, UserError) as problem:
+                lost = WorkerDied(f"its data cannot be sent to a worker: {problem}")
+                task.future.set_exception(lost)
+                return True
+            [parcel] = self.client.scatter([content], hash=False)
+            self._parcels[job.dataset_hash] = parcel
+        task.sent.append(parcel)
+        self._send(task, parcel)
+        return False
 
     @contextmanager
     def _reached(self) -> Iterator[None]:

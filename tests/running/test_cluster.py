@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import queue
@@ -22,6 +23,7 @@ from helpers.dask_threads import cluster_in_threads
 from helpers.serial_executor import SerialExecutor
 from helpers.small_run import NO_DATA, make_jobs
 from helpers.tasks import hang, nap, segfault
+from running.tasks_with_data import read_slowly
 from running.test_runner import results
 
 from mmbench.commands.options import Options
@@ -168,6 +170,45 @@ def test_a_run_on_data_that_workers_do_not_see_has_the_records_of_one_process(
     assert run([job], store, executor, data=NO_DATA).done == 1
     assert [path.name for path in far_store.rglob("*.csv")] == ["mine.csv"]
     assert results(store) == results(other_store)
+
+
+def lose_parcel(executor):
+    """Kill all workers that hold the sent data files, once a worker holds them."""
+    holders, pids = set(), {}
+    while not holders or holders - pids.keys():
+        executor.wait(0.1)
+        sent = [parcel for parcel in executor._parcels.values() if parcel.status == "finished"]
+        holders = {worker for at in executor.client.who_has(sent).values() for worker in at}
+        pids = executor.client.run(os.getpid, on_error="ignore")
+    for worker in holders:
+        os.kill(pids[worker], signal.SIGKILL)
+
+
+def test_data_files_are_sent_again_if_all_workers_that_hold_them_are_lost(
+    executor, tmp_path, monkeypatch
+):
+    packed = [("user/mine.csv", hashlib.sha256(b"a,b").hexdigest(), b"a,b")]
+    monkeypatch.setattr(cluster, "pack", lambda *_: packed)
+    executor._parcels.clear()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    first, second = (Context(tmp_path / name) for name in ("one", "two"))
+    task = executor.submit(read_slowly, make_jobs(1)[0], first)
+    lose_parcel(executor)  # during the first task
+    assert drain(executor, 1) == [task] and task.result() == b"a,b"
+    lose_parcel(executor)  # before the second task
+    task = executor.submit(read_slowly, make_jobs(1)[0], second)
+    assert drain(executor, 1) == [task] and task.result() == b"a,b"
+
+
+def test_a_task_that_loses_its_data_files_again_and_again_ends():
+    lost = SimpleNamespace(status="cancelled")
+    executor, future = executor_without_cluster(lost)
+    [task] = executor._tasks.values()
+    task.sent = [SimpleNamespace(status="cancelled") for _ in range(4)]
+    assert executor.wait(1) == [future]
+    with pytest.raises(WorkerDied, match="every worker that ran it was lost"):
+        future.result()
 
 
 @pytest.mark.parametrize("source", ["sklearn:wine", "openml:61"])
