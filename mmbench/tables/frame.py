@@ -507,14 +507,13 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     columns = ["key", *COLUMNS[COLUMNS.index("metric") :], "objection"]
     texts = dict.fromkeys([name for name in columns[1:] if name not in TYPES], "")
     frame = pd.DataFrame([texts | row for row in rows], columns=columns).astype(TYPES)
-    rivals = grouped(
-        (_place(row), row.published)
-        for row in rows_of(frame)
-        if row.published is not None and not row.objection
-    )
+    # a table from a file may lack one of the two compared values
+    frame["in_band"] = frame.in_band.where(frame.measured.notna() & frame.published.notna())
+    compared = rows_of(frame[frame.in_band.notna()])
+    rivals = grouped((_place(row), row.published) for row in compared)
 
     def mark(row: Row) -> str:
-        if row.in_band is None or row.measured is None:
+        if row.in_band is None:
             return ""
         se, others = (row.half_width or 0.0) / 2, rivals[_place(row)]
         differs = any(abs(z_value(row.measured, other, se)) > NOISE for other in others)

@@ -393,6 +393,28 @@ def test_a_mark_says_whether_the_band_tells_the_machines_apart(results) -> None:
     assert "Published differences between machines above noise: 0," in text
 
 
+def test_values_of_machines_that_were_not_compared_change_no_mark(results) -> None:
+    """The published 89 errors of the MMRM are outside the band of the SVM, but it was not run."""
+    machines = {"datasets": ["usps"], "machines": ["svm", "rmm"], "published_only": ["mmrm"]}
+    experiment = results.experiment("usps_rbf", **machines, layout="mmrm_table2")
+    for machine, errors in (("svm", 110), ("rmm", 110)):
+        split = {"n_train": 7291, "n_test": 2007}
+        experiment.add(experiment.job("usps", machine), errors, 2007, split=split)
+    frame = pd.read_csv(io.StringIO(table(experiment.folder, fmt="csv")))
+    assert frame.mark.dropna().tolist() == ["~", "~"]
+
+
+def test_a_table_that_lacks_a_compared_value_has_no_mark(tmp_path) -> None:
+    place = {"dataset": "a", "kernel": "rbf", "metric": "accuracy_pct", "status": "optimal"}
+    values = [{"measured": 90.0, "published": 91.0}, {"measured": 90.0}, {"published": 91.0}]
+    rows = [
+        {**place, "machine": f"m{k}", "in_band": True, "half_width": 2.0, **numbers}
+        for k, numbers in enumerate(values)
+    ]
+    pd.DataFrame(rows, columns=[*COLUMNS]).to_csv(tmp_path / "table.csv", index=False)
+    assert "Compared cells: 1, of these 0 ✓, 1 ~, 0 ✗." in table(tmp_path, layout="generic")
+
+
 def test_published_differences_are_looked_for_here(tmp_path) -> None:
     values = {
         "svm": {"measured": 90.0, "se": 0.1, "published": 90.0, "in_band": True},
