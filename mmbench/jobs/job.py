@@ -187,12 +187,12 @@ class Job:
 
     @property
     def cell_digest(self) -> str:
-        """Hash of the fields in the key without the parent, the repeat and the fold.
+        """Hash of the fields in the key without the parent, the repeat, the fold and the seed.
 
         Results of jobs with equal hashes may be averaged. The key of the parent job is not hashed,
         since the jobs of different splits have different parents.
         """
-        one = replace(self, parent=None, split=replace(self.split, repeat=0, fold=0))
+        one = replace(self, parent=None, split=replace(self.split, repeat=0, fold=0, seed=0))
         return _digest(one._content())
 
     @property

@@ -314,6 +314,14 @@ def test_a_mixed_table_says_so(results) -> None:
     assert (row.measured, row.n, row.note) == (11, 2, "")
 
 
+def test_without_a_plan_all_seeds_are_shown(results) -> None:
+    experiment = results.experiment("own")
+    for seed, errors in enumerate((10, 12, 17)):
+        experiment.add(with_seed(experiment.job("pima", "svm"), seed), errors)
+    (experiment.folder / PLAN).unlink()
+    assert cell(experiment, "svm", "errors_count").n == 3
+
+
 def with_seed(job, seed: int):
     from dataclasses import replace
 
