@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from mmbench.commands.dry_run import sizes_of
-from mmbench.errors import Status
+from mmbench.commands.dry_run import dry_run, sizes_of
+from mmbench.errors import Status, UserError
 from mmbench.jobs import evaluate
 from mmbench.jobs.job import DatasetRef, SelectRef
 from mmbench.jobs.record import is_done
@@ -284,6 +284,25 @@ class TestMemory:
         assert abs(sizes.n_train - record_sizes[0]) <= 3
         fewer = replace(job, split=replace(job.split, max_train=50))
         assert sizes_of(fewer).n_train <= 53
+
+    def test_a_dry_run_reads_tables_of_openml_from_the_places_of_data_alone(
+        self, tmp_path, monkeypatch
+    ):
+        (tmp_path / "here").mkdir()
+        monkeypatch.chdir(tmp_path / "here")
+        (tmp_path / "mirror" / "openml").mkdir(parents=True)
+        rows = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(20))
+        table = f"@relation t\n@attribute x numeric\n@attribute y {{a,b}}\n@data\n{rows}"
+        (tmp_path / "mirror/openml/7.arff").write_text(table)
+        (tmp_path / "mirror/openml/7.json").write_text('{"target": "y", "ignored": []}')
+        protocol = {"protocol": {"test": {"holdout": 0.5}, "repeats": 2}}
+        own = {"name": "own", "datasets": [{"openml": 7}], "machines": {"lda": {}}, **protocol}
+        there = {"store": tmp_path / "store", "mirror": str(tmp_path / "mirror")}
+        assert "own: 2 jobs, 0 of them stored" in dry_run(own, tmp_path / "results", **there)
+        with pytest.raises(UserError, match="openml:7: not in the store or the mirror"):
+            dry_run(own, tmp_path / "results", store=tmp_path / "store")
+        assert {path.name for path in tmp_path.iterdir()} == {"here", "mirror"}
+        assert not list((tmp_path / "here").iterdir())
 
     def test_a_card_with_many_draws_is_planned_by_one_of_them(self, job):
         split = replace(job.split, rule="predefined", args=())
