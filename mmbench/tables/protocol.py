@@ -9,6 +9,10 @@ from mmbench.jobs.job import Job
 from mmbench.tables.frame import grouped
 
 
+#: Description of an official test part, by which it is recognized in a stored table.
+OFFICIAL = "the official test part"
+
+
 def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...]:
     """Return sentences on the train/test splits, the parameter selection and the preprocessing of
     the jobs.
@@ -67,7 +71,7 @@ def tested(jobs: Sequence[Job]) -> str:
     again = f"{times} with other inner folds and ties {seed}" if times else ""
     given = "that come with the data" if data.folds is None else "of a file of folds"
     text = {
-        "official": f"the official test part{again}",
+        "official": OFFICIAL + again,
         "predefined": f"{n} splits {given}",
         "kfold": f"{argument:g}-fold cross-validation{times} {seed}",
         "holdout": f"{repeats} random partitions with {100 * argument:g} % of the rows {seed}",

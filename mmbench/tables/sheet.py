@@ -31,6 +31,7 @@ from mmbench.tables.frame import (
     rows_of,
 )
 from mmbench.tables.model import NOTHING, Column, Shown, join, kernel_text, numbers, words
+from mmbench.tables.protocol import OFFICIAL
 from mmbench.tables.results import Experiment
 
 if TYPE_CHECKING:
@@ -120,9 +121,8 @@ class Sheet:
 
     def has_official_test(self, key: Key) -> bool:
         """Return whether all runs of a table cell are tested on the same rows."""
-        if key in self.cells:
-            return any(r.job.split.rule == "official" for r in self.cells[key].records)
-        return len({row.split_hash for row in self.experiment.stored_splits.get(key, [])}) == 1
+        hashes = {row.split_hash for row in self.experiment.stored_splits.get(key, [])}
+        return self.rule == "official" or len(hashes) == 1
 
     def per_pair(self, key: Key) -> dict[Split, list[Mapping[str, Any]]]:
         """For each finished split of a table cell, return one certificate per pair of classes."""
@@ -198,12 +198,15 @@ class Sheet:
         published = set(self.frame.metric[self.frame.published.notna()])
         return "errors_count" if "errors_count" in published and METRIC not in published else METRIC
 
-    @property
+    @cached_property
     def rule(self) -> str:
-        """Rule of the train/test splits, as in the class `SplitRef`, or an empty text for an
-        experiment without records.
+        """Rule of the train/test splits, as in the class `SplitRef`.
+
+        For a reference table, the rule is "official" if the Markdown text of the table says so, and
+        empty otherwise.
         """
-        return next((job.split.rule for job in self.jobs), "")
+        stored = f"- Test: {OFFICIAL}" in (self.experiment.text or "")
+        return next((job.split.rule for job in self.jobs), "official" if stored else "")
 
     @property
     def jobs(self) -> list[Job]:

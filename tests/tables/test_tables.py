@@ -532,6 +532,16 @@ def test_a_reference_table_has_every_format_and_layout(reference) -> None:
     assert "values of single records are not shown" in table(folder, layout="generic")
 
 
+def test_a_reference_table_on_an_official_test_part_has_no_test_of_splits() -> None:
+    """Training rows are drawn for each seed, so that the splits have different hashes."""
+    folder = resources.REFERENCE / "rmm_table1_mnist1000"
+    text = table(folder, "latex")
+    assert r"\textbf" not in text and "resampled t-test" not in text
+    (stored,) = re.findall(r"- (Standard error of the difference: .*)", table(folder))
+    assert stored in text
+    assert "no test is possible" in table(folder, layout="comparison")
+
+
 def test_the_csv_of_a_reference_table_keeps_versions_and_fingerprints() -> None:
     folder = resources.REFERENCE / "geometry"
     stored, shown = (folder / "table.csv").read_text(), table(folder, "csv")
