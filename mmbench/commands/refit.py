@@ -91,12 +91,11 @@ def refit(
     if data.content_hash != job.dataset_hash:
         name = job.dataset.path or job.dataset.name
         raise UserError(f"{name}: the data changed since the run; run the experiment again")
-    seed = job_seeds(job)["machine"]
-    steps = make_preprocess(job.dataset.preprocess, data.n_categorical, seed).fit(data.X)
+    steps = make_preprocess(job.dataset.preprocess, data.n_categorical, job.split.seed).fit(data.X)
     X = steps.transform(data.X)
     with converted(str(results), ValueError):
         choice: Choice = middle([r.selection.get("params", {}) for r in records])
-    fitted = make_machine(job, 1, seed)
+    fitted = make_machine(job, 1, job_seeds(job)["machine"])
     own = fit_selected(fitted, job, choice, X, data.y)
     missing = dict(job.dataset.options).get("missing", MISSING_WORDS)
     table = [("table", TableColumns(data.columns, missing=missing))] if data.columns else []

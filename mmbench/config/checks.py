@@ -239,12 +239,11 @@ def _check_grid_points(config: Config, columns: list[MachineColumn]) -> None:
 
 
 def _check_shared_kernel_keys(config: Config, columns: list[MachineColumn]) -> None:
-    kernels = sorted({k for column in columns for k in column.kernels})
     for key in ("gamma_scaling", "kernel_scaling", "degree"):
         if getattr(config, key) in ("none", None):
             continue
         with at(key):
-            check_relevant(key, kernels)
+            check_relevant(key, sorted({k for column in columns for k in column.kernels}))
             # `key` would have no effect on machines that do not have this parameter
             for column in columns:
                 if key != "degree" and not column.foreign and key not in column.cls.parameters:

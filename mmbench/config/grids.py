@@ -99,8 +99,7 @@ def in_other_words(cls: Any) -> dict[str, str]:
     The returned dict maps each parameter to the other parameter. For example, ``B: auto`` lists
     values of B_fraction, so that B_fraction replaces B.
     """
-    grids = cls.search_space.auto_grids
-    return {name: other for name, (other, _) in grids.items() if other != name}
+    return {n: other for n, (other, _) in cls.search_space.auto_grids.items() if other != n}
 
 
 def replaced_by(cls: Any, stated: Collection[str]) -> dict[str, str]:

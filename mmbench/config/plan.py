@@ -83,10 +83,9 @@ def _with_parents(jobs: list[Job], theirs: list[Job], splits: int | None) -> Ite
     for job in jobs:
         known, at = keys.get(key_of(job)[:4], {}), job.split.at[:2]
         if (splits is None and at not in known) or len(known) < (splits or 1):
-            problem = f"has too few splits of {job.dataset.name!r}: {len(known)}"
-            if not known:
-                problem = f"selects no parameters of {job.column} for degree {job.degree}"
-            raise UserError(f"parameters_from: {theirs[0].experiment} {problem}")
+            few = f"has too few splits of {job.dataset.name!r}: {len(known)}"
+            none = f"selects no parameters of {job.column} for degree {job.degree}"
+            raise UserError(f"parameters_from: {theirs[0].experiment} {few if known else none}")
         parent = known[at] if splits is None else tuple(known.values())[:splits]
         yield replace(job, use=job.column, parent=parent)
 
@@ -220,9 +219,8 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
         if entry.classes or entry.published_as
     }
     uses = {column: entry.use for column, entry in config.machines.items() if entry.use}
-    smoke, metrics = config.name.endswith(SUFFIX), tuple(config.metrics)
-    settings = (labels, published, smoke, metrics, uses, config.protocol.test_to_train)
-    return Plan(config.name, config.layout, tuple(cells), *settings)
+    settings = (labels, published, config.name.endswith(SUFFIX), tuple(config.metrics), uses)
+    return Plan(config.name, config.layout, tuple(cells), *settings, config.protocol.test_to_train)
 
 
 def replan(folder: Path) -> Plan | None:

@@ -51,8 +51,7 @@ def load_configs(
             configs.append(name)
             continue
         path = Path("experiment") if isinstance(name, Mapping) else find_config(name)
-        content = name if isinstance(name, Mapping) else load_yaml(path)
-        config = config_of(content, path, overrides)
+        config = config_of(name if isinstance(name, Mapping) else load_yaml(path), path, overrides)
         if (other := seen.setdefault(config.name, path)) is not path:
             raise UserError(f"{path}: name: {config.name!r} is also the name of {other}")
         configs.append(config)

@@ -93,9 +93,8 @@ def _protocol(protocol: Protocol, own_folds: bool) -> Protocol:
     if test.rule in ("kfold", "time_series", "leave_one_out"):
         # leave-one-out is replaced by 2-fold cross-validation
         test = SplitRule(test.rule.replace("leave_one_out", "kfold"), MAX_SPLITS)
-    several = test.rule == "holdout" or (test.rule == "predefined" and not own_folds)
-    repeats = MAX_SPLITS if several else 1
-    repeats, size = min(repeats, protocol.repeats or repeats), _max_train(protocol.max_train)
+    most = {"holdout": MAX_SPLITS, "predefined": 1 if own_folds else MAX_SPLITS}.get(test.rule, 1)
+    repeats, size = min(most, protocol.repeats or most), _max_train(protocol.max_train)
     return _changed(protocol, test=test, repeats=repeats, max_train=size, seed=protocol.seed[:1])
 
 

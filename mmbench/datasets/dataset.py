@@ -194,8 +194,7 @@ def too_few_rows(y: NDArray, folds: int) -> str | None:
     labels, counts = np.unique(y, return_counts=True)
     if counts.min() >= folds:
         return None
-    rarest = counts.argmin()
-    return f"class {labels[rarest]} has {counts[rarest]} rows, fewer than {folds} folds"
+    return f"class {labels[counts.argmin()]} has {counts.min()} rows, fewer than {folds} folds"
 
 
 def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> None:

@@ -118,7 +118,7 @@ def check_steps(
     """
     names = [name for name, _ in steps]
     if missing and not set(IMPUTERS) & set(names) and not any(map(is_path, names)):
-        return f"{missing}; add a preprocessing step such as {{impute: median}}"
+        return f"{missing}: value missing; add a preprocessing step such as {{impute: median}}"
     if categorical and next((n for n in names if n not in IMPUTERS), None) not in ENCODERS:
         needed = "the first preprocessing step, except for imputation, must be one_hot or ordinal"
         return f"column {categorical[0]!r} contains categories; {needed}"
@@ -189,14 +189,12 @@ def _checked_parameters(name: str, argument: Any) -> tuple[tuple[str, Any], ...]
     """Return the parameters of a transformer as sorted pairs, in which lists become tuples."""
     if argument is not None and not isinstance(argument, Mapping):
         raise ValueError(f"{name} takes parameters as {{name: value}}, got {argument!r}")
-    pairs: list[tuple[str, Any]] = []
-    for parameter, given in sorted((argument or {}).items()):
-        value = tuple(given) if isinstance(given, list) else given
+    given = sorted((argument or {}).items())
+    parameters = tuple((key, tuple(v) if isinstance(v, list) else v) for key, v in given)
+    for key, value in parameters:
         for part in value if isinstance(value, tuple) else (value,):
             finite = not isinstance(part, float) or math.isfinite(part)
             if not finite or not isinstance(part, str | int | float | None):
-                needs = "a word, a finite number or a list of them"
-                raise ValueError(f"{name}: {parameter} must be {needs}, got {given!r}")
-        pairs.append((parameter, value))
-    from_path(name, pairs)
-    return tuple(pairs) or None
+                raise ValueError(f"{name}: {key} takes words or finite numbers, got {value!r}")
+    from_path(name, parameters)
+    return parameters or None

@@ -296,9 +296,7 @@ def split_at(
             rule, part = f"{name} {arg or ''}".strip(), "test" if len(whole) else "training"
             raise ValueError(f"{rule} of {len(dataset.y)} rows leaves no {part} row")
         if (units := dataset.groups) is not None and np.isin(units[whole], units[test]).any():
-            raise ValueError(
-                "a group has training and test rows; remove groups or change the folds"
-            )
+            raise ValueError("a group has training and test rows; remove groups or change folds")
         random = random_stream(seed, repeat, SUBSET_STREAM)
         train = whole if max_train is None else _subset(whole, dataset.y, max_train, random)
     rest, digest = np.setdiff1d(whole, train), split_digest(train, test)
@@ -341,8 +339,7 @@ def allocate(counts: IntArray, total: int) -> IntArray:
     """
     exact = counts * (total / counts.sum())
     share = np.floor(exact).astype(np.intp)
-    order = np.argsort(-(exact - share), kind="stable")
-    share[order[: total - share.sum()]] += 1
+    share[np.argsort(share - exact, kind="stable")[: total - share.sum()]] += 1
     return share
 
 
@@ -360,8 +357,7 @@ def allocate_nested(counts: IntArray, total: int) -> IntArray:
     """
     codes = np.repeat(np.arange(len(counts)), counts)
     position = np.concatenate([(np.arange(n) + 0.5) / n for n in counts.tolist()])
-    first = np.argsort(position, kind="stable")[:total]
-    return np.bincount(codes[first], minlength=len(counts))
+    return np.bincount(codes[np.argsort(position, kind="stable")[:total]], minlength=len(counts))
 
 
 def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomState) -> IntArray:

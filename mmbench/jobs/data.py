@@ -16,12 +16,8 @@ from mmbench.datasets import (
     split_at,
     too_few_rows,
 )
-from mmbench.datasets.dataset import random_stream
 from mmbench.errors import UserError
 from mmbench.jobs.job import Job, SplitRef
-
-#: Argument `purpose` of `random_stream` for the random choices of preprocessing steps.
-STEPS_STREAM = 2
 
 
 @dataclass(frozen=True)
@@ -105,8 +101,9 @@ def _fitted(
     """
     dataset, values = _cached(ref, store=store, mirror=mirror), asdict(split)
     found = split_at(spec=values.pop("rule"), **values, dataset=dataset)
-    random = random_stream(split.seed, split.repeat, STEPS_STREAM, split.fold).randint(2**31)
-    steps = make_preprocess(ref.preprocess, dataset.n_categorical, random)
+    # the first three numbers of this sequence are the seeds of `mmbench.jobs.train.job_seeds`
+    *_, seed = np.random.SeedSequence([split.seed, split.repeat, split.fold]).generate_state(4)
+    steps = make_preprocess(ref.preprocess, dataset.n_categorical, int(seed))
     return found, steps.fit(dataset.X[found.train])
 
 

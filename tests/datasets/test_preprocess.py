@@ -174,7 +174,7 @@ def test_any_transformer_is_a_step_by_its_path():
         ("sklearn.svm.SVC", "not a transformer"),
         ({"sklearn.preprocessing.PowerTransformer": {"metod": 1}}, "unexpected keyword"),
         ({"sklearn.preprocessing.PowerTransformer": 3}, "takes parameters as"),
-        ({"sklearn.preprocessing.OneHotEncoder": {"categories": [["a"]]}}, "or a list of them"),
+        ({"sklearn.preprocessing.OneHotEncoder": {"categories": [["a"]]}}, "takes words or"),
         ({"sklearn.impute.SimpleImputer": {"missing_values": float("nan")}}, "got nan"),
         ({"sklearn.preprocessing.MinMaxScaler": {"feature_range": [0, float("inf")]}}, "got .*inf"),
     ],

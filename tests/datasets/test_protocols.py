@@ -102,7 +102,7 @@ def test_a_group_on_both_sides_of_a_given_split_is_refused(clinic, folds):
     data = load(replace(clinic, folds=folds([str(k // 4 % 3) for k in range(40)])))
     assert len(parts(data, "predefined")) == 3
     data = load(replace(clinic, folds=folds([str(k % 3) for k in range(40)])))
-    with pytest.raises(UserError, match="remove groups or change the folds"):
+    with pytest.raises(UserError, match="remove groups or change folds"):
         parts(data, "predefined")
     with pytest.raises(UserError, match="a group has training and test rows"):
         parts(data, {"time_series": 4})

@@ -94,10 +94,9 @@ def in_yaml(value: object) -> str:
     """
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(in_yaml, value))}]"
-    if isinstance(value, str) and WORD.fullmatch(value):
-        return value
+    word = isinstance(value, str) and WORD.fullmatch(value)
     # characters that cannot be seen, such as a no-break space, are escaped
-    return json.dumps(value, ensure_ascii=not str(value).isprintable())
+    return str(value) if word else json.dumps(value, ensure_ascii=not str(value).isprintable())
 
 
 def check_names(names: list[str], droppable: bool = False) -> None:

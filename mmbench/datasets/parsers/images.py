@@ -39,8 +39,7 @@ LBP_PATTERNS = 59
 def describe(images: NDArray, descriptor: str) -> NDArray:
     """Return the descriptors of images as 8-bit integers, shape (n_images, n_values)."""
     if descriptor not in DESCRIPTORS:
-        hint = did_you_mean(descriptor, DESCRIPTORS)
-        raise ValueError(f"unknown descriptor {descriptor!r}{hint}")
+        raise ValueError(f"no descriptor {descriptor!r}{did_you_mean(descriptor, DESCRIPTORS)}")
     return np.array([DESCRIPTORS[descriptor](image) for image in images])
 
 

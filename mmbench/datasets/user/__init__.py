@@ -57,8 +57,7 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
             raise UserError(f"{ref.path}: {error}") from error
         # if a table of OpenML cannot be downloaded, the hash covers only its number on OpenML
         digest = hashlib.sha256(str(ref.path).encode())
-    target = "" if ref.target is None else ref.target
-    digest.update(f"\nreader {READER}\ntarget {target}".encode())
+    digest.update(f"\nreader {READER}\ntarget {'' if ref.target is None else ref.target}".encode())
     if ref.options:
         digest.update(f"\noptions {ref.options}".encode())
     return digest.hexdigest()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Preprocessing steps that keep a sparse matrix sparse.
-KEEP_ZEROS = {"none", "unit_norm"}
+KEEP_ZEROS = ("none", "unit_norm")
 #: Maximum number of columns or rows named in a warning.
 SHOWN = 5
 #: Maximum number of categories of a text column that is not listed in the option `categorical`.
@@ -112,8 +112,7 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
         if all(str(frame[name][row]) == name for name in chosen):
             raise ValueError(f"data row {row + 1} repeats the column names; remove the row")
     codes = {name: _codes(frame[name], nominal[name]) for name in words}
-    columns = [_numbers(frame[numbers], options), *(column for column, _ in codes.values())]
-    X = np.column_stack(columns)
+    X = np.column_stack([_numbers(frame[numbers], options), *(c for c, _ in codes.values())])
     remarks += [*dropped, *more, *(_other_mark(frame, numbers, options) if table.is_csv else ())]
     for name in nominal if options.categorical == "auto" else ():
         remarks += _doubtful(frame[name], options, declared=name in table.nominal)
@@ -124,8 +123,7 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
         remarks.append(f"{first}; if it is a data row, {setting('header', False)}")
     names = numbers + words
     remarks += [*_row_names(X, frame[numbers], names, options), *_useless(X, y, names, frame.index)]
-    gaps = [cell_name(frame.index[i], names[j]) for i, j in np.argwhere(np.isnan(X))[:1]]
-    missing = [f"{gap}: value missing" for gap in gaps]
+    missing = [cell_name(frame.index[i], names[j]) for i, j in np.argwhere(np.isnan(X))[:1]]
     if problem := check_steps(ref.preprocess, X.shape[1], words, *missing):
         raise ValueError(problem)
     return Dataset(
@@ -147,22 +145,19 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
     import pandas as pd
 
     cells = table.X.shape[0] * table.X.shape[1]
-    advice = f"; to read a dense table, {setting('max_megabytes', -(-cells // 2**17))}"
-    advice = advice if cells <= MOST_CELLS else ""
+    advice = setting("max_megabytes", -(-cells // 2**17))
+    dense = f"; to read a dense table, {advice}" if cells <= MOST_CELLS else ""
     of_columns = {"index", "features", "drop", "categorical", "groups", "time", "missing"}
     if of_columns & {*dict(ref.options)}:
-        problem = "a large svmlight file has neither named columns nor missing values"
-        raise ValueError(problem + advice)
+        raise ValueError(f"a sparse table has neither named columns nor missing values{dense}")
     if not np.isfinite(table.X.data).all():
         raise ValueError("contains infinite or missing values")
-    y, remarks = _labels(pd.Series(table.y, name="target"))
+    y, more = _labels(pd.Series(table.y, name="target"))
     if problem := check_steps(ref.preprocess, table.X.shape[1]):
         raise ValueError(problem)
-    if {name for name, _ in ref.preprocess} - KEEP_ZEROS:
-        steps = " or ".join(sorted(KEEP_ZEROS))
-        raise ValueError(f"stays sparse: preprocess must be {steps}{advice}")
-    remarks += _left_out(table.ignored)
-    return Dataset(ref.name, table.X, y, np.unique(y), warnings=tuple(remarks))
+    if {name for name, _ in ref.preprocess} - {*KEEP_ZEROS}:
+        raise ValueError(f"stays sparse: preprocess must be {' or '.join(KEEP_ZEROS)}{dense}")
+    return Dataset(ref.name, table.X, y, np.unique(y), warnings=(*more, *_left_out(table.ignored)))
 
 
 def _leave_out(column: object, options: FileOptions) -> str:
@@ -212,9 +207,8 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
     """
     from pandas.api.types import is_numeric_dtype
 
-    names = list(table.frame.columns)
+    names, declared = list(table.frame.columns), table.nominal
     stated: Nominal = {}
-    declared = table.nominal
     if options.categorical == "auto":
         number = _number_pattern(options)
         text = (
@@ -268,8 +262,7 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
     frame = frame.assign(**{name: _number_column(frame[name], options) for name in texts})
     X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     for i, j in np.argwhere(np.isinf(X)):
-        cell = cell_name(frame.index[i], frame.columns[j])
-        raise ValueError(f"{cell}: infinite value {X[i, j]}")
+        raise ValueError(f"{cell_name(frame.index[i], frame.columns[j])}: infinite value {X[i, j]}")
     return X
 
 
@@ -413,8 +406,7 @@ def _labels(column: pd.Series, declared: bool = False) -> tuple[NDArray, list[st
         remarks = [f"the target has {both}; all are read as words"] if numbers else []
         return y, [*remarks, *_alike(values.tolist())]
     has = f"target {column.name!r} has {len(values)} distinct numbers such as {numbers[-1]}"
-    fractions = any(float(value) % 1 > 0 for value in numbers)
-    if fractions and not declared and len(values) > MOST_FRACTIONS:
+    if not declared and len(values) > MOST_FRACTIONS and any(float(v) % 1 > 0 for v in numbers):
         advice = "set another target, or form classes, for example by pandas.qcut(values, 3)"
         raise ValueError(f"{has}; it is continuous, and classes are needed: {advice}")
     if len(values) > MOST_FRACTIONS and np.unique(y, return_counts=True)[1].min() == 1:

@@ -78,8 +78,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
                     first = f"column {name!r} has no known category: {text.dropna().iloc[0]!r}"
                     warn(f"{first}, not one of {listed(values)}", stacklevel=2)
                 codes.append(known.where(known.notna() | text.isna(), len(values)))
-        columns = [column.to_numpy(np.float64, na_value=np.nan) for column in numbers + codes]
-        return np.column_stack(columns)
+        return np.column_stack([c.to_numpy(np.float64, na_value=np.nan) for c in numbers + codes])
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
