@@ -93,16 +93,17 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
     """Return the rows of a published table with the names and units of mmbench.
 
     Data sets get their names in mmbench, and error rates are converted to accuracies. The argument
-    `published_as` maps names in mmbench to names in the published table. If `published_as` maps a
-    data set to an empty name, the data set is left out.
+    `published_as` maps names in mmbench to names in the published table. Several data sets may have
+    the same published name. If `published_as` maps a data set to an empty name, the data set is
+    left out.
     """
-    ours = {theirs: ours for ours, theirs in published_as.items() if theirs}
+    names = {row["dataset"]: row["dataset"] for row in published_rows(table)} | {**published_as}
     rows = []
     for row in map(dict, published_rows(table)):
         if row["metric"] == "error_pct":
             row |= {"metric": "accuracy_pct", "value": row["value"] and 100 - row["value"]}
-        if row["dataset"] in ours or row["dataset"] not in published_as:
-            rows.append(row | {"dataset": ours.get(row["dataset"], row["dataset"])})
+        same = (ours for ours, theirs in names.items() if theirs == row["dataset"])
+        rows += [row | {"dataset": ours} for ours in same]
     return rows
 
 

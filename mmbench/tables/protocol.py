@@ -8,7 +8,6 @@ from typing import Any
 from mmbench.jobs.job import Job
 from mmbench.tables.frame import grouped
 
-
 #: Description of an official test part, by which it is recognized in a stored table.
 OFFICIAL = "the official test part"
 

@@ -283,6 +283,18 @@ def test_a_doubtful_published_value_is_shown_but_not_compared(results) -> None:
     assert "no target" in row.note
 
 
+def test_data_sets_with_one_published_name_are_all_compared(results) -> None:
+    published_as = {"cleaned": "usps", "scaled": "usps", "sonar": ""}
+    experiment = results.experiment("own", layout="mmrm_table2", published_as=published_as)
+    for name in ("usps", *published_as):
+        experiment.add(experiment.job(name, "svm"))
+    rows = [r for r in rows_of(experiment.folder) if r.metric == "errors_count"]
+    assert {row.dataset: row.published for row in rows} == {
+        **dict.fromkeys(["usps", "cleaned", "scaled"], 98),
+        "sonar": None,
+    }
+
+
 # -- other settings ------------------------------------------------------------------------------
 
 
