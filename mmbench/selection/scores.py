@@ -82,7 +82,7 @@ class GridScores:
             return [np.reshape(found, (len(points), len(splits)))]
         if isinstance(machine, JointClassifier) and n_classes > 2:
             table = np.empty((len(points), len(splits)))
-            for block in kernel_blocks(machine, data.X, points, data.X):
+            for block in kernel_blocks(machine, data.X, points, data.X_train):
                 columns = self._threads()(
                     delayed(self._of_joint)(machine, block, *rows) for rows in splits
                 )
@@ -159,7 +159,7 @@ class GridScores:
             tasks = (delayed(self._decided_by_pair)(*given, splits) for given in each)
             return zip(data.pairs, pool(tasks), strict=True)
 
-        kernels = {machine.kernel_for(data.X) for machine in machines}
+        kernels = {machine.kernel_for(data.X_train) for machine in machines}
         name, single = machines[0].kernel, machines[0].search_space.single_precision
         fits = name == "linear" or can_share(data.X.shape[0], name, single)
         if data.X.shape[0] == data.n_train and len(kernels) == 1 and fits:

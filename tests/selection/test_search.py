@@ -195,6 +195,16 @@ def test_the_matrix_of_a_validation_set_is_never_stored(digits, stored):
     assert sum(map(len, stored)) == 4 * 100  # each training row is in the matrices of four pairs
 
 
+def test_validation_rows_do_not_change_the_kernel_of_a_joint_machine(wine):
+    X, y = wine
+    order = np.random.RandomState(0).permutation(len(y))
+    X, y, n, grid = X[order] * np.linspace(1, 3, len(y))[:, None], y[order], 60, {"C": [0.1, 10.0]}
+    machine = make_machine("fsvm", kernel="rbf", gamma="scale")
+    found = select(machine, X, y, grid, folds=None, n_train=n)
+    expected = naive_scores(machine, X, y, grid, [(np.arange(n), np.arange(n, len(y)))])
+    np.testing.assert_allclose(scores_of(found), expected[:, 0])
+
+
 # -- the type of stored values ---------------------------------------------------------------------
 
 
