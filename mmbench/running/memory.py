@@ -99,23 +99,23 @@ def _training_bytes(job: Job, n_rows: int, n_columns: int, itemsize: int = 8) ->
 def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     """Return the memory of a grid search in bytes.
 
-    If all pairs of classes have the same parameters, and the kernel matrix of all training rows is
-    small enough, a grid search stores this matrix. If not, each thread stores the kernel matrix of
-    a pair of classes, provided that this matrix is small enough. Each thread also needs the memory
-    of a training on the training part of a validation split.
+    If all pairs of classes have the same parameters, all rows are training rows, and the kernel
+    matrix of all rows is small enough, a grid search stores this matrix. If not, each thread stores
+    the kernel matrix of the training rows of a pair of classes, provided that this matrix is small
+    enough. Each thread also needs the memory of a training on the training part of a validation
+    split.
     """
     single = machine_class(job.machine).search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     fold = _training_bytes(job, int(share * sizes.largest_pair), sizes.n_features, itemsize)
-    # No kernel matrix is stored if the kernel is linear, if the grid search validates on the rows
-    # that `max_train` leaves out, or if the matrix would be too large.
-    if job.validates_on_rest or not stores_pairs(sizes.largest_pair, job.kernel, single):
+    if not stores_pairs(sizes.largest_pair, job.kernel, single):
         return threads * fold
     # if the grid has several values of a kernel parameter, the base matrix (inner products or
     # squared distances) is also stored
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
-    if job.select.scope == "global" and can_share(sizes.n_train, job.kernel, single):
+    alone = job.select.scope == "pair" or job.validates_on_rest or job.validates_on_test
+    if not alone and can_share(sizes.n_train, job.kernel, single):
         return widths * itemsize * sizes.n_train**2 + threads * fold
     return threads * (widths * itemsize * sizes.largest_pair**2 + fold)
 

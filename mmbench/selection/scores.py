@@ -82,7 +82,7 @@ class GridScores:
             return [np.reshape(found, (len(points), len(splits)))]
         if isinstance(machine, JointClassifier) and n_classes > 2:
             table = np.empty((len(points), len(splits)))
-            for block in kernel_blocks(machine, data.X, points, data.X_train):
+            for block in kernel_blocks(machine, data.X, points, data.X_train, shared=True):
                 columns = self._threads()(
                     delayed(self._of_joint)(machine, block, *rows) for rows in splits
                 )
@@ -163,7 +163,7 @@ class GridScores:
         name, single = machines[0].kernel, machines[0].search_space.single_precision
         fits = name == "linear" or can_share(data.X.shape[0], name, single)
         if data.X.shape[0] == data.n_train and len(kernels) == 1 and fits:
-            for block in kernel_blocks(machines[0], data.X, points, data.X):
+            for block in kernel_blocks(machines[0], data.X, points, data.X, shared=True):
                 yield from decided([[block]] * len(machines))
         else:
             labels = data.labels[: data.n_train]

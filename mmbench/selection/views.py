@@ -41,21 +41,25 @@ def kernel_blocks(
     points: list[GridPoint],
     reference: NDArray,
     rows: NDArray | None = None,
+    shared: bool = False,
 ) -> Iterator[Block]:
     """For each kernel, yield the indices of the grid points with this kernel, and a `View`.
 
     The stored kernel matrix contains the kernel values between `rows`, by default all rows; other
-    kernel values are computed on demand. A stored kernel matrix is computed from a base matrix,
-    which contains the inner products or the squared distances of the rows. If `rows` is None, one
-    base matrix is kept for all kernels. If `rows` is given, each kernel matrix overwrites the base
-    matrix to halve the memory, and the base matrix is computed anew for the next kernel.
+    kernel values are computed on demand. The kernel matrix is not stored if the kernel is linear,
+    or if the matrix is larger than `PAIR_BYTES`. If all pairs of classes share the kernel matrix
+    (`shared`), its maximum size is `SHARED_BYTES`. A stored kernel matrix is computed from a base
+    matrix, which contains the inner products or the squared distances of the rows. If `rows` is
+    None, one base matrix is kept for all kernels. If `rows` is given, each kernel matrix overwrites
+    the base matrix to halve the memory, and the base matrix is computed anew for the next kernel.
     `reference` contains the training rows of the final fit, which determine ``gamma="scale"``.
     """
     single, base = machine.search_space.single_precision, None
     groups = group_by_kernel(points)
     for g, (kernel_params, members) in enumerate(groups):
         kernel = machine.with_params(kernel_params).kernel_for(reference)
-        fits = rows is None or stores_pairs(len(rows), kernel.name, single)
+        n_stored = X.shape[0] if rows is None else len(rows)
+        fits = (can_share if shared else stores_pairs)(n_stored, kernel.name, single)
         if kernel.name == "linear" or not fits:
             moves = kernel.name == "linear" and machine.translation_invariant
             yield members, View(around(X, far_origin(X) if moves else None), kernel)

@@ -269,6 +269,11 @@ class TestMemory:
             assert estimate_bytes(planned, Sizes((20000, 20000), 10000, 10, 10)) < 2 * 2**30
         assert estimate_bytes(replace(linear, kernel="rbf"), self.MNIST) > 2 * 2**30
 
+    def test_rows_left_out_for_validation_leave_the_matrix_of_the_training_rows(self, job):
+        rest, sizes = replace(job, select=SelectRef(folds=None)), Sizes((9000, 9000), 0, 9, 9, 9000)
+        more = estimate_bytes(rest, sizes) - estimate_bytes(replace(rest, grid=()), sizes)
+        assert more > 0.99 * 4 * 18000**2
+
     def test_few_rows_of_many_columns_need_one(self, job):
         linear = replace(job, grid=(), kernel="linear")
         assert estimate_bytes(linear, Sizes((9000, 9000), 10, 9000, 9000)) > 2 * 8 * 18000**2

@@ -104,15 +104,30 @@ def test_pairs_with_their_own_matrix_give_the_scores_of_the_shared_one(digits, m
     assert select(machine_class("svm")(), X, y, grid, folds=3) == shared
 
 
-@pytest.mark.parametrize("name", ["svm", "lssvm"])
-def test_pairs_too_large_for_a_matrix_give_the_scores_of_stored_ones(digits, monkeypatch, name):
-    X, y = digits
+@pytest.fixture
+def stored(monkeypatch):
+    """Sizes and data types of the base matrices that a search computes."""
+    made, base = [], Kernel.base
+    monkeypatch.setattr(Kernel, "base", lambda *args: made.append(base(*args)) or made[-1])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "scope"), [("svm", "pair"), ("lssvm", "pair"), ("svm", "global"), ("fsvm", "global")]
+)
+def test_matrices_that_are_too_large_are_not_stored_and_the_scores_are_equal(
+    digits, monkeypatch, stored, name, scope
+):
+    X, y = (part[:120] for part in digits)
     grid = {"C": [0.1, 10.0], "gamma": [0.05, 1.0]}
-    machine = machine_class(name)()
-    stored = select(machine, X, y, grid, folds=3, scope="pair")
-    monkeypatch.setattr(views, "PAIR_BYTES", 0)
-    found = select(machine, X, y, grid, folds=3, scope="pair")
-    assert found == stored
+    machine = make_machine(name, kernel="rbf")
+    expected = select(machine, X, y, grid, folds=3, scope=scope)
+    largest = max(map(len, stored))
+    stored.clear()
+    for limit in ("PAIR_BYTES", "SHARED_BYTES"):
+        monkeypatch.setattr(views, limit, 0)
+    assert select(machine, X, y, grid, folds=3, scope=scope) == expected
+    assert all(len(matrix) < largest for matrix in stored)  # trainings store smaller matrices
 
 
 def test_inherited_pair_parameters_stay_with_their_pair(digits):
@@ -179,14 +194,6 @@ def test_rows_after_the_training_rows_validate(kernel, scope, digits):
             parts.append(naive_scores(alone, X[rows], y[rows], grid, cut))
         expected = np.mean(parts, axis=0)
     np.testing.assert_allclose(scores_of(found), expected[:, 0])
-
-
-@pytest.fixture
-def stored(monkeypatch):
-    """Sizes and data types of the base matrices that a search computes."""
-    made, base = [], Kernel.base
-    monkeypatch.setattr(Kernel, "base", lambda *args: made.append(base(*args)) or made[-1])
-    return made
 
 
 def test_the_matrix_of_a_validation_set_is_never_stored(digits, stored):
