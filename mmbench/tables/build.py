@@ -74,7 +74,7 @@ def sheet_of(
     plan, frame = experiment.plan, experiment.frame
     if layout is None:
         layout = GENERIC if metrics and not find_layout(plan.layout).any_metric else plan.layout
-    if any(cell.key.size is not None for cell in plan.cells):
+    if experiment.sized:
         check_able(layout, "sized", "several training sizes")
     table = find_layout(layout).published or table_of_experiment(experiment.name)
     published = comparable(table, plan.published_as) if table else []

@@ -89,6 +89,12 @@ class Experiment:
         return self.folder.name
 
     @property
+    def sized(self) -> bool:
+        """Whether the experiment has several training sizes."""
+        keys = (cell.key for cell in self.plan.cells) if self.frame is None else self.frame.key
+        return any(key.size is not None for key in keys)
+
+    @property
     def has_records(self) -> bool:
         """Whether the experiment has records; false for a reference table."""
         return self.frame is None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import shutil
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -23,6 +25,17 @@ def test_a_vector_picture_has_the_title_of_the_figure(margin_ratios, tmp_path) -
     output = tmp_path / "figure.svg"
     figure("mmrm_fig2", margin_ratios().folder, output)
     assert f"<title>{title_of('mmrm_fig2')}</title>" in output.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["critical_difference", "time_and_accuracy", "lfw_roc"])
+def test_training_sizes_are_not_drawn_as_data_sets(results, tmp_path, name) -> None:
+    experiment = results.experiment("own")
+    for machine, size in product(("svm", "rmm", "m4"), (100, 200, 400)):
+        job = experiment.job("iris", machine)
+        experiment.add(replace(job, split=replace(job.split, max_train=("nested", size))))
+    with pytest.raises(UserError, match=f"^own: figure {name} cannot show several training sizes$"):
+        figure(name, experiment.folder, tmp_path / "figure.svg")
+    assert figure("machines", experiment.folder, tmp_path / "figure.svg").count("400 rows") == 1
 
 
 @pytest.mark.parametrize("suffix", SIGNATURES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from helpers.drawn import figure, table
@@ -56,6 +58,23 @@ def test_the_figure_says_who_has_fewer_folds(lfw, tmp_path):
     text = figure("lfw_roc", lfw.folder, tmp_path / "roc.svg")
     assert text.endswith(", 2 of 3 folds")
     assert text.count("folds") == 1
+
+
+def test_machines_with_equal_labels_have_a_curve_each(lfw, tmp_path):
+    lfw.settings["labels"] = {"svm": "ours", "rsvm_plus": "ours"}
+    lfw.plan()
+    text = figure("lfw_roc", lfw.folder, tmp_path / "roc.svg")
+    assert len(re.findall("ours 0", text)) == 2
+
+
+def test_a_fold_with_a_failed_fit_is_left_out_of_the_curve(lfw, tmp_path):
+    before = figure("lfw_roc", lfw.folder, tmp_path / "roc.svg")
+    y = np.repeat([0, 1], 50)
+    for machine in ("svm", "rsvm_plus"):
+        job = lfw.job("lfw_pairs_hog", machine, rule="predefined", repeat=2, kernel="linear")
+        arrays = {"y_test": y, "decisions": 0.5 - y[:, None], "predicted": 1 - y}
+        lfw.add(job, errors=100, arrays=arrays, fits={"statuses": {"failed": 1}})
+    assert figure("lfw_roc", lfw.folder, tmp_path / "roc.svg") == before
 
 
 def test_the_figure_refuses_many_classes(margin_ratios, tmp_path):

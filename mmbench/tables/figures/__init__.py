@@ -2,8 +2,8 @@
 
 Figures are defined by the entries of ``figures.yaml`` and by plug-ins. A plug-in's module defines
 the function `draw`, which writes a figure to a file and returns the numbers in the figure as text.
-A plug-in's module may also define the constants `MACHINE`, `EXPERIMENTS` and `FROM_TABLE`. The
-class `Figure` describes the fields with these names in lower case.
+A plug-in's module may also define the constants `MACHINE`, `EXPERIMENTS`, `FROM_TABLE` and `SIZED`.
+The class `Figure` describes the fields with these names in lower case.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class Figure:
     #: Whether the CSV file of a reference table is sufficient to draw the figure, so that no
     #: records are needed.
     from_table: bool = False
+    #: Whether the figure can show several training sizes.
+    sized: bool = False
 
 
 def find_figure(name: str) -> Figure:
@@ -110,12 +112,16 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
     """Write a figure to a file, and return the numbers in the figure as text.
 
     The suffix of the file name `output` (png, pdf or svg) determines the format. Raises UserError
-    if records are missing, or if the output cannot be written.
+    if records are missing, if the experiment has several training sizes that the figure cannot
+    show, or if the output cannot be written.
     """
     from mmbench.jobs.store import write_atomically
 
+    figure = find_figure(name)
+    if experiment.sized and not figure.sized:
+        raise UserError(f"{experiment.name}: figure {name} cannot show several training sizes")
     with converted(f"{output}: cannot write the figure", OSError), TemporaryDirectory() as folder:
-        figure, drawn = find_figure(name), Path(folder) / output.name
+        drawn = Path(folder) / output.name
         plan = experiment.plan  # matplotlib would take a text between two dollars for a formula
         labels = {name: label.replace("$", r"\$") for name, label in plan.labels.items()}
         experiment = replace(experiment, plan=replace(plan, labels=labels))

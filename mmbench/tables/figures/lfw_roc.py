@@ -39,7 +39,7 @@ def draw(experiment: Experiment, output: Path) -> str:
     """
     import pandas as pd
 
-    columns = ["dataset", "title", "machine", "curve", "area"]
+    columns = ["dataset", "title", "machine", "label", "curve", "area"]
     folds = pd.DataFrame(_folds(experiment), columns=columns)
     if folds.empty:
         raise UserError(f"{experiment.name}: no finished record of a data set with two classes")
@@ -61,13 +61,14 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _folds(experiment: Experiment) -> Iterator[tuple]:
-    """Yield the result of every finished fold: data set, title, machine, ROC curve, and area under
-    the curve.
+    """Yield the result of every counted fold: data set, title, machine, label of the machine, ROC
+    curve, and area under the curve.
     """
     for cell in experiment.cells:
         title = f"{cell.key.dataset} ({kernel_text(cell.key.kernel, cell.key.degree)})"
-        head = cell.key.dataset, title, experiment.plan.label(cell.key.machine)
-        for record in cell.done if all(len(r.per_pair) == 1 for r in cell.done) else ():
+        machine, records = cell.key.machine, [row["source"] for row in cell.counted]
+        head = cell.key.dataset, title, machine, experiment.plan.label(machine)
+        for record in records if all(len(r.per_pair) == 1 for r in records) else ():
             arrays = experiment.store.arrays(record.key)
             decisions, labels = arrays["decisions"], arrays["y_test"].astype(str)
             positive = labels == str(record.per_pair[0]["pair"][1])
@@ -107,11 +108,11 @@ def _draw_curves(axes: Axes, folds: pd.DataFrame, machines: Sequence[str]) -> li
     n_folds = by_machine.size().max()
     for machine, own in by_machine:
         n, k, mean = len(own), machines.index(machine), own.area.mean()
-        part = f", {n} of {n_folds} folds" if n < n_folds else ""
-        label, dashes = f"{machine} ({mean:.3f}{part})", DASHES[k % len(DASHES)]
+        part, name = f", {n} of {n_folds} folds" if n < n_folds else "", own.label.iloc[0]
+        label, dashes = f"{name} ({mean:.3f}{part})", DASHES[k % len(DASHES)]
         axes.plot(GRID, np.mean(list(own.curve), axis=0), color=colour(k), ls=dashes, label=label)
         error = f" ± {own.area.std() / np.sqrt(n):.4f}" if n > 1 else ""
-        lines.append(f"{machine} {mean:.4f}{error}{part}")
+        lines.append(f"{name} {mean:.4f}{error}{part}")
     axes.plot([0, 1], [0, 1], color="0.7", lw=0.8, ls=":")
     axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal", anchor="N")
     axes.set(xlabel="false acceptances", ylabel="true acceptances")

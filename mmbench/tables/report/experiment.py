@@ -48,10 +48,7 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
         file, name = f"figures/{image.name}", image.stem
         shutil.copyfile(image, site.path(f"{view.folder}/{file}"))
         drawn.append({"name": view.name if name == "figure" else name, "file": file, "words": ""})
-    # ranks over training sizes are not drawn, since results for two sizes of one data set are
-    # dependent
-    ranks = [RANKS] if all(key.size is None for key in view.keys) else []
-    for name in () if drawn else (*names, *ranks):
+    for name in () if drawn else (*names, RANKS):
         file = f"figures/{name}.svg"
         try:
             words = draw_figure(name, view.experiment, site.path(f"{view.folder}/{file}"))
