@@ -187,10 +187,10 @@ def critical_factor(program: LinearProgram) -> float:
     """
     n, share = len(program.y), program.class_shares
     equal = np.vstack([program.y * np.asarray(program.Z).T, program.y]) * share
-    caps = np.column_stack([np.eye(n), -program.cost / share])
+    caps = sparse.hstack([sparse.eye_array(n), (-program.cost / share)[:, None]])
     lp = solve_lp(
         np.append(np.zeros(n), 1.0),
-        sparse.csr_array(np.vstack([np.pad(equal, ((0, 0), (0, 1))), caps])),
+        sparse.vstack([sparse.csr_array(np.pad(equal, ((0, 0), (0, 1)))), caps], format="csr"),
         row_lower=np.concatenate([program.c, [0.0], np.full(n, -np.inf)]),
         row_upper=np.concatenate([program.c, [0.0], np.zeros(n)]),
     )

@@ -102,6 +102,10 @@ MOST_GRAM_BYTES = 1.4e9
 #: penalties and margins lose all digits.
 MIN_COST, MAX_COST = 1e-100, 1e100
 
+#: The dispersion of the decision values within the classes is considered zero if it is at most
+#: NO_DISPERSION times the range of the decision values.
+NO_DISPERSION = 1e-9
+
 #: A pair of classes is considered separable if the sum of the slacks is at most SEPARABLE_SLACK.
 SEPARABLE_SLACK = 1e-6
 
@@ -176,7 +180,7 @@ class MMRM(WeightedClassifier):
         prefer={"C": "small", "C_factor": "small", "gamma": "small", "degree": "small"},
         single_precision=False,  # float32 is too inaccurate for sums of terms of magnitude 1e6
     )
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     #: Since version 1, the kernel values of more than 3000 rows are computed by NumPy.
     kernel_versions: ClassVar[Mapping[str, int]] = {"poly": 1, "rbf": 1}
     #: `part_bytes` is the memory for a stored kernel matrix, and suffices for an interior-point
@@ -337,7 +341,7 @@ def margin_facts(y: NDArray, margins: NDArray, weights: NDArray | None = None) -
     within = x_mean - y_mean - between
     spread = float(np.ptp(f))
     # if all rows have margin 1, `within` (d_w) is zero up to rounding errors
-    ratio = between / within if within > 1e-12 * spread else np.inf
+    ratio = between / within if within > NO_DISPERSION * spread else np.inf
     if spread <= CONSTANT_DECISION_RANGE:
         ratio = np.nan
     slack = float(np.maximum(1 - margins, 0).sum())
@@ -358,7 +362,8 @@ def ratio_bias(y: NDArray, margins: NDArray, b: float, weights: NDArray | None =
     x_mean, y_mean = class_means(p, y, weights)
     spread_x, spread_y = x_mean - lowest, highest - y_mean
     spread = spread_x + spread_y
-    share = spread_y / spread if spread > 0 else 0.5
+    # if all rows have margin 1, both dispersions are rounding errors
+    share = spread_y / spread if spread > NO_DISPERSION * float(np.ptp(p)) else 0.5
     return -highest - share * (lowest - highest)
 
 

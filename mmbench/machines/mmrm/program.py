@@ -48,6 +48,9 @@ COEFFICIENT_LIMIT = 2.0**20
 #: features are not stored, but applied as a linear operator.
 LEAST_ROWS = 200
 
+#: A feature is considered constant if its range is at most ROUNDING times its largest magnitude.
+ROUNDING = 16 * np.finfo(float).eps
+
 #: Size in bytes of the blocks in which a Gram matrix is converted to float64.
 CHUNK_BYTES = 32 * 2**20
 
@@ -230,14 +233,19 @@ class LinearProgram(Program):
         weights: NDArray | None = None,
     ) -> None:
         weights = np.ones(len(y)) if weights is None else weights
-        few = isinstance(X, np.ndarray) and len(y) < LEAST_ROWS
         self.centre, self.spread = moments(X)
-        self.scale = np.where(self.spread > 0, self.spread, 1.0)
+        ends = [X.min(axis=0), X.max(axis=0)]
+        dense = isinstance(X, np.ndarray)
+        low, high = ends if dense else [end.toarray().ravel() for end in ends]
+        # the standard deviation of a constant feature is a rounding error of its mean
+        self.spread[high - low <= ROUNDING * np.maximum(-low, high)] = 0.0
+        varied = self.spread > 0
+        self.scale = np.where(varied, self.spread, 1.0)
         self.Z: Rows
-        if few:
-            self.Z = (X - self.centre) / self.scale
+        if dense and len(y) < LEAST_ROWS:
+            self.Z = (X - self.centre) / self.scale * varied
         else:
-            self.Z = MappedRows(X, self.centre, np.diag(1 / self.scale))
+            self.Z = MappedRows(X, self.centre, np.diag(varied / self.scale))
         sums = [self.Z.T @ np.where(y == sign, sign * weights, 0.0) for sign in (-1.0, 1.0)]
         super().__init__(y, cost, np.array(sums), limit, weights)
 

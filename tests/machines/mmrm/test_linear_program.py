@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import scale
 
+from mmbench import MMRM
 from mmbench.errors import Status
-from mmbench.machines.mmrm.linear import solve_in_features, solve_linear
+from mmbench.machines.mmrm.linear import critical_factor, solve_in_features, solve_linear
 from mmbench.machines.mmrm.program import LinearProgram
 
 
@@ -35,6 +41,40 @@ def test_an_interior_point_and_its_vertex_are_the_optimum(kind, C):
     assert found.status is whole.status is Status.OPTIMAL
     assert found.value == pytest.approx(whole.value, rel=1e-6)
     assert (found.route == "features") or kind == "repeated"
+
+
+@pytest.mark.parametrize("n", [150, 300])
+@pytest.mark.parametrize("make", [np.asarray, csr_array])
+@pytest.mark.parametrize("value", [0.1, -0.2345, 128418.47, 2e-8])
+def test_a_constant_column_whose_mean_is_rounded_changes_nothing(value, make, n):
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(n) % 2, 1, -1)
+    X = rng.normal(size=(n, 5)) + 0.5 * y[:, None]
+    plain = MMRM(kernel="linear").fit(X, y)
+    machine = MMRM(kernel="linear").fit(make(np.column_stack([X, np.full(n, value)])), y)
+    assert machine.fits_[0].status is Status.OPTIMAL
+    assert machine.fits_[0].objective == pytest.approx(plain.fits_[0].objective, rel=1e-6)
+    np.testing.assert_allclose(machine.coef_[0, :5], plain.coef_[0], rtol=1e-3, atol=1e-6)
+    assert machine.coef_[0, 5] == 0
+
+
+def test_scaled_digits_with_constant_pixels_are_told_apart():
+    X, y = load_digits(return_X_y=True)
+    rows = np.isin(y, (0, 3, 8))
+    machine = MMRM(kernel="linear").fit(scale(X)[rows], y[rows])
+    assert machine.score(scale(X)[rows], y[rows]) > 0.99
+
+
+def test_the_smallest_bounded_penalty_needs_memory_in_proportion_to_the_rows():
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(3000) % 2, 1.0, -1.0)
+    given = LinearProgram(rng.normal(size=(3000, 3)) + 0.1 * y[:, None], y, np.full(3000, 1e-5))
+    tracemalloc.start()
+    factor = critical_factor(given)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert factor > 1
+    assert peak < 2e7, "a dense identity matrix has 7.2e7 bytes"
 
 
 def test_costs_without_room_are_left_to_the_simplex():

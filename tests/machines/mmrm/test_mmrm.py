@@ -216,6 +216,15 @@ def test_the_bias_of_theorem_1_makes_both_ratios_equal():
     assert ratio_x == pytest.approx(machine.margin_ratios_[0])
 
 
+@pytest.mark.parametrize(("gamma", "positive"), [(50.0, 1), (5.0, 30)])
+def test_the_bias_of_theorem_1_is_in_the_middle_if_all_rows_have_margin_1(gamma, positive):
+    """Both dispersions are 0 up to rounding errors, whose ratio says nothing."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = np.where(np.arange(60) < positive, 1, -1)
+    machine = MMRM(kernel="rbf", gamma=gamma, C=10, bias="ratio").fit(X, y)
+    np.testing.assert_allclose(machine.decision_function(X), y, atol=1e-3)
+
+
 def test_the_bias_of_theorem_1_is_not_used_where_classes_overlap():
     X, y = clouds()
     machines = [MMRM(kernel="linear", bias=bias).fit(X, y) for bias in ("lp", "ratio")]
