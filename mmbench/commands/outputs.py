@@ -19,6 +19,7 @@ from mmbench.tables.frame import SPLIT_COLUMNS
 from mmbench.tables.model import Table
 from mmbench.tables.render import csv_text
 from mmbench.tables.results import (
+    DAMAGED,
     PREDICTION_COLUMNS,
     each,
     folders_in,
@@ -199,14 +200,14 @@ def frame(results: Folders, predictions: bool = False, say: Say = silent) -> pd.
             if changed := sum(map(has_other_code, item.records)):
                 say(f"{item.folder}: {changed} of {len(item.records)} records have other code")
         elif item.splits and not predictions:
-            splits = pd.read_csv(item.splits, keep_default_na=False, na_values=[""])
-            texts = ["reason", "kernel"]
+            with converted(f"{item.splits}: not a split table of mmbench", *DAMAGED):
+                splits = pd.read_csv(item.splits, keep_default_na=False, na_values=[""])
+            splits, texts = splits.reindex(columns=list(columns)), ["reason", "kernel"]
             splits[texts] = splits[texts].astype(object).fillna("")
             parts.append(splits)
     if not parts:
         raise UserError(f"{paths[0]}: contains only tables, no records to export")
-    rows = pd.concat([part.astype(object) for part in parts], ignore_index=True)
-    rows = rows.reindex(columns=list(columns)).convert_dtypes()
+    rows = pd.concat([part.astype(object) for part in parts], ignore_index=True).convert_dtypes()
     types = {name: "Float64" for name in rows if rows[name].isna().all()}
     types |= {"degree": "Int64", "size": "Int64", "fingerprint": "string"}
     return rows.astype({name: types[name] for name in types if name in rows})

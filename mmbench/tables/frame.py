@@ -213,7 +213,8 @@ class Cell:
         elif self.failed:
             self.status = worst(record.status for record in self.failed)
         else:
-            missing = len(records) < planned.n_splits
+            # without a plan, the number of splits may be unknown, and is then 0
+            missing = len(records) < max(planned.n_splits, 1)
             self.status = MISSING if missing else worst(self.fits["statuses"])
 
     @cached_property
@@ -221,7 +222,7 @@ class Cell:
         """Note on missing splits and on fits that are not optimal, or an empty text."""
         if self.planned.published_only:
             return ""
-        if not self.records and self.planned.n_splits:
+        if not self.records:
             return "not run"
         n_done, n_splits, parts = len(self.done), self.planned.n_splits, []
         if n_done < n_splits:

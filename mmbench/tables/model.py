@@ -130,7 +130,7 @@ def measured_text(row: Row, decimals: int | None = None, sd: bool = False) -> st
     if decimals is None:
         decimals = 0 if row.measured.is_integer() and row.sd is None else 1
     mean = f"{row.measured:.{decimals}f}"
-    if row.sd is None:
+    if row.sd is None or (row.se is None and not sd):
         return mean
     return f"{mean} ± {row.sd:.{decimals}f}" if sd else f"{mean} ({row.se:.{decimals}f})"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from mmbench.jobs.record import BadRecord, Record
 from mmbench.jobs.store import CONFIG, PLAN, Arrays, Key, Plan, RecordStore, key_of
 from mmbench.tables.frame import (
     CODE,
+    METRIC,
     NO_TARGET,
     PLACE,
     TYPES,
@@ -35,6 +37,8 @@ MARKDOWN = "table.md"
 SPLITS = "splits.csv.gz"
 #: Name of the folder that contains the reference tables.
 REFERENCE = "reference"
+#: Exceptions that a damaged table in a file can raise.
+DAMAGED = (ValueError, OSError, EOFError, zlib.error)
 #: Columns of the table with one row per test row.
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
@@ -136,7 +140,9 @@ class Experiment:
         """
         if self.has_records or self.splits is None:
             return {}
-        return grouped(_keyed_rows(self.splits, self.plan))
+        needed = ("repeat", "fold", "seed", "split_hash", "fits", METRIC)
+        with converted(f"{self.splits}: not a split table of mmbench", *DAMAGED):
+            return grouped(_keyed_rows(self.splits, self.plan, *needed))
 
 
 def split_rows(experiment: Experiment) -> list[dict[str, Any]]:
@@ -234,7 +240,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
     """
     path, rows, deviations = folder / CSV, [], {}
     plan = plan or Plan(folder.name)
-    with converted(f"{path}: not a table of mmbench", ValueError, OSError):
+    with converted(f"{path}: not a table of mmbench", *DAMAGED):
         for key, line in _keyed_rows(path, plan, "metric", "status", "note"):
             own, _, deviation = line.note.partition(f"{key.dataset}: ")
             note, mark, reason = own.removesuffix("; ").partition(NO_TARGET)

@@ -15,7 +15,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from mmbench.errors import Status, UserError
+from mmbench.errors import Status, UserError, converted
 from mmbench.jobs.identity import identity
 from mmbench.jobs.record import Record
 from mmbench.jobs.store import Key
@@ -113,11 +113,12 @@ class Sheet:
         if key in self.cells:
             values = self.cells[key].values(metric)
             return {at: value for at, value in values if not isinstance(value, str)}
-        return {
-            (int(row.repeat) - 1, int(row.fold) - 1, int(row.seed)): float(getattr(row, metric))
-            for row in self.experiment.stored_splits.get(key, [])
-            if getattr(row, metric, "") and Status.FAILED not in json.loads(row.fits)
-        }
+        with converted(f"{self.experiment.splits}: not a split table of mmbench", ValueError):
+            return {
+                (int(row.repeat) - 1, int(row.fold) - 1, int(row.seed)): float(getattr(row, metric))
+                for row in self.experiment.stored_splits.get(key, [])
+                if getattr(row, metric, "") and Status.FAILED not in json.loads(row.fits)
+            }
 
     def has_official_test(self, key: Key) -> bool:
         """Return whether all runs of a table cell are tested on the same rows."""

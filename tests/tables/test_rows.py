@@ -373,6 +373,19 @@ def test_a_valid_configuration_replaces_a_missing_plan(old) -> None:
     assert "not run" in table(experiment.folder)
 
 
+def test_an_unknown_number_of_splits_is_no_error(results) -> None:
+    """Without a plan, the number of rows that are left out once is unknown."""
+    experiment = results.experiment("own")
+    for repeat in range(3):
+        experiment.add(experiment.job("pima", "svm", repeat=repeat, rule="leave_one_out"))
+    (experiment.folder / PLAN).unlink()
+    text = "name: own\ndatasets: [pima]\nprotocol: {test: leave_one_out}\n"
+    (experiment.folder / CONFIG).write_text(text + "kernel: rbf\nmachines: {svm:, rmm:}\n")
+    row = cell(experiment, "rmm", "accuracy_pct")
+    assert (row.measured, row.status, row.note) == (None, "missing", "not run")
+    assert cell(experiment, "svm", "accuracy_pct").n == 3
+
+
 @pytest.mark.parametrize("damage", ["{", "{}", "[" * 100_000])
 def test_a_damaged_plan_is_told_and_made_again(usps, damage: str) -> None:
     (usps.folder / PLAN).write_text(damage)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.drawn import table
 
@@ -556,6 +557,41 @@ def test_a_file_that_is_no_table_is_named(reference) -> None:
     path.write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match=r"table\.csv: not a table of mmbench"):
         table(reference)
+
+
+@pytest.fixture
+def quickstart(tmp_path) -> Path:
+    """A copy of a reference table with single splits, but without the stored Markdown text."""
+    folder = tmp_path / "quickstart"
+    shutil.copytree(resources.REFERENCE / "quickstart", folder)
+    (folder / "table.md").unlink()
+    return folder
+
+
+@pytest.mark.parametrize("show", [table, lambda folder: tables.export([folder])])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_truncated_split_table_is_named(quickstart, show, share) -> None:
+    path = quickstart / "splits.csv.gz"
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(UserError, match=r"splits\.csv\.gz: not a split table of mmbench: "):
+        show(quickstart)
+
+
+def test_a_split_table_without_repeats_is_named(quickstart) -> None:
+    path = quickstart / "splits.csv.gz"
+    frame = pd.read_csv(path)
+    frame.assign(repeat="").to_csv(path, index=False)
+    with pytest.raises(UserError, match=r"splits\.csv\.gz: not a split table of mmbench: "):
+        table(quickstart)
+
+
+@pytest.mark.parametrize("column", ["se", "n", "sd"])
+def test_a_table_without_standard_errors_shows_means(quickstart, column) -> None:
+    path = quickstart / "table.csv"
+    mean = cells_of(lines_of(table(quickstart, bold=False), "wdbc")[0])[2].split(" ")[0]
+    pd.read_csv(path).assign(**{column: ""}).to_csv(path, index=False)
+    shown = cells_of(lines_of(table(quickstart, bold=False), "wdbc")[0])[2]
+    assert shown.startswith(mean) and ("(" in shown) == (column == "n")
 
 
 # -- cleaning ------------------------------------------------------------------------------------

@@ -70,7 +70,8 @@ def write_cells(site: Site, view: View) -> None:
 
 def stored_cells(experiment: Experiment) -> Iterator[tuple[Key, Cell]]:
     """Yield the table cells of a reference table: rows of its split table, without records."""
-    rows = rows_of(pd.read_csv(str(experiment.splits)).convert_dtypes())
+    table = pd.read_csv(str(experiment.splits)).reindex(columns=[*SPLIT_COLUMNS])
+    rows = rows_of(table.convert_dtypes())
     for key, lines in experiment.stored_splits.items():
         cell = Cell(PlannedCell(key, 1), (), experiment)
         cell.splits = own = [rows[line.Index]._asdict() for line in lines]

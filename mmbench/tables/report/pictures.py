@@ -92,10 +92,10 @@ def scatter(
     """
     several, shared = len(view.sheet.kernels) > 1, share_marks(view)
     traces = []
-    for machine in machines or view.sheet.machines:
+    for machine in machines or view.sheet.configured:
         if not (own := [point for point in points if point.key.machine == machine]):
             continue
-        k, text = view.sheet.machines.index(machine), label(view.sheet.label(machine))
+        k, text = view.sheet.configured.index(machine), label(view.sheet.label(machine))
         k = 0 if shared and y is None else k
         mark, pages = MARKS[k % len(MARKS)], [view.pages.get(point.key) for point in own]
         symbols = [f"{mark}-open" if point.hollow else mark for point in own]
@@ -132,7 +132,7 @@ def share_marks(view: View) -> bool:
     """Return whether there are more machines than markers, so that some machines have the same
     marker.
     """
-    return len(view.sheet.machines) > len(MARKS)
+    return len(view.sheet.configured) > len(MARKS)
 
 
 def _hover(view: View, point: Point) -> str:

@@ -183,8 +183,9 @@ class View:
         """
         if (chosen := self.sheet.chosen(key)) != NOTHING:
             return chosen
-        rows = (r for r in self.sheet.rows if r.key == key and r.metric.startswith(SELECTED))
-        return ", ".join(f"{r.metric.removeprefix(SELECTED)} {r.measured:.3g}" for r in rows)
+        rows = (r for r in self.sheet.rows if r.key == key and r.measured is not None)
+        texts = (f"{r.metric} {r.measured:.3g}" for r in rows if r.metric.startswith(SELECTED))
+        return ", ".join(text.removeprefix(SELECTED) for text in texts)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -334,7 +335,7 @@ def card_of(dataset: str) -> Card | None:
     return load_card(dataset) if dataset in card_names() else None
 
 
-def parameters_text(stored: str) -> str:
+def parameters_text(stored: str | None) -> str:
     """Return parameters, given as JSON, as a text such as ``C 10, gamma 0.1``.
 
     If parameters are selected per pair of classes, the JSON is a list, and the text states only the
@@ -345,7 +346,7 @@ def parameters_text(stored: str) -> str:
     >>> parameters_text('{"C": 10, "gamma": 0.0078125}'), parameters_text('[{"C": 1}, {"C": 10}]')
     ('C 10, gamma 0.00781', '2 pairs of classes, 2 choices')
     """
-    parameters = json.loads(stored)
+    parameters = json.loads(stored or "{}")
     if isinstance(parameters, list):
         choices = {json.dumps(choice, sort_keys=True) for choice in parameters}
         return f"{len(parameters)} pairs of classes, {len(choices)} choices"

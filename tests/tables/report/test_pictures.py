@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from helpers.drawn import table
 from helpers.planned import config_names
@@ -81,6 +82,22 @@ def test_times_hold_the_search_whose_parameters_are_taken_over(results, pages) -
     assert sorted(seconds[2:5]) == ["11.8", "21.8", "31.8"]
     by_stage = table(experiment.folder, layout="generic")
     assert "the search of SVM, whose time is in its column, also serves RMM, MMRM" in by_stage
+
+
+@pytest.mark.parametrize(("layout", "metrics"), [("comparison", ["log_loss"]), ("fsvm_rounds", [])])
+def test_machines_that_a_table_leaves_out_are_drawn(results, pages, layout, metrics) -> None:
+    """A machine without probabilities, and one that is not in the paper's table."""
+    experiment = results.experiment("own", layout=layout, metrics=metrics)
+    for machine, errors in {"svm": 10, "fsvm": 12, "fsvm_opt": 14}.items():
+        y = np.repeat([0, 1], 50)
+        arrays = {"y_test": y, "predicted": y, "decisions": y[:, None] - 0.5}
+        if machine != "fsvm":
+            arrays["probabilities"] = np.full((100, 2), 0.5)
+        fit = {"pair": [0, 1], "status": "optimal", "objective": 1.0, "bound": 1.0, "extra": {}}
+        experiment.add(experiment.job("iris", machine), errors, arrays=arrays, per_pair=[fit])
+    traces = pages(experiment.folder)["own/index.html"].pictures()["machine-differences"]["data"]
+    assert len(traces) == 2
+    assert len({trace["marker"]["color"] for trace in traces}) == 2
 
 
 def test_points_open_the_pages_of_their_cells(both) -> None:
