@@ -122,6 +122,20 @@ def test_a_table_is_filtered_by_words_and_by_a_choice(window, site) -> None:
     assert window.locator("output").inner_text() == "1 of 4"
 
 
+def test_a_machine_is_not_shown_with_machines_whose_names_end_alike(window, results, pages) -> None:
+    experiment = results.experiment("usps_rbf", layout="mmrm_table2", published_as={"iris": ""})
+    for machine in ("svm", "fsvm", "sigma_svm"):
+        for dataset in ("usps", "iris"):
+            split = {"digest": "d", "n_train": 7291, "n_test": 2007}
+            experiment.add(experiment.job(dataset, machine), 98, 2007, split=split)
+    open_page(window, pages(experiment.folder)["usps_rbf/index.html"].path)
+    window.locator("select[name=machine]").select_option("SVM")
+    assert column(window, "#all-cells", 1) == ["SVM", "SVM"]
+    for verdict, datasets in (("in band (all machines)", ["usps"]), ("not compared", ["iris"])):
+        window.locator("select[name=verdict]").select_option(verdict)
+        assert column(window, "#all-cells", 0) == datasets
+
+
 def test_a_name_that_is_a_tag_is_shown_as_it_is(window, site) -> None:
     open_page(window, site / "evil" / "index.html")
     name = "<script>alert('x')</script>"

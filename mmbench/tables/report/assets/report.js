@@ -55,7 +55,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     for (const row of rows) {
       const text = row.textContent.toLowerCase();
       const fits = words.every((word) => text.includes(word)) &&
-        wanted.every(([column, value]) => row.cells[column].textContent.trim().endsWith(value));
+        wanted.every(([column, value]) => row.cells[column].textContent.trim() === value);
       row.hidden = !fits;
       shown += fits;
     }
