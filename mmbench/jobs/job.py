@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 from mmbench.datasets.dataset import ADDED, DatasetRef
-from mmbench.errors import UserError
 
 #: Version of the fields of `Job`; part of every job's key. JOB_SCHEMA is increased if the meaning
 #: of a field changes, so that old records are not used as results of new jobs.
@@ -131,15 +130,8 @@ class Job:
 
     @cached_property
     def key(self) -> str:
-        """Hash of all fields that may change the result.
-
-        Raises UserError if a parameter is NaN or infinite, since records are written as JSON.
-        """
-        try:
-            return _digest(self._content())
-        except ValueError:
-            problem = "parameters must be finite in an experiment, got nan or inf"
-            raise UserError(f"machines.{self.column}: {problem}") from None
+        """Hash of all fields that may change the result."""
+        return _digest(self._content())
 
     @property
     def parents(self) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmbench.errors import UserError
 from mmbench.jobs.job import DatasetRef, Job, SelectRef, SplitRef
 
 JOB = Job(
@@ -105,13 +104,6 @@ def test_records_from_before_classes_still_answer_for_their_jobs():
     del values["dataset"]["classes"]
     assert Job.from_dict(values) == JOB
     assert JOB.key == "59603036ba4305965b47"
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_parameters_that_are_not_finite_are_refused_by_the_column(value: float):
-    for change in ({"params": (("C", value),)}, {"grid": (("C", (1.0, value)),)}):
-        with pytest.raises(UserError, match=r"^machines\.mine: parameters must be finite"):
-            _ = replace(JOB, variant="mine", **change).key
 
 
 def test_training_sizes_share_no_key():
