@@ -49,8 +49,7 @@ def dry_run(
     downloaded, and no file is written.
     """
     given = Options(results, **options)
-    planned = plan_experiments(experiments, given)
-    return "\n\n".join(_describe(experiment, given) for experiment in planned)
+    return "\n\n".join(_describe(one, given) for one in plan_experiments(experiments, given))
 
 
 def _describe(experiment: PlannedExperiment, options: Options) -> str:
@@ -64,7 +63,7 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
     for jobs in groups.values():
         job = jobs[-1]  # the last job has the largest training size
         points = n_points(dict(job.grid), alias_of(job.machine).stages) if job.grid else 0
-        sizes = sizes_of(job, options.store, options.mirror)
+        sizes = sizes_of(job, store=options.store, mirror=options.mirror)
         memory = estimate_bytes(job, sizes, slots)
         largest = max(largest, memory)
         counts = (len(jobs), sum(job.key in stored for job in jobs), points or "-")
@@ -184,14 +183,14 @@ def reference_seconds(folder: Path) -> dict[Key, float]:
 # -- the size of a job -------------------------------------------------------------------------
 
 
-def sizes_of(job: Job, store: str | Path = "datasets", mirror: str | None = None) -> Sizes:
+def sizes_of(job: Job, **places: Any) -> Sizes:
     """Return the numbers of rows and columns of the data of a job.
 
     For a data set with a card, the numbers are taken from the card, and data files are not read. If
     the card does not state the number of training rows, all rows except test rows are counted as
-    training rows. A table of OpenML or scikit-learn is read from `store` or `mirror`.
+    training rows. Other data are read with the arguments `places` of `load_dataset`.
     """
-    counts, n_features, n_stored = _class_counts(job.dataset, store, mirror)
+    counts, n_features, n_stored = _class_counts(job.dataset, **places)
     split, card, total = job.split, job.dataset.card, sum(counts)
     argument = split.args[0] if split.args else 0.0
     share = 1 / argument if split.rule in ("kfold", "time_series") else argument
@@ -215,16 +214,14 @@ def sizes_of(job: Job, store: str | Path = "datasets", mirror: str | None = None
 
 
 @cache
-def _class_counts(
-    ref: DatasetRef, store: str | Path, mirror: str | None
-) -> tuple[list[int], int, int | None]:
+def _class_counts(ref: DatasetRef, **places: Any) -> tuple[list[int], int, int | None]:
     """Return the number of rows per class, the number of columns, and the memory of a sparse row.
 
     The memory of a row is given in units of 8 bytes, and is None for dense rows and for data with a
     card. The numbers of rows are taken from the data set card or, without a card, are counted.
     """
     if ref.card is None:
-        data = load_dataset(ref, store=store, mirror=mirror, allow_network=False)
+        data = load_dataset(ref, **places, allow_network=False)
         counts = np.unique(data.y, return_counts=True)[1].tolist()
         return counts, data.X.shape[1], stored_numbers(data.X)
     expect = ref.card.expect

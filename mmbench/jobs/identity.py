@@ -160,8 +160,7 @@ def parameters_of(machine: Any) -> dict[str, Any]:
     estimator = getattr(machine, "estimator", machine)
     params, left_out = estimator.get_params(deep=False), EXECUTION
     if estimator is machine:  # `machine` wraps no classifier of another package
-        added = {name for name, value in ADDED.items() if params.get(name) == value}
-        left_out = EXECUTION | PREDICTION | added
+        left_out = EXECUTION | PREDICTION | {n for n, v in ADDED.items() if params.get(n) == v}
     return {name: _plain(params[name]) for name in sorted(params.keys() - left_out)}
 
 

@@ -35,8 +35,7 @@ class Limits:
         if not record.get("reached"):
             return False
         limit = "time" if record["status"] == Status.TIME_LIMIT else "memory"
-        now = getattr(self, limit)
-        return now is not None and now <= record["limits"][limit]
+        return (now := getattr(self, limit)) is not None and now <= record["limits"][limit]
 
 
 NO_LIMITS = Limits()

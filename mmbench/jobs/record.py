@@ -124,9 +124,8 @@ def merged(old: Choice, new: Choice) -> Choice:
     """Return the parameters of both arguments; values in `new` replace values in `old`."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {**old, **new}
-    n_pairs = len(old if isinstance(old, list) else new)
-    olds = old if isinstance(old, list) else [old] * n_pairs
-    news = new if isinstance(new, list) else [new] * n_pairs
+    olds = old if isinstance(old, list) else [old] * len(new)
+    news = new if isinstance(new, list) else [new] * len(old)
     return [{**before, **after} for before, after in zip(olds, news, strict=True)]
 
 

@@ -435,8 +435,7 @@ class RecordStore:
 
     def has(self, key: str) -> bool:
         """Return whether a job has a result."""
-        record = self.find(key)
-        return record is not None and is_done(record)
+        return (record := self.find(key)) is not None and is_done(record)
 
     def arrays(self, key: str) -> dict[str, NDArray]:
         """Return the stored arrays of a job, such as ``predicted`` and ``decisions``, by name.

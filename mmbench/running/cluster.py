@@ -319,13 +319,8 @@ def _local_cluster(slots: int) -> Any:
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return LocalCluster(
-            n_workers=slots,
-            threads_per_worker=1,
-            memory_limit=0,
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        )
+        options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
+        return LocalCluster(slots, silence_logs=logging.CRITICAL, **options)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 

@@ -118,10 +118,8 @@ def _die_with_parent(descriptor: int) -> None:
 POSIX = ((signal, "pthread_sigmask"), (select, "poll"), (os, "killpg"), (os, "set_blocking"))
 #: Environment variables that set the number of threads of a library. Workers run each library with
 #: one thread, since mmbench runs jobs and pairs of classes in parallel.
-THREAD_VARIABLES = [
-    *(f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")),
-    "VECLIB_MAXIMUM_THREADS",
-]
+THREAD_VARIABLES = [f"{n}_NUM_THREADS" for n in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")]
+THREAD_VARIABLES += ["VECLIB_MAXIMUM_THREADS"]
 #: Interval between two checks of the limits of running tasks, in seconds.
 POLL_SECONDS = 0.05
 #: Maximum interval between two checks that busy worker processes are alive, in seconds.
@@ -241,7 +239,7 @@ class _Worker:
     def __init__(self, modules: tuple[str, ...]) -> None:
         self.modules, self.limits, self.cancelled = modules, NO_LIMITS, False
         self.future: Future | None = None
-        self.process: subprocess.Popen | None = None
+        self.process: Any = None  # a subprocess.Popen if the process has been started
 
     def start(self, function: Callable[..., Any], args: tuple, limits: Limits) -> Future:
         self.task, self.limits, self.sent_again = (function, args), limits, False
@@ -269,10 +267,9 @@ class _Worker:
         try:
             ours, theirs = socket.socketpair()
             output, printed = os.pipe()
-            call = f"{head}serve{(theirs.fileno(), self.modules)!r}"
             with theirs, os.fdopen(printed, "wb") as shown:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", call],
+                    [sys.executable, "-P", "-c", f"{head}serve{(theirs.fileno(), self.modules)!r}"],
                     env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), **changes},
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
@@ -297,7 +294,6 @@ class _Worker:
             self._show()
         if self.connection in ready:
             return self._receive()
-        assert self.process is not None
         # processes that a dead worker has started may keep its connection open
         dead = self.process.poll() is not None and not self.connection.poll()
         return self._died() if dead else self._check_limits()
@@ -326,7 +322,6 @@ class _Worker:
         if limits.memory is not None and now >= self.next_look:
             from mmbench.machines.base.search_space import private_bytes
 
-            assert self.process is not None
             reached["bytes"] = private_bytes(self.process.pid)
             end = time.monotonic()
             self.next_look = end + (end - now) / MEMORY_LOOK_SHARE
@@ -364,7 +359,6 @@ class _Worker:
         None is returned. A task is sent again only once. Raises UserError if the process exited by
         itself before it began the task, for example because an import failed.
         """
-        assert self.process is not None
         code = self.process.wait(timeout=10)
         self._show()
         self._release()

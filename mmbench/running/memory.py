@@ -19,7 +19,7 @@ from mmbench.machines import machine_class
 from mmbench.machines.base.problem import BLOCK_BYTES
 from mmbench.machines.base.search_space import available_bytes, cache_bytes, private_bytes
 from mmbench.selection.grid import KERNEL_AXES
-from mmbench.selection.views import can_share, precision, stores_pairs
+from mmbench.selection.views import is_stored, precision
 
 #: Memory of a worker process that has imported NumPy, scikit-learn, Numba and a solver, in bytes.
 PROCESS_BYTES = 300 * 2**20
@@ -109,13 +109,13 @@ def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     fold = _training_bytes(job, int(share * sizes.largest_pair), sizes.n_features, itemsize)
-    if not stores_pairs(sizes.largest_pair, job.kernel, single):
+    if not is_stored(sizes.largest_pair, job.kernel, single):
         return threads * fold
     # if the grid has several values of a kernel parameter, the base matrix (inner products or
     # squared distances) is also stored
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
-    alone = job.select.scope == "pair" or job.validates_on_rest or job.validates_on_test
-    if not alone and can_share(sizes.n_train, job.kernel, single):
+    shared = job.select.scope == "global" and not job.validates_on_rest
+    if shared and is_stored(sizes.n_train, job.kernel, single, shared=True):
         return widths * itemsize * sizes.n_train**2 + threads * fold
     return threads * (widths * itemsize * sizes.largest_pair**2 + fold)
 

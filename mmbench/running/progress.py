@@ -140,15 +140,8 @@ def readable(n_bytes: float) -> str:
 #: measured in `mmbench easy` with 270 training rows, with 1000 training rows of separable classes,
 #: and with 1000 training rows of overlapping classes. The largest of the three ratios is given.
 #: Machines with about the same CPU time as the SVM are omitted.
-COSTS = {
-    "logistic_regression": 0.3,
-    "lssvm": 3.0,
-    "klda": 3.0,
-    "mamc_b": 0.3,
-    "rmm": 0.15,
-    "mpm": 0.3,
-    "m4": 1.2,
-}
+COSTS = {"rmm": 0.15, "m4": 1.2} | dict.fromkeys(("lssvm", "klda"), 3.0)
+COSTS |= dict.fromkeys(("logistic_regression", "mamc_b", "mpm"), 0.3)
 
 
 class TimeLeft:

@@ -423,8 +423,7 @@ def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -
     found: set[str] = set()
     for job in (job for job in jobs if job.key in records):
         then, today = records[job.key].get("code", {}), identity(job)
-        parts = ("fingerprint", "steps")
-        differs = any(then.get(part) not in (None, "", today.get(part)) for part in parts)
+        differs = any(then.get(p) not in (None, "", today.get(p)) for p in ("fingerprint", "steps"))
         if differs or found.intersection(job.parents) or not _inherits(job, records):
             found.add(job.key)
     return found

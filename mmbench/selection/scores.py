@@ -25,7 +25,7 @@ from mmbench.machines.base.voting import pair_rows, summed_decisions, votes
 from mmbench.selection.folds import Fold, SearchRows, Splits
 from mmbench.selection.grid import GridPoint, kernel_part, without_kernel
 from mmbench.selection.metrics import Metric
-from mmbench.selection.views import Block, View, can_share, kernel_blocks
+from mmbench.selection.views import Block, View, is_stored, kernel_blocks
 
 #: Class indices of a pair of classes.
 Pair = tuple[int, int]
@@ -153,25 +153,21 @@ class GridScores:
         """Yield each pair of classes with the decision values of its models on held-out rows."""
         data, points = self.data, self.points
         pool = self._threads(return_as="generator")
-
-        def decided(blocks: Iterable[Iterable[Block]]) -> Iterator[tuple[Pair, Decided]]:
-            each = zip(machines, data.pairs, blocks, strict=True)
-            tasks = (delayed(self._decided_by_pair)(*given, splits) for given in each)
-            return zip(data.pairs, pool(tasks), strict=True)
-
         kernels = {machine.kernel_for(data.X_train) for machine in machines}
         name, single = machines[0].kernel, machines[0].search_space.single_precision
-        fits = name == "linear" or can_share(data.X.shape[0], name, single)
+        fits = name == "linear" or is_stored(data.X.shape[0], name, single, shared=True)
         if data.X.shape[0] == data.n_train and len(kernels) == 1 and fits:
-            for block in kernel_blocks(machines[0], data.X, points, data.X, shared=True):
-                yield from decided([[block]] * len(machines))
+            shared = kernel_blocks(machines[0], data.X, points, data.X, shared=True)
+            rounds: Iterable[Iterable] = ([[block]] * len(machines) for block in shared)
         else:
             labels = data.labels[: data.n_train]
             rows = (np.flatnonzero(np.isin(labels, pair)) for pair in data.pairs)
-            yield from decided(
-                kernel_blocks(machine, data.X, points, data.X_train, own)
-                for machine, own in zip(machines, rows, strict=True)
-            )
+            own = zip(machines, rows, strict=True)
+            rounds = [(kernel_blocks(m, data.X, points, data.X_train, part) for m, part in own)]
+        for blocks in rounds:
+            each = zip(machines, data.pairs, blocks, strict=True)
+            tasks = (delayed(self._decided_by_pair)(*given, splits) for given in each)
+            yield from zip(data.pairs, pool(tasks), strict=True)
 
     def _decided_by_pair(
         self, machine: PairwiseClassifier, pair: Pair, blocks: Iterable[Block], splits: Splits

@@ -59,8 +59,7 @@ def kernel_blocks(
     for g, (kernel_params, members) in enumerate(groups):
         kernel = machine.with_params(kernel_params).kernel_for(reference)
         n_stored = X.shape[0] if rows is None else len(rows)
-        fits = (can_share if shared else stores_pairs)(n_stored, kernel.name, single)
-        if kernel.name == "linear" or not fits:
+        if not is_stored(n_stored, kernel.name, single, shared):
             moves = kernel.name == "linear" and machine.translation_invariant
             yield members, View(around(X, far_origin(X) if moves else None), kernel)
             continue
@@ -131,12 +130,10 @@ def precision(kernel_name: str, single: bool = True) -> type:
     return np.float32 if kernel_name == "rbf" and single else np.float64
 
 
-def stores_pairs(n_samples: int, kernel_name: str, single: bool = True) -> bool:
-    """Return whether the kernel matrix of a pair of classes is stored."""
+def is_stored(n_samples: int, kernel_name: str, single: bool = True, shared: bool = False) -> bool:
+    """Return whether the kernel matrix of a pair of classes, or of all pairs, is stored.
+
+    `shared` is true for the kernel matrix of all pairs.
+    """
     size = n_samples**2 * np.dtype(precision(kernel_name, single)).itemsize
-    return kernel_name != "linear" and size <= PAIR_BYTES
-
-
-def can_share(n_samples: int, kernel_name: str, single: bool = True) -> bool:
-    """Return whether the kernel matrix of all rows is small enough to be stored."""
-    return n_samples**2 * np.dtype(precision(kernel_name, single)).itemsize <= SHARED_BYTES
+    return kernel_name != "linear" and size <= (SHARED_BYTES if shared else PAIR_BYTES)
