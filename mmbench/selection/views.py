@@ -70,8 +70,11 @@ def kernel_blocks(
             base = kernel.base(stored, stored, dtype)
         last = rows is not None or g == len(groups) - 1
         gram, base = kernel.apply(base, out=base if last else None), None if last else base
-        yield members, View(X, kernel, gram, rows)
-        del gram  # the kernel matrix is freed before the next kernel matrix is computed
+        view = View(X, kernel, gram, rows)
+        yield members, view
+        # the kernel matrix is freed before the next kernel matrix is computed, although the caller
+        # still has the view
+        del gram, view._gram, view._whole
 
 
 class View:

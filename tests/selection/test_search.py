@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -128,6 +130,21 @@ def test_matrices_that_are_too_large_are_not_stored_and_the_scores_are_equal(
         monkeypatch.setattr(views, limit, 0)
     assert select(machine, X, y, grid, folds=3, scope=scope) == expected
     assert all(len(matrix) < largest for matrix in stored)  # trainings store smaller matrices
+
+
+@pytest.mark.parametrize("scope", ["global", "pair"])
+def test_a_search_holds_one_kernel_matrix_beside_the_base_matrix(scope):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1200, 80)), np.repeat([0, 1], 600)
+    X[:600, 0] += 6
+    machine = make_machine("svm", cache_size=1)
+    peaks = []
+    for n_kernels in (1, 2, 4):  # the first search imports and compiles code
+        tracemalloc.start()
+        select(machine, X, y, {"gamma": [0.01, 0.02, 0.03, 0.04][:n_kernels]}, folds=2, scope=scope)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < peaks[1] + 0.5 * 4 * 1200**2
 
 
 def test_inherited_pair_parameters_stay_with_their_pair(digits):
