@@ -234,18 +234,18 @@ def collect(results: Path) -> Found:
             text = to_csv([sheet_of(results) for results in read_results([folder], replan)])
             lines = [line for line in read(io.StringIO(text)) if line["measured"] is not None]
             planned = splits(reading)
-            lines = [line | {"splits": planned[place(line)[:-1]]} for line in lines]
+            lines = [line | {"splits": planned[line["dataset"]]} for line in lines]
             enough = [line for line in lines if reading.takes(line)]
             found |= {(reading.name, place(line)): line for line in reading.ours(enough)}
     return found
 
 
-def splits(reading: Reading) -> dict[Place, int]:
-    """Return the number of splits of each cell of a reading, including splits not yet run."""
+def splits(reading: Reading) -> dict[str, int]:
+    """Return the number of splits of each data set of a reading, including splits not yet run."""
     with TemporaryDirectory() as folder:  # all readings: `parameters_from` may name another
         write(Path(folder))
         plan = plan_of(load_config(Path(folder) / f"{reading.name}.yaml"))
-    return {tuple(cell.key)[: len(CELL)]: cell.n_splits for cell in plan.cells}
+    return {cell.key.dataset: cell.n_splits for cell in plan.cells}
 
 
 def table(found: Found) -> list[Line]:

@@ -107,6 +107,11 @@ def test_a_run_is_taken_over_and_what_was_known_stays(ran):
     assert of_m4["status"] == NOT_RUN and of_m4["measured"] is None
 
 
+def test_a_run_of_an_estimator_without_a_kernel_is_taken_over(ran):
+    found = ran("fsvm_table2_within_scatter", run_of("ida_heart,,,released_fsvm", 20))
+    assert [key[1][:4] for key in found] == [("ida_heart", "linear", None, "fsvm")]
+
+
 def test_the_first_ten_splits_count_with_their_wider_band(ran):
     key = ("mmrm_table1_standard", ("pima", "linear", None, "m4", "accuracy_pct"))
     widths = {}
