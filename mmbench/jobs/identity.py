@@ -173,6 +173,8 @@ def _plain(value: Any) -> Any:
     """
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
+    if isinstance(value, set | frozenset):  # the order of words in a set differs between processes
+        return _plain(sorted(value, key=repr))
     if isinstance(value, FunctionType):
         return f"{value.__module__}.{value.__qualname__}"
     if hasattr(value, "get_params") and not isinstance(value, type):

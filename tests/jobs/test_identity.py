@@ -236,7 +236,8 @@ def distance(u, v, p=1):
 def model():
     weights = {"metric": [partial(distance, p=2), distance], "n_neighbors": [1, 3]}
     search = GridSearchCV(KNeighborsClassifier(metric=distance), weights)
-    steps = SimpleImputer(), FunctionTransformer(double), SelectKBest(k=3)
+    words = FunctionTransformer(double, kw_args={"factor": {"one", "two", "three", "four"}})
+    steps = SimpleImputer(), words, SelectKBest(k=3)
     return make_pipeline(*steps, FunctionTransformer(np.random.RandomState(0).permutation), search)
 """
 
@@ -253,7 +254,7 @@ print(job.key, job.defaults)
 """
 
 
-def test_functions_and_nan_among_the_parameters_give_the_same_keys_in_all_processes(tmp_path):
+def test_functions_sets_and_nan_among_the_parameters_give_the_same_keys_in_all_processes(tmp_path):
     (tmp_path / "own_factory.py").write_text(FACTORY)
     call = {"args": [sys.executable, "-c", KEYS], "cwd": tmp_path, "text": True, "check": True}
     one, two = (subprocess.run(**call, stdout=subprocess.PIPE).stdout for _ in range(2))
