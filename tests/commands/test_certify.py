@@ -559,7 +559,7 @@ class Resampler(BaseEstimator):
 def test_a_pipeline_that_trains_on_other_rows_than_it_transforms_is_refused(step, wine):
     X, y = wine
     model = make_pipeline(step, LinearSVC(max_iter=10)).fit(np.round(X), y > 0)
-    with pytest.raises(UserError, match=f"{type(step).__name__}.transform does not give the training rows"):
+    with pytest.raises(UserError, match=rf"{type(step).__name__}\.transform does not give"):
         mmbench.certify(model, np.round(X), y > 0)
 
 
