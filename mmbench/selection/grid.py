@@ -75,7 +75,13 @@ def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str
     """
     tied: list[int] = np.flatnonzero(scores >= scores.max() - 1e-12).tolist()
     ranks = {name: RANKS[rule] for name, rule in prefer.items() if name in points[0]}
-    return min(tied, key=lambda k: [rank(points[k][name]) for name, rank in ranks.items()])
+
+    def order(k: int) -> list[tuple[bool, float]]:
+        """Return the ranks of a point's values; words such as "scale" are last."""
+        values = ((points[k][name], rank) for name, rank in ranks.items())
+        return [(text := isinstance(v, str), 0.0 if text else rank(v)) for v, rank in values]
+
+    return min(tied, key=order)
 
 
 def staged(

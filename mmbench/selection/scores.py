@@ -191,16 +191,20 @@ class GridScores:
         Returns one array of decision values on held-out rows, shape (n_held, n_points), per fold.
         """
         machine = machine.with_params(kernel_part(self.points[members[0]]))
-        problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
         path = [without_kernel(self.points[k]) for k in members]
-        trained = iter(machine.train_folds(problems, path))
-        decided = []
-        for fold in folds:
-            if fold.both:
-                decided.append(view.decisions(next(trained), fold.train, fold.held))
-            else:
+        decided = [np.empty((len(fold.held), len(path))) for fold in folds]
+        weights = [point.get("class_weight") for point in path]
+        for weight in dict.fromkeys(weights):  # warm starts need equal class weights
+            own = [k for k, other in enumerate(weights) if other == weight]
+            problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
+            trained = iter(machine.train_folds(problems, [path[k] for k in own]))
+            for fold, values in zip(folds, decided, strict=True):
                 # the sign is 0 if neither class occurs; classes without training rows have fewer
                 # votes than all other classes, however their own pairs are decided
-                decided.append(np.full((len(fold.held), len(path)), np.sign(fold.signs.sum())))
-            self.data.count(len(path))
+                values[:, own] = (
+                    view.decisions(next(trained), fold.train, fold.held)
+                    if fold.both
+                    else np.sign(fold.signs.sum())
+                )
+                self.data.count(len(own))
         return decided

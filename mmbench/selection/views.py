@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mmbench.kernels import Kernel
+from mmbench.kernels import Kernel, row_squares
 from mmbench.kernels.matrix import submatrix
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.problem import (
@@ -30,6 +30,10 @@ SHARED_BYTES = 2**30
 #: Maximum size of a stored kernel matrix of a pair of classes, in bytes. If the kernel matrix of a
 #: pair is larger, machines compute kernel values on demand during each training.
 PAIR_BYTES = 2**32
+
+#: Distances for ``rbf`` are computed in float64 if ``gamma ||x||^2`` of a row exceeds
+#: LARGEST_SINGLE_EXPONENT, since rows in float32 would lose their differences.
+LARGEST_SINGLE_EXPONENT = 1e5
 
 #: Indices of the grid points with the same kernel, and the `View` with the values of this kernel.
 Block = tuple[list[int], "View"]
@@ -54,10 +58,13 @@ def kernel_blocks(
     the base matrix to halve the memory, and the base matrix is computed anew for the next kernel.
     `reference` contains the training rows of the final fit, which determine ``gamma="scale"``.
     """
-    single, base = machine.search_space.single_precision, None
-    groups = group_by_kernel(points)
+    groups, base, of_distances = group_by_kernel(points), None, False
+    largest = float(row_squares(X).max(initial=0.0))
     for g, (kernel_params, members) in enumerate(groups):
         kernel = machine.with_params(kernel_params).kernel_for(reference)
+        distances = kernel.name == "rbf"
+        single = machine.search_space.single_precision
+        single &= not (distances and kernel.gamma * largest > LARGEST_SINGLE_EXPONENT)
         n_stored = X.shape[0] if rows is None else len(rows)
         if not is_stored(n_stored, kernel.name, single, shared):
             moves = kernel.name == "linear" and machine.translation_invariant
@@ -66,8 +73,8 @@ def kernel_blocks(
         stored = X if rows is None else X[rows]
         bounded = single and kernel.fits_single_precision(stored)
         dtype = np.dtype(np.float32 if bounded else precision(kernel.name, single))
-        if base is None or base.dtype != dtype:
-            base = kernel.base(stored, stored, dtype)
+        if base is None or base.dtype != dtype or of_distances != distances:
+            base, of_distances = kernel.base(stored, stored, dtype), distances
         last = rows is not None or g == len(groups) - 1
         gram, base = kernel.apply(base, out=base if last else None), None if last else base
         view = View(X, kernel, gram, rows)
