@@ -122,8 +122,9 @@ class FSVM(WeightedClassifier, JointClassifier):
         status of this SVM. `extra` contains "rounds", "objectives" (after 0, 1, ... rounds) and
         "eigenvalues" (smallest and largest eigenvalue of M). If the variances of the data are
         large, no gradient step may decrease the objective: then "rounds" is 0, and the objective
-        of the variant "pg" may exceed the objective at w = 0. Standardise the data, or use the
-        variant "opt", whose result does not depend on the scale of the data.
+        of the variant "pg" may exceed the objective at w = 0. Standardise the columns, also for
+        the variant "opt": principal components whose variance is below 1e-12 of the largest
+        variance are left out, and objective and bound then belong to the problem without them.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the training rows, for kernels other than ``linear``.
     support_, support_vectors_ : ndarray
