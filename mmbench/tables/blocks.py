@@ -99,10 +99,9 @@ def place_heads(sheet: Sheet, name: Callable[[Key], str]) -> Heads:
     """Return the first columns of a table block: data set and kernel, and the training size if
     there are several sizes.
     """
-    sized = any(place.size is not None for place in sheet.places)
     columns = (*words("data set", "kernel"), *numbers("rows"))
     texts = (name, lambda place: kernel_text(place.kernel, place.degree), lambda place: place.size)
-    return dict(list(zip(columns, texts, strict=True))[: 2 + sized])
+    return dict(list(zip(columns, texts, strict=True))[: 2 + sheet.experiment.sized])
 
 
 def data_heads(name: Callable[[Key], str], head: str = "data") -> Heads:
@@ -254,9 +253,8 @@ def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
     The keys and the texts of the returned dict contain the labels of machines.
     """
     pairs = ((sheet.label(u), sheet.label(m)) for m in machines for u in _used(sheet, m))
-    others = len(machines) - 1
     return {
-        used: "all other machines" if len(users) == others > 3 else ", ".join(users)
+        used: "all other machines" if len(users) == len(machines) - 1 > 3 else ", ".join(users)
         for used, users in grouped(pairs).items()
     }
 

@@ -102,8 +102,7 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
     for row in map(dict, published_rows(table)):
         if row["metric"] == "error_pct":
             row |= {"metric": "accuracy_pct", "value": row["value"] and 100 - row["value"]}
-        same = (ours for ours, theirs in names.items() if theirs == row["dataset"])
-        rows += [row | {"dataset": ours} for ours in same]
+        rows += [row | {"dataset": name} for name in names if names[name] == row["dataset"]]
     return rows
 
 

@@ -192,11 +192,11 @@ class Layout:
         first = [machine for machine in self.machines if machine in sheet.machines]
         rest = [machine for machine in sheet.machines if machine not in first]
         sheet.machines = first + (rest if self.others else [])
-        grids = list(resolve_name(self.blocks)(sheet))
         notes = (
             re.sub(MACHINE, lambda found: sheet.label(found[1]), note)
             for note in self.notes
             if not (named := re.findall(MACHINE, note)) or set(named) & set(sheet.machines)
         )
         options = {name: getattr(self, name) for name in ("metric", "sd", "runs", "choices")}
-        return compose(sheet, self.title, grids, *notes, **options)
+        # the notes are read last, as they depend on the machines in the blocks
+        return compose(sheet, self.title, [*resolve_name(self.blocks)(sheet)], *notes, **options)

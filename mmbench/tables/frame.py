@@ -510,17 +510,14 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame([texts | row for row in rows], columns=columns).astype(TYPES)
     # a table from a file may lack one of the two compared values
     frame["in_band"] = frame.in_band.where(frame.measured.notna() & frame.published.notna())
-    compared = rows_of(frame[frame.in_band.notna()])
-    rivals = grouped((_place(row), row.published) for row in compared)
+    rivals = grouped((_place(row), row.published) for row in rows_of(frame[frame.in_band.notna()]))
 
     def mark(row: Row) -> str:
-        if row.in_band is None:
-            return ""
-        se, others = (row.half_width or 0.0) / 2, rivals[_place(row)]
+        se, others = (row.half_width or 0.0) / 2, rivals.get(_place(row), ())
         differs = any(abs(z_value(row.measured, other, se)) > NOISE for other in others)
         return OUT_OF_BAND if not row.in_band else IN_BAND if differs else ALL_IN_BAND
 
-    return frame.assign(mark=list(map(mark, rows_of(frame))))
+    return frame.assign(mark=["" if r.in_band is None else mark(r) for r in rows_of(frame)])
 
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:
@@ -669,7 +666,7 @@ def _place(row: Row) -> tuple[Key, str]:
     return row.key._replace(machine=""), row.metric
 
 
-def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
+def differences(frame: pd.DataFrame) -> tuple[int, ...]:
     """Count the published differences between machines, and the differences that are reproduced.
 
     The published values of two machines on the same data set, kernel and metric give one
@@ -685,14 +682,13 @@ def differences(frame: pd.DataFrame) -> tuple[int, int, int]:
     2. differences counted in 1, if the measured difference has the same sign;
     3. differences counted in 2, if the measured difference is also above the noise level.
     """
-    counts = [0, 0, 0]
+    counts = np.zeros(3, dtype=int)
     compared = rows_of(frame[frame.in_band.notna()])
     for rows in grouped((_place(row), row) for row in compared).values():
         for first, second in itertools.combinations(rows, 2):
             theirs, ours = first.published - second.published, first.measured - second.measured
             noise = NOISE * math.hypot(first.se or 0.0, second.se or 0.0)
+            same_sign = theirs * ours > 0
             if abs(theirs) > noise:
-                counts[0] += 1
-                counts[1] += theirs * ours > 0
-                counts[2] += theirs * ours > 0 and abs(ours) > noise
-    return counts[0], counts[1], counts[2]
+                counts += 1, same_sign, same_sign and abs(ours) > noise
+    return tuple(counts.tolist())

@@ -57,8 +57,7 @@ def emphasized(cell: str) -> tuple[str, str]:
 
 def groupwise(columns: Iterable[Column]) -> list[tuple[str, int]]:
     """Return one pair (heading, number of columns) for each group of adjacent columns."""
-    groups = (column.group for column in columns)
-    return [(group, len(list(same))) for group, same in groupby(groups)]
+    return [(group, len(list(same))) for group, same in groupby(c.group for c in columns)]
 
 
 def words(*names: str) -> tuple[Column, ...]:

@@ -67,10 +67,9 @@ def tested(jobs: Sequence[Job]) -> str:
     seed = f"(seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))})"
     times = f", {repeats} times" if repeats > 1 else ""
     argument, group = first.args[0] if first.args else 0, dict(data.options).get("groups")
-    again = f"{times} with other inner folds and ties {seed}" if times else ""
     given = "that come with the data" if data.folds is None else "of a file of folds"
     text = {
-        "official": OFFICIAL + again,
+        "official": OFFICIAL + (f"{times} with other inner folds and ties {seed}" if times else ""),
         "predefined": f"{n} splits {given}",
         "kfold": f"{argument:g}-fold cross-validation{times} {seed}",
         "holdout": f"{repeats} random partitions with {100 * argument:g} % of the rows {seed}",

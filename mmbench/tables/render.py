@@ -46,8 +46,7 @@ def to_csv(sheets: Sequence[Sheet]) -> str:
         }
         texts = (sheet.frame.note, sheet.frame.objection, [deviations.get(d) for d in keys.dataset])
         notes = ["; ".join(filter(None, parts)) for parts in zip(*texts, strict=True)]
-        frame = sheet.frame.assign(experiment=sheet.experiment.name, note=notes)
-        frames.append(frame.join(keys))
+        frames.append(sheet.frame.assign(experiment=sheet.experiment.name, note=notes).join(keys))
     table = pd.concat(frames, ignore_index=True)
     if table[SIZE].notna().any():
         columns.insert(columns.index("degree") + 1, SIZE)

@@ -111,8 +111,7 @@ class Sheet:
     def by_split(self, key: Key, metric: str = METRIC) -> dict[Split, float]:
         """Return the value of a metric on each split that enters the mean of a table cell."""
         if key in self.cells:
-            values = self.cells[key].values(metric)
-            return {at: value for at, value in values if not isinstance(value, str)}
+            return {at: v for at, v in self.cells[key].values(metric) if not isinstance(v, str)}
         with converted(f"{self.experiment.splits}: not a split table of mmbench", ValueError):
             return {
                 (int(row.repeat) - 1, int(row.fold) - 1, int(row.seed)): float(getattr(row, metric))
@@ -127,8 +126,7 @@ class Sheet:
 
     def per_pair(self, key: Key) -> dict[Split, list[Mapping[str, Any]]]:
         """For each finished split of a table cell, return one certificate per pair of classes."""
-        done = self.cells[key].done if key in self.cells else []
-        return {record.at: record.per_pair for record in done}
+        return {r.at: r.per_pair for r in (self.cells[key].done if key in self.cells else ())}
 
     def chosen(self, key: Key) -> str:
         """Return the selected parameters of a table cell as text, or a dash if no parameter was
@@ -172,9 +170,8 @@ class Sheet:
 
         lines: list[tuple[str, Mapping[str, Any]]] = []
         for r in self.experiment.records:
-            classes = {str(label) for pair in r.per_pair for label in pair["pair"]}
-            split = {**r.split, "n_classes": len(classes)} if r.done else {}
-            lines.append((r.job.dataset.name, split))
+            split = {**r.split, "n_classes": len({str(c) for p in r.per_pair for c in p["pair"]})}
+            lines.append((r.job.dataset.name, split if r.done else {}))
         for key, rows in self.experiment.stored_splits.items():
             lines += [(key.dataset, row._asdict()) for row in rows]
         found: dict[str, dict[str, str]] = {}
@@ -184,9 +181,8 @@ class Sheet:
                 if counts := {int(line[part]) for line in own if line.get(part)}:
                     # a classifier from another package has only one pair of classes in its record,
                     # hence the maximum over all records
-                    least, most = min(counts), max(counts)
-                    ends = (most,) if part == "n_classes" else dict.fromkeys((least, most))
-                    sizes[part] = " to ".join(map(str, ends))
+                    ends = {max(counts) if part == "n_classes" else min(counts), max(counts)}
+                    sizes[part] = " to ".join(map(str, sorted(ends)))
         for name in found.keys() & card_names():
             found[name]["n_features"] = str(load_card(name).expect.shape[1])
         return found
@@ -301,11 +297,9 @@ class Sheet:
             keys = [place._replace(machine=machine) for machine in machines]
             splits = [self.by_split(key, metric) for key in keys]
             common = {at for own in splits for at in own if all(at in other for other in splits)}
-            if all(len(own) == len(common) for own in splits):
-                rows.append([self.value(key, metric) for key in keys])
-            else:
-                own_means = (fmean(own[at] for at in common) if common else None for own in splits)
-                rows.append([*own_means])
+            whole = all(len(own) == len(common) for own in splits)
+            means = (fmean(own[at] for at in common) if common else None for own in splits)
+            rows.append([self.value(key, metric) for key in keys] if whole else [*means])
         return pd.DataFrame(rows, columns=list(machines), dtype=float)
 
     def places_of(self, kernel: KernelKey) -> list[Key]:
@@ -386,9 +380,7 @@ class Sheet:
         """Texts of the footnotes that have been cited so far. A footnote on some machines or data
         sets begins with their names.
         """
-        return [
-            f"{self.about(keys)}: {text}" if keys else text for text, keys in self._notes.items()
-        ]
+        return [f"{self.about(own)}: {text}" if own else text for text, own in self._notes.items()]
 
     def about(self, keys: Iterable[Key]) -> str:
         """Return a text that names the machines, data sets and kernels of table cells. Data sets

@@ -127,19 +127,6 @@ def mcnemar_p(wins: int, losses: int) -> float:
 LEVEL = 0.05
 
 
-class Counts(NamedTuple):
-    """Numbers of data sets on which a machine wins, ties and loses in the comparison with another
-    machine.
-    """
-
-    wins: int
-    ties: int
-    losses: int
-
-    def __str__(self) -> str:
-        return "/".join(map(str, self))
-
-
 def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
     """Return the two-sided p-values of Welch's t-test. The null hypothesis is that two means are
     equal.
@@ -159,22 +146,21 @@ def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
     from scipy.stats import ttest_ind_from_stats
 
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    constant = (first[1] == 0) & (second[1] == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = ttest_ind_from_stats(*first, *second, equal_var=False).pvalue
-    return np.where(constant, first[0] == second[0], p)
+    return np.where((first[1] == 0) & (second[1] == 0), first[0] == second[0], p)
 
 
-def win_tie_loss(first: ArrayLike, second: ArrayLike) -> Counts:
-    """Count the data sets on which the first machine wins, ties and loses in the comparison with
-    the second machine.
+def win_tie_loss(first: ArrayLike, second: ArrayLike) -> tuple[int, ...]:
+    """Return the numbers of data sets on which the first machine wins, ties and loses in the
+    comparison with the second machine.
 
     `first` and `second` have the shape (3, n_datasets). Their rows contain the mean, the standard
     deviation and the number of splits on each data set. The machine with the larger mean on a data
     set wins if the p-value of Welch's t-test is below `LEVEL`; otherwise, the machines tie.
     """
     signs = np.sign(np.subtract(first, second)[0]) * (welch_p(first, second) < LEVEL)
-    return Counts(*(int(np.sum(signs == sign)) for sign in (1, 0, -1)))
+    return tuple(int(np.sum(signs == sign)) for sign in (1, 0, -1))
 
 
 def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, tuple[int, int]]:
@@ -254,12 +240,10 @@ def rank_machines(values: pd.DataFrame, decimals: int = 2) -> Ranks:
     if n_machines < 3 or n < 2:
         raise ValueError("ranks need two data sets with results of the same three or more machines")
     table = np.round(values.to_numpy(), decimals)
-    ranks = rankdata(-table, axis=1).mean(axis=0)
     # Friedman's statistic is 0/0 if, on each data set, all machines have the same value.
-    same = bool((table == table[:, :1]).all())
-    statistic, p = (0.0, 1.0) if same else friedmanchisquare(*table.T)
+    statistic, p = (0.0, 1.0) if (table == table[:, :1]).all() else friedmanchisquare(*table.T)
     return Ranks(
-        dict(zip(map(str, values), ranks.tolist(), strict=True)),
+        dict(zip(map(str, values), rankdata(-table, axis=1).mean(axis=0).tolist(), strict=True)),
         n,
         float(statistic),
         float(p),
@@ -371,9 +355,9 @@ def holm(p_values: ArrayLike) -> NDArray:
     p = np.asarray(p_values, dtype=float)
     known = np.flatnonzero(~np.isnan(p))
     order = known[np.argsort(p[known])]
-    factors = np.arange(len(order), 0, -1)
     out = np.full_like(p, np.nan)
-    out[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * factors))
+    # the smallest of n p-values is multiplied by n, the next by n - 1, and so on
+    out[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)))
     return out
 
 

@@ -34,7 +34,7 @@ from mmbench.tables.model import kernel_caption
 from mmbench.tables.render import to_csv
 from mmbench.tables.results import read_results
 from mmbench.tables.sheet import KernelKey
-from mmbench.tables.statistics import Counts, Posterior, Ranks, signed_rank_posterior
+from mmbench.tables.statistics import Posterior, Ranks, signed_rank_posterior
 from results.pages.reference_text import REFERENCE, Table, listing, rendered, write_or_check
 
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")
@@ -62,8 +62,8 @@ class Against(NamedTuple):
     metric: str
     mean: str
     posterior: Posterior
-    #: Numbers of differences above, within and below the region of practical equivalence.
-    counts: Counts
+    #: Numbers of differences above, within and below the region of practical equivalence, as text.
+    counts: str
 
     @property
     def bar(self) -> str:
@@ -162,11 +162,11 @@ class Verdict:
 
     def _compared(self, kernel: KernelKey, metric: str, gaps: Sequence[float]) -> Against | None:
         rope = rope_of(metric)
-        posterior = signed_rank_posterior(gaps, rope)
-        if posterior is None:
+        if len(gaps) < 2:
             return None
+        posterior = signed_rank_posterior(gaps, rope)
         wins, losses = (sum(sign * gap > rope for gap in gaps) for sign in (1, -1))
-        counts = Counts(wins, len(gaps) - wins - losses, losses)
+        counts = f"{wins}/{len(gaps) - wins - losses}/{losses}"
         mean = signed(float(np.mean(gaps)), decimals_of(metric))
         return Against(kernel, metric, mean, posterior, counts)
 

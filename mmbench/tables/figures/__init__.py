@@ -87,11 +87,10 @@ def choose(name: str, results: Sequence[Experiment]) -> Experiment:
 
 def figures_of(results: Experiment) -> list[str]:
     """Return the names of the figures that the report of an experiment contains."""
-    experiment = results.plan.name.partition("-")[0]
     return [
         name
         for name, figure in zip(FIGURES, map(find_figure, FIGURES), strict=True)
-        if name == results.plan.layout or experiment in figure.experiments
+        if name == results.plan.layout or results.plan.name.partition("-")[0] in figure.experiments
         if results.has_records or figure.from_table
     ]
 

@@ -122,7 +122,6 @@ def draw_times(experiment: Experiment, output: Path) -> str:
         from matplotlib.ticker import LogLocator, NullFormatter
 
         gains, times = axes
-        lines: list[Any] = list(points.itertuples())
         name_lines(gains, list(points.machine), downwards=True)
         gains.axvspan(-ROPE_PCT, ROPE_PCT, color="0.93", lw=0)
         gains.axvline(0.0, color="0.5", lw=0.8)
@@ -142,7 +141,7 @@ def draw_times(experiment: Experiment, output: Path) -> str:
         times.set_xlabel(f"CPU time relative to {first}:\n{parts}")
         texts = (
             f"{p.machine} {p.gain:+.2f} ± {p.error:.2f} in {p.time:.2g} times the time"
-            for p in lines
+            for p in list[Any](points.itertuples())
         )
         return f"{kernel}, against {first}: {', '.join(texts)}"
 

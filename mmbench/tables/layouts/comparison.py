@@ -159,9 +159,8 @@ def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
     for machine in ranks.order:
         own = " ".join(letter for letter, group in groups if machine in group)
         rows.append([sheet.label(machine), f"{ranks.means[machine]:.2f}", own])
-    columns = (*words("machine"), *numbers("mean rank"), *words("group"))
     caption = f"{kernel}: mean ranks; machines of one group do not differ significantly"
-    return Grid(columns, rows, caption)
+    return Grid((*words("machine"), *numbers("mean rank"), *words("group")), rows, caption)
 
 
 def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:

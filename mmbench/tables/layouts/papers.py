@@ -142,9 +142,8 @@ def m4_draws(sheet: Sheet) -> list[Grid]:
             return NOTHING
         return f"{percentileofscore(draws, row.published, 'mean'):.3g}"
 
-    published = partial(published_text, decimals=1)
     texts = {"measured": mean, "90 % of the draws": ends}
-    texts |= {"published": published, "its percentile": rank}
+    texts |= {"published": partial(published_text, decimals=1), "its percentile": rank}
     return [stacked(sheet, sheet.places, texts)]
 
 
@@ -225,7 +224,8 @@ def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
         if machine == "mamc_bs" or not np.any(both_ran):
             return NOTHING
         kept = [side[name].loc[both_ran] for name in ("mean", "sd", "n")]
-        return str(win_tie_loss(*([part[m] for part in kept] for m in ("mamc_bs", machine))))
+        counts = win_tie_loss(*([part[m] for part in kept] for m in ("mamc_bs", machine)))
+        return "/".join(map(str, counts))
 
     averages = (fmean(means[m]) if len(means) else np.nan for m in means)
     return {

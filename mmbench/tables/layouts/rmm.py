@@ -57,11 +57,10 @@ def digits(sheet: Sheet) -> list[Grid]:
     def seconds(key: Key) -> str:
         return seconds_text(total(sheet, key, ("selection", "training")))
 
-    of_expected = "Errors expected under random tie-breaking, mean over seeds"
     of_seconds = "CPU seconds of selection and training of all pairs, mean over seeds"
     return [
         _errors(sheet),
-        _grid(sheet, expected, of_expected),
+        _grid(sheet, expected, "Errors expected under random tie-breaking, mean over seeds"),
         _mcnemar(sheet),
         _grid(sheet, seconds, of_seconds),
     ]
@@ -237,12 +236,11 @@ def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
     parts.append(["exponent", *of_parts, *[""] * len(tested)])
     totals.append(["exponent", *of_totals])
     errors_of = numbers(*(f"errors {sheet.label(m)}" for m in tested), group="errors")
-    seconds_of = sheet.columns(machines=machines, group="CPU seconds")
     trained = (*numbers(GRAM), *sheet.columns(machines=machines))
     head = f"{sheet.head(base, name=base.dataset)}, {kernel_caption(base.kernel, base.degree)}"
     caption = f"{head}: CPU seconds after the Gram matrix, errors on the test part"
     columns = {
-        caption: (*seconds_of, *errors_of),
+        caption: (*sheet.columns(machines=machines, group="CPU seconds"), *errors_of),
         "Times the SVM's seconds: RMM alone / RMM with its SVM": sheet.columns(machines=rmms),
         "CPU seconds of whole trainings (relative to the SVM)": trained,
     }

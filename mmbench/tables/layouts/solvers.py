@@ -65,9 +65,8 @@ def solvers(sheet: Sheet) -> list[Grid]:
 def _grids(sheet: Sheet, kernel: KernelKey) -> list[Grid]:
     found, certificates, times = trainings(sheet, kernel), [], []
     for solver in sheet.machines:
-        keys = [Key(dataset, *kernel, solver) for dataset in sheet.datasets]
-        keys = [key for key in keys if key in sheet.cells]
-        if not keys:
+        every = (Key(dataset, *kernel, solver) for dataset in sheet.datasets)
+        if not (keys := [key for key in every if key in sheet.cells]):
             continue
         own, texts = found[found.solver == solver], [NOTHING] * 6
         if len(own):

@@ -138,8 +138,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
 
 def _hashable(value: Any) -> Any:
     """Return a number of the grid as a float, and any other value as a text."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else str(value)
+    return float(value) if type(value) in (int, float) else str(value)
 
 
 def _text(value: Any) -> str:

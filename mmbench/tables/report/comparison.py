@@ -98,11 +98,10 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 
     Returns an empty list unless both runs have the same splits, with the same rows.
     """
-    if key not in before.cells or key not in after.cells:
-        return []
+    cells = (view.cells.get(key) for view in (before, after))
     old, new = (
-        {(row["source"].at, row["split_hash"]): row[METRIC] for row in view.cells[key].counted}
-        for view in (before, after)
+        {(r["source"].at, r["split_hash"]): r[METRIC] for r in (cell.counted if cell else ())}
+        for cell in cells
     )
     return [new[split] - old[split] for split in old] if old.keys() == new.keys() else []
 

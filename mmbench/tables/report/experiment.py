@@ -84,9 +84,7 @@ def ranks_table(view: View) -> Table | None:
     The page has no such table if there are no records, if fewer than three machines have results,
     if there are several training sizes, or if the experiment's own table already shows mean ranks.
     """
-    if not view.has_records or len(view.ran) < 3 or view.sheet.plan.layout == RANKS_LAYOUT:
+    run, shown = view.experiment, view.sheet.plan.layout == RANKS_LAYOUT
+    if shown or run.sized or not run.has_records or len(view.ran) < 3:
         return None
-    try:
-        return arrange(sheet_of(view.experiment, RANKS_LAYOUT))
-    except UserError:  # the layout cannot show several training sizes
-        return None
+    return arrange(sheet_of(run, RANKS_LAYOUT))

@@ -73,7 +73,6 @@ def scatter(
     points: Sequence[Point],
     x: Mapping[str, Any],
     y: Mapping[str, Any] | None = None,
-    machines: Sequence[str] = (),
     named: bool = False,
     root: str = "",
     **layout: Any,
@@ -92,11 +91,10 @@ def scatter(
     """
     several, shared = len(view.sheet.kernels) > 1, share_marks(view)
     traces = []
-    for machine in machines or view.sheet.configured:
+    for index, machine in enumerate(view.sheet.configured):
         if not (own := [point for point in points if point.key.machine == machine]):
             continue
-        k, text = view.sheet.configured.index(machine), label(view.sheet.label(machine))
-        k = 0 if shared and y is None else k
+        k, text = 0 if shared and y is None else index, label(view.sheet.label(machine))
         mark, pages = MARKS[k % len(MARKS)], [view.pages.get(point.key) for point in own]
         symbols = [f"{mark}-open" if point.hollow else mark for point in own]
         each = named or len({*symbols, mark}) > 1
@@ -185,14 +183,13 @@ def machine_differences(view: View, gains: Mapping[Key, float]) -> Spec:
 
     On each data set, every machine is compared with the first machine.
     """
-    first, *others = view.ran
     points = []
     for key, gain in gains.items():
-        gaps = split_gaps(view.sheet, key, key.machine, first)
+        gaps = split_gaps(view.sheet, key, key.machine, view.ran[0])
         error = 2 * stdev(gaps) / sqrt(len(gaps)) if len(gaps) > 1 else None
         points.append(Point(key, gain, error=error))
-    title = f"accuracy (%) minus {view.sheet.label(first)}"
-    return scatter(view, points, axis(title, zeroline=True), machines=others)
+    title = f"accuracy (%) minus {view.sheet.label(view.ran[0])}"
+    return scatter(view, points, axis(title, zeroline=True))
 
 
 def time_and_accuracy(view: View, gains: Mapping[Key, float]) -> Spec:
@@ -216,13 +213,10 @@ def time_and_accuracy(view: View, gains: Mapping[Key, float]) -> Spec:
     cost, gain, name = "CPU seconds per split", "accuracy (%)", view.sheet.label(view.ran[0])
     if relative:
         cost, gain = f"CPU time relative to {name}", f"{gain} minus {name}"
-    shapes = [rule("x", 1.0)] if relative else []
     shared = share_marks(view)
-    x_axis = axis(cost, type="log")
+    x_axis, named = axis(cost, type="log"), shared and not relative
     y_axis = None if shared and relative else axis(gain, zeroline=relative)
-    return scatter(
-        view, points, x_axis, y_axis, view.ran, named=shared and not relative, shapes=shapes
-    )
+    return scatter(view, points, x_axis, y_axis, named, shapes=[rule("x", 1.0)] if relative else [])
 
 
 def splits_picture(view: View, cell: Cell) -> Spec | None:

@@ -136,9 +136,7 @@ class View:
         #: Keys of the table cells in which splits are missing.
         self.incomplete = (missing | partial) & {*self.keys}
         #: Rows of the table cells in which splits are missing or fits are doubtful.
-        self.failures = [
-            row for row in self.rows if row.key in self.incomplete or row.status not in SOUND
-        ]
+        self.failures = [r for r in self.rows if r.key in self.incomplete or r.status not in SOUND]
         #: Records by data set.
         self.datasets = grouped((record.job.dataset.name, record) for record in self.records)
         #: HTML identifiers of the elements that show the details of table cells.
@@ -165,7 +163,6 @@ class View:
                 facts += [(name, measured(row)), (f"published {name}", published(row))]
                 facts += [("difference", difference(row)), ("not compared", row.objection)]
         times, used = by_name(sheet, key), sheet.plan.uses.get(key.machine)
-        known = set(times.values()) != {None}
         gap, tolerance, violation = (sheet.value(key, metric) for metric in CERTIFICATE)
         seconds = ", ".join(f"{name} {seconds_text(value)}" for name, value in times.items())
         seconds += f"; selection reused from {sheet.label(used)}" if used else ""
@@ -173,7 +170,7 @@ class View:
             *facts,
             ("parameters", self.parameters(key)),
             ("certificate", gap_text(gap, tolerance, violation)),
-            ("CPU seconds per split", seconds if known else ""),
+            ("CPU seconds per split", seconds if set(times.values()) != {None} else ""),
             ("remark", rows[0].note if rows else ""),
         ]
 
@@ -193,7 +190,6 @@ class View:
         sheet, rows = self.sheet, self.rows
         compared = [row.in_band for row in rows if row.in_band is not None]
         timed = sheet.frame[sheet.frame.metric.isin(SECONDS)]
-        seconds = sum((timed.measured * timed.n).fillna(0.0))
         fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
         # Gaps of fits without a tolerance are used only if no fit has a tolerance. Fits that were
         # ended by the paper's stopping rule (status `STOPPED_BY_RULE`) are reported separately,
@@ -213,7 +209,7 @@ class View:
         started = min((r.started for r in self.records if r.started), default="")[:10]
         finished = max((r.finished for r in self.records if r.started), default="")[:10]
         statuses = {row.status for row in rows}
-        whole = (row for row in rows if row.key not in self.incomplete)
+        doubtful = (row for row in rows if row.status not in SOUND)
         computers = re.findall("^Run with ([^;]*)", "\n".join(self.remarks), re.M)
         return {
             "n_cells": len(rows),
@@ -221,11 +217,11 @@ class View:
             "n_in_band": sum(compared),
             "n_incomplete": len(self.incomplete),
             "n_failed": sum(bool(cell.failed) for cell in self.cells.values()),
-            "n_doubtful": sum(row.status not in SOUND for row in whole),
+            "n_doubtful": sum(row.key not in self.incomplete for row in doubtful),
             "worst_status": ([str(s) for s in SEVERITY if s in statuses] or [""])[-1],
             "gap": gap,
             "certificate": ", ".join(filter(None, certificate)) or NOTHING,
-            "cpu_seconds": seconds,
+            "cpu_seconds": sum((timed.measured * timed.n).fillna(0.0)),
             "started": started,
             "when": " to ".join(dict.fromkeys((started, finished))) or NOTHING,
             # A remark that begins with "Run with" names a computer, a version of mmbench and a
@@ -379,7 +375,6 @@ def run_facts(records: Iterable[Record]) -> Facts:
         threads = run.get("threads", {})
         time, memory = map(record.limits.get, ("time", "memory"))
         pools = (f"{name}: {count}" for name, count in sorted(threads.get("libraries", {}).items()))
-        pairs = f"pairs of classes at a time: {threads.get('pairs')}"
         cores = f"{run['cores']} cores" if "cores" in run else ""
         bounds = [f"{time:g} s" if time else "", f"{memory / 1e6:.0f} MB" if memory else ""]
         facts += [
@@ -387,7 +382,7 @@ def run_facts(records: Iterable[Record]) -> Facts:
             ("Python", run["python"]),
             ("computer", ", ".join(filter(None, [run["cpu"], cores, run.get("platform")]))),
             ("libraries", ", ".join(map(" ".join, run.get("libraries", {}).items()))),
-            ("threads", ", ".join([pairs, *pools])),
+            ("threads", ", ".join([f"pairs of classes at a time: {threads.get('pairs')}", *pools])),
             ("master seed", str(record.seeds.get("master", record.job.split.seed))),
             ("limits of a job", ", ".join(filter(None, bounds)) or "none"),
         ]
