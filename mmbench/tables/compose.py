@@ -87,7 +87,7 @@ def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
     frame = sheet.frame[sheet.frame.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
     lines = _marks(sheet, frame, runs)
-    if counts := sorted(set(frame.n[frame.sd.notna()])):
+    if counts := sorted(set(frame.n[frame.sd.notna()].dropna())):
         spread = "After ±: standard deviation" if sd else "In parentheses: standard error"
         lines.append(f"{spread} over {' or '.join(map(str, counts))} {runs}.")
         if not sd and runs in SHARING:

@@ -585,6 +585,15 @@ def test_a_split_table_without_repeats_is_named(quickstart) -> None:
         table(quickstart)
 
 
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_table_without_numbers_of_splits_states_the_known_ones(quickstart, step) -> None:
+    frame = pd.read_csv(quickstart / "table.csv")
+    frame.loc[::step, "n"] = None
+    frame.to_csv(quickstart / "table.csv", index=False, float_format="%.10g")
+    text = table(quickstart)
+    assert "NA" not in text and ("standard error over 5 splits" in text) == (step == 2)
+
+
 @pytest.mark.parametrize("column", ["se", "n", "sd"])
 def test_a_table_without_standard_errors_shows_means(quickstart, column) -> None:
     path = quickstart / "table.csv"
