@@ -413,8 +413,7 @@ def _squared(problem: Binary) -> Optimum:
     slack = np.maximum(0.0, 1.0 - y * (X @ w))
     a, losses = 2 * C * slack, float(C @ slack**2)
     v = X.T @ (a * y)
-    objective = 0.5 * float(w @ w) + losses
-    bound = float(a.sum() - 0.5 * v @ v) - losses
+    objective, bound = 0.5 * float(w @ w) + losses, float(a.sum() - 0.5 * v @ v) - losses
     solved = objective - bound <= 1e-6 * objective
     return problem.X @ w, objective, bound, "optimal" if solved else "inaccurate"
 

@@ -53,8 +53,7 @@ def _certified(machine: PairwiseClassifier) -> None:
         Status(fit.status)
         _require(np.isfinite(fit.objective), f"{pair}: the objective is {fit.objective}")
         _require(np.isfinite(fit.bound), f"{pair}: the bound is {fit.bound}")
-        allowed = SAME * max(1.0, abs(fit.objective))
-        above = fit.bound - fit.objective
+        allowed, above = SAME * max(1.0, abs(fit.objective)), fit.bound - fit.objective
         _require(above <= allowed, f"{pair}: the bound lies {above:.1e} above the objective")
         _require(fit.max_violation >= 0, f"{pair}: the violation is {fit.max_violation}")
         if fit.status is Status.OPTIMAL:

@@ -44,8 +44,7 @@ def waveform(n_per_class: int = 500, seed: int = 0) -> Parsed:
     14 %.
     """
     random = random_stream(seed)
-    points = np.arange(1, WAVES + 1)
-    wave = {peak: np.maximum(6 - np.abs(points - peak), 0) for peak in (7, 11, 15)}
+    wave = {peak: np.maximum(6 - np.abs(np.arange(1, WAVES + 1) - peak), 0) for peak in (7, 11, 15)}
     parts = []
     for i, j in ((7, 15), (7, 11), (11, 15)):
         share = random.random_sample((n_per_class, 1))

@@ -114,8 +114,7 @@ def check_rows(job: Job, y_train: NDArray, n_rest: int) -> None:
     validated on these rows, `n_rest` must be positive. A class needs at least one training row per
     fold.
     """
-    where = f"data set {job.dataset.name!r}"
-    labels = np.unique(y_train)
+    where, labels = f"data set {job.dataset.name!r}", np.unique(y_train)
     if len(labels) < 2:
         raise UserError(f"{where}: the training part has only the class {labels[0]!s}")
     folds = job.select.folds if job.grid and job.split.rule != "time_series" else None

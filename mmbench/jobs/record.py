@@ -100,8 +100,7 @@ class Clock:
     def __init__(self, *stages: str, tell: Callable[[str], object] = lambda name: None):
         self._tell = tell
         self.now: str | None = None
-        self.cpu = dict.fromkeys(stages, 0.0)
-        self.wall = dict.fromkeys(stages, 0.0)
+        self.cpu, self.wall = dict.fromkeys(stages, 0.0), dict.fromkeys(stages, 0.0)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -78,8 +78,8 @@ class SearchRows:
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
         X = csr_array(X) if issparse(X) else np.asarray(X)
         self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
-        self.X_train = self.X[: self.n_train]  # rows that determine gamma="scale" in the final fit
-        self.pairs = class_pairs(len(classes))
+        # `X_train` determines gamma="scale" in the final fit
+        self.X_train, self.pairs = self.X[: self.n_train], class_pairs(len(classes))
         self._cut = cut
         n_splits = (cut.folds or 1) * (1 if cut.ordered or self._on_rest else cut.repeats)
         self._planned = n_points * n_splits * len(self.pairs)  # Planned number of binary trainings.

@@ -62,19 +62,17 @@ def kernel_blocks(
     largest = float(row_squares(X).max(initial=0.0))
     for g, (kernel_params, members) in enumerate(groups):
         kernel = machine.with_params(kernel_params).kernel_for(reference)
-        distances = kernel.name == "rbf"
-        single = machine.search_space.single_precision
-        single &= not (distances and kernel.gamma * largest > LARGEST_SINGLE_EXPONENT)
-        n_stored = X.shape[0] if rows is None else len(rows)
-        if not is_stored(n_stored, kernel.name, single, shared):
+        coarse = kernel.name == "rbf" and kernel.gamma * largest > LARGEST_SINGLE_EXPONENT
+        single = machine.search_space.single_precision and not coarse
+        if not is_stored((X if rows is None else rows).shape[0], kernel.name, single, shared):
             moves = kernel.name == "linear" and machine.translation_invariant
             yield members, View(around(X, far_origin(X) if moves else None), kernel)
             continue
         stored = X if rows is None else X[rows]
         bounded = single and kernel.fits_single_precision(stored)
         dtype = np.dtype(np.float32 if bounded else precision(kernel.name, single))
-        if base is None or base.dtype != dtype or of_distances != distances:
-            base, of_distances = kernel.base(stored, stored, dtype), distances
+        if base is None or base.dtype != dtype or of_distances != (kernel.name == "rbf"):
+            base, of_distances = kernel.base(stored, stored, dtype), kernel.name == "rbf"
         last = rows is not None or g == len(groups) - 1
         gram, base = kernel.apply(base, out=base if last else None), None if last else base
         view = View(X, kernel, gram, rows)

@@ -523,8 +523,7 @@ def fits_grid(sheet: Sheet) -> Grid:
     cells = sheet.cells.values()
     records = grouped((cell.key.machine, record) for cell in cells for record in cell.done)
     found = {m: certificates(records[m]) for m in sheet.configured if m in records}
-    routes = any(fits["routes"] for fits in found.values())
-    rows = []
+    routes, rows = any(fits["routes"] for fits in found.values()), []
     names = ("gap_tolerance", "median_gap", "worst_gap", "worst_violation")
     for machine, fits in found.items():
         statuses = sorted(fits["statuses"].items(), key=lambda item: -SEVERITY.index(item[0]))

@@ -20,8 +20,7 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
     """
     if not jobs:
         return ()
-    chosen = [job for job in jobs if job.grid]
-    lines = [f"Test: {_each(jobs, tested)}."]
+    chosen, lines = [job for job in jobs if job.grid], [f"Test: {_each(jobs, tested)}."]
     if taken := [job for job in jobs if job.use == job.column]:
         shared = (
             "All splits share one choice of parameters: the median over the selections on "

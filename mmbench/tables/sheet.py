@@ -222,10 +222,9 @@ class Sheet:
 
     def _environment(self) -> list[str]:
         """Return one sentence per combination of computer, mmbench version and Python version."""
-        runs = [record.environment for record in self.experiment.records if record.done]
         pairs = grouped(
             (f"mmbench {r['mmbench']}, Python {r['python']}, {r['cpu']}", r["threads"]["pairs"])
-            for r in runs
+            for r in (record.environment for record in self.experiment.records if record.done)
         )
         text = "Run with {}; pairs of classes trained at a time: {}."
         return [text.format(c, " or ".join(map(str, sorted(set(n))))) for c, n in pairs.items()]

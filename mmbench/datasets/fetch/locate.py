@@ -190,8 +190,7 @@ class Search:
     """
 
     def __init__(self, card: Card, places: Places):
-        self.card = card
-        self.places = places
+        self.card, self.places = card, places
         self.tried: dict[str, type[ValueError]] = {}
 
     def local(self) -> SourceFiles | None:

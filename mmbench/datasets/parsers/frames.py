@@ -376,5 +376,4 @@ def arff(
     frame, _ = read_arff(read_bytes(paths[0]).decode())
     label = column_name(-1 if target is None else target, list(frame.columns), "target column")
     data = in_columns([frame], label, **options)
-    X = data.X if decimals is None else np.round(data.X, decimals)
-    return replace(data, X=X.astype(dtype))
+    return replace(data, X=(data.X if decimals is None else data.X.round(decimals)).astype(dtype))

@@ -39,8 +39,7 @@ class TableColumns(TransformerMixin, BaseEstimator):
     """
 
     def __init__(self, columns: dict[str, Any], missing: Sequence[str] = MISSING_WORDS):
-        self.columns = columns
-        self.missing = missing
+        self.columns, self.missing = columns, missing
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Do nothing: the columns and their categories are given."""

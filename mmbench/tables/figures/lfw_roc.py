@@ -47,8 +47,7 @@ def draw(experiment: Experiment, output: Path) -> str:
     machines = list(folds.machine.unique())
     n_columns, n_rows = min(len(panels), PER_LINE), -(-len(panels) // PER_LINE)
     width = PAGE if len(panels) > 1 else COLUMN
-    height = n_rows * (width / n_columns + LINE * (len(machines) + 2.5))
-    lines = []
+    height, lines = n_rows * (width / n_columns + LINE * (len(machines) + 2.5)), []
     with drawing(output, width, height) as canvas:
         grid = canvas.subplots(n_rows, n_columns, squeeze=False).ravel()
         for axes, ((dataset, title), panel) in zip(grid, panels, strict=False):

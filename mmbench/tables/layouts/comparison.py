@@ -154,8 +154,7 @@ def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
 def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
     # Groups are named A to Z, then AA, BB, and so on.
     letters = (letter * n for n in count(1) for letter in ascii_uppercase)
-    groups = list(zip(letters, ranks.cliques(), strict=False))
-    rows = []
+    groups, rows = list(zip(letters, ranks.cliques(), strict=False)), []
     for machine in ranks.order:
         own = " ".join(letter for letter, group in groups if machine in group)
         rows.append([sheet.label(machine), f"{ranks.means[machine]:.2f}", own])

@@ -82,8 +82,7 @@ def _ranked(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
         value = sheet.value(key, first)
         return value is None, -sign_of(first) * (value or 0.0)
 
-    keys = [place._replace(machine=machine) for machine in sheet.machines]
-    rows = []
+    keys, rows = [place._replace(machine=machine) for machine in sheet.machines], []
     for key in sorted((key for key in keys if sheet.row(key, first).metric), key=rank):
         best, *rest = (metric_text(sheet.row(key, name)) for name in shown)
         row, seconds = sheet.row(key, first), seconds_text(total_with_search(sheet, key))

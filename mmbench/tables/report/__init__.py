@@ -34,8 +34,7 @@ def write_report(
     experiment that cannot be shown. Raises UserError if the folder contains other files, if a file
     cannot be written, or if no experiment can be shown.
     """
-    site = Site(folder)
-    names = unique_names(run.name for run in experiments)
+    site, names = Site(folder), unique_names(run.name for run in experiments)
     views = each(lambda pair: View(*pair), zip(experiments, names, strict=True), say)
     for view in views:
         write_experiment(site, view)

@@ -98,10 +98,9 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 
     Returns an empty list unless both runs have the same splits, with the same rows.
     """
-    cells = (view.cells.get(key) for view in (before, after))
     old, new = (
         {(r["source"].at, r["split_hash"]): r[METRIC] for r in (cell.counted if cell else ())}
-        for cell in cells
+        for cell in (view.cells.get(key) for view in (before, after))
     )
     return [new[split] - old[split] for split in old] if old.keys() == new.keys() else []
 
