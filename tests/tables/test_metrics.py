@@ -57,6 +57,33 @@ def test_what_records_lack_is_said_by_name(old):
     assert "RF on mine (rbf): log_loss: 1 of 2 records lack probabilities" in text
 
 
+@pytest.fixture
+def two_losses(results):
+    """Four splits of two machines with the same predictions; the RMM's probabilities are better."""
+    experiment = results.experiment("own", splits=4)
+    y = np.arange(40) % 2
+    for machine, doubt in (("svm", 0.4), ("rmm", 0.2)):
+        for repeat in range(4):
+            p = np.abs(y - doubt - repeat / 100)
+            arrays = {"y_test": y, "predicted": y, "decisions": p[:, None] - 0.5}
+            arrays["probabilities"] = np.column_stack([1 - p, p])
+            job = experiment.job("mine", machine, repeat=repeat, rule="holdout")
+            experiment.add(job, arrays=arrays)
+    return experiment
+
+
+@pytest.mark.parametrize("metric", ["brier", "log_loss"])
+def test_the_smallest_loss_is_bold(two_losses, metric):
+    svm, rmm = cells_of(table(two_losses.folder, metrics=[metric]), "mine")[2:4]
+    assert rmm.startswith("**") and "*" not in svm
+
+
+@pytest.mark.parametrize("metric", ["brier", "log_loss"])
+def test_the_machine_with_the_smallest_loss_is_listed_first(two_losses, metric):
+    text = table(two_losses.folder, layout="machines", metrics=[metric])
+    assert text.index("| RMM ") < text.index("| SVM ")
+
+
 def test_a_comparison_names_the_machines_that_lack_its_metric(old):
     text = table(old.folder, layout="comparison", metrics=["log_loss"])
     assert "- Not compared, without results (Log loss): SVM." in text

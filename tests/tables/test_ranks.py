@@ -154,6 +154,14 @@ def test_tests_over_splits_are_those_of_scipy_and_baycomp(on_splits):
     assert cells_of(text, "iris", nth=1)[1] == "0.01 / 0.28 / 0.70"
 
 
+def test_the_mark_of_a_difference_has_the_sign_of_its_mean(on_splits):
+    """The first split has another sign than the mean."""
+    text = on_splits(svm=[60] * 10, rmm=[61, *[6, 9] * 4, 9], m4=[59, *[114, 111] * 4, 111])
+    better, worse = cells_of(text, "iris")[1:]
+    assert better.startswith("+") and better.endswith(") +")
+    assert worse.startswith("−") and worse.endswith(") −")
+
+
 def test_constant_differences_are_certain(on_splits):
     text = on_splits(svm=[60] * 3, rmm=[60] * 3, m4=[48] * 3, mmrm=[60])
     assert cells_of(text, "iris")[1:3] == ["+0.00 (1)", "+2.00 (0) +"]
