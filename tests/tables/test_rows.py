@@ -57,6 +57,24 @@ def test_a_split_with_a_failed_fit_is_left_out_of_tests_and_predictions(half_fai
     assert "−4.55" in table(half_failed.folder, layout="comparison")
 
 
+def test_a_reference_table_leaves_out_splits_with_a_failed_fit(half_failed, tmp_path) -> None:
+    reference = tmp_path / "reference" / "own"
+    reference.mkdir(parents=True)
+    table(half_failed.folder, output=reference / "table.csv")
+    export([half_failed.folder], output=reference / "splits.csv.gz")
+    assert "−4.55" in table(reference, layout="comparison")
+
+
+def test_a_cell_with_a_failed_fit_is_not_compared(results) -> None:
+    experiment = results.experiment("mmrm_table1", layout="mmrm_table1")
+    holdouts(experiment, "svm", [17, 18], kernel="linear")
+    assert cell(experiment, "svm", "accuracy_pct").in_band is True
+    job = experiment.job("pima", "svm", repeat=2, rule="holdout", kernel="linear")
+    experiment.add(job, 17, 77, fits={"statuses": {"failed": 1}})
+    row = cell(experiment, "svm", "accuracy_pct")
+    assert (row.n, row.in_band) == (2, None)
+
+
 def test_all_splits_count_where_that_is_asked_for(half_failed) -> None:
     text = table(half_failed.folder, "csv", include_failed=True)
     (row,) = [
