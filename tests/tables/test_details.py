@@ -62,6 +62,17 @@ def test_fits_that_are_not_optimal_are_counted_the_gravest_first(results) -> Non
     assert row[1] == "1 unbounded, 2 trivial, 3 optimal"
 
 
+def test_fits_at_the_coefficient_limit_are_counted(results) -> None:
+    experiment = results.experiment("own")
+    pairs = [
+        {"pair": [0, k], "status": "optimal", "extra": {"at_coefficient_limit": limited}}
+        for k, limited in enumerate((True, True, False), 1)
+    ]
+    fits = {"statuses": {"optimal": 3}}
+    experiment.add(experiment.job("pima", "mmrm"), fits=fits, per_pair=pairs)
+    assert cells_of(table(experiment.folder), "MMRM")[1] == "3 optimal (2 at the coefficient limit)"
+
+
 def test_fits_are_counted_by_their_route(results, tmp_path) -> None:
     experiment = results.experiment("own")
     for repeat, routes in enumerate((("SMO", "SMO"), ("interior point", "SMO"))):

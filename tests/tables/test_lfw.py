@@ -51,6 +51,19 @@ def test_the_figure_tells_the_areas(lfw, tmp_path):
     assert "±" in text
 
 
+def test_the_figure_tells_the_standard_error_over_folds(results, tmp_path):
+    experiment = results.experiment("lfw", machines=["svm"], kernel="linear", splits=3)
+    y, areas = np.array([1, 1, 0, 0]), []
+    for repeat, values in enumerate(([2, 1, 0, -1], [2, -1, 0, 1], [2, 1, -3, 3])):
+        job = experiment.job("lfw_pairs", "svm", rule="predefined", repeat=repeat, kernel="linear")
+        arrays = {"y_test": y, "decisions": np.array(values)[:, None], "predicted": y}
+        experiment.add(job, arrays=arrays)
+        areas.append(roc_auc_score(y, values))
+    text = figure("lfw_roc", experiment.folder, tmp_path / "roc.svg")
+    error = np.std(areas, ddof=1) / np.sqrt(3)
+    assert text.endswith(f"SVM {np.mean(areas):.4f} ± {error:.4f}")
+
+
 def test_the_figure_says_who_has_fewer_folds(lfw, tmp_path):
     job = lfw.job("lfw_pairs_hog", "svm", rule="predefined", repeat=2, kernel="linear")
     y = np.repeat([0, 1], 50)

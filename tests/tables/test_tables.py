@@ -255,6 +255,20 @@ def test_a_table_says_what_was_done(results) -> None:
     assert f"standard error over 5 folds. {folds}" in text
 
 
+def test_a_table_says_that_groups_stay_together(results) -> None:
+    experiment = results.experiment("own")
+    job = experiment.job("pima", "svm", rule="holdout")
+    experiment.add(replace(job, dataset=replace(job.dataset, options=(("groups", "patient"),))))
+    assert ", all rows of a patient in one part." in table(experiment.folder)
+
+
+def test_a_table_says_how_many_rows_of_each_class_are_trained_on(results) -> None:
+    experiment = results.experiment("own")
+    job = experiment.job("pima", "svm", rule="holdout")
+    experiment.add(replace(job, split=replace(job.split, max_train=("per_class", 15))))
+    assert ", 15 training rows per class." in table(experiment.folder)
+
+
 def test_a_column_is_headed_by_its_label(results) -> None:
     experiment = results.experiment("own", labels={"m4_wide": "M4, wide"})
     experiment.add(experiment.job("pima", "m4", variant="m4_wide"))
