@@ -93,6 +93,16 @@ def test_equal_machines_stand_as_in_the_table_the_first_on_top(results, tmp_path
     assert text == "iris (RBF kernel): M4 95.0, SVM 90.0, RMM 90.0"
 
 
+def test_the_mean_of_the_splits_is_marked(results, tmp_path) -> None:
+    experiment = results.experiment("own", splits=3)
+    for repeat, errors in enumerate((10, 20, 45)):
+        experiment.add(experiment.job("iris", "svm", repeat=repeat, rule="holdout"), errors)
+    figure("machines", experiment.folder, tmp_path / "figure.svg")
+    drawn = (tmp_path / "figure.svg").read_text("utf-8")
+    *splits, mean = map(float, re.findall('<use [^>]* x="([^"]*)"[^>]*style="fill: ', drawn))
+    assert len(splits) == 3 and mean == pytest.approx(np.mean(splits))
+
+
 def test_separable_pairs_of_one_margin_ratio_give_no_line(margin_ratios, tmp_path) -> None:
     pairs = [{**pair, "extra": {"margin_ratio": 2.0}} for pair in ten_pairs(margin_ratios)]
     text = figure("mmrm_fig2", margin_ratios("other", pairs).folder, tmp_path / "figure.png")

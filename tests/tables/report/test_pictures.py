@@ -8,6 +8,7 @@ from helpers.drawn import table
 from helpers.planned import config_names
 from plotly.graph_objects import Figure
 
+from mmbench.commands.outputs import export
 from mmbench.resources import REFERENCE
 from mmbench.tables.figures import FIGURES, figures_of
 from mmbench.tables.layouts import LAYOUTS
@@ -38,14 +39,55 @@ def test_a_point_out_of_its_band_is_hollow_and_named(results, pages) -> None:
     (met,), (missed,) = (traces[name]["marker"]["symbol"] for name in ("SVM", "RMM"))
     assert missed.endswith("-open") and not met.endswith("-open")
     assert traces["RMM"]["text"] == [" RMM "] and traces["RMM"]["x"] == [300 - 96]
+    band = 2 * np.sqrt(98 * (1 - 98 / 2007))
+    assert traces["SVM"]["error_x"]["array"] == pytest.approx([band])
 
 
-def test_differences_are_held_against_the_first_machine_with_their_errors(both) -> None:
-    page = both["evil/index.html"]
-    (trace,) = page.pictures()["machine-differences"]["data"]
-    assert trace["name"] == "RMM"
-    assert trace["error_x"]["array"] == [0, 0]  # the same errors on both splits that both have
+def test_names_in_a_picture_are_text(both) -> None:
+    (trace,) = both["evil/index.html"].pictures()["machine-differences"]["data"]
     assert all(not name.count("<") for name in trace["y"])
+
+
+def test_differences_are_held_against_the_first_machine_with_their_errors(results, pages) -> None:
+    experiment = results.experiment("own", datasets=["iris"])
+    for machine, errors in {"svm": (10, 10, 10), "rmm": (8, 9, 13)}.items():
+        for repeat, count in enumerate(errors):
+            job = experiment.job("iris", machine, repeat=repeat, rule="holdout")
+            experiment.add(job, count)
+    pictures = pages(experiment.folder)["own/index.html"].pictures()
+    (trace,) = pictures["machine-differences"]["data"]
+    assert trace["name"] == "RMM" and trace["x"] == pytest.approx([0], abs=1e-9)
+    two_errors = 2 * np.std([2, 1, -3], ddof=1) / np.sqrt(3)
+    assert trace["error_x"]["array"] == pytest.approx([two_errors])
+
+
+def test_the_band_of_a_cell_is_around_the_mean_of_its_splits(results, pages) -> None:
+    experiment = results.experiment("mmrm_table1", layout="mmrm_table1")
+    for repeat, errors in enumerate((16, 17, 18)):
+        job = experiment.job("pima", "svm", repeat=repeat, rule="holdout", kernel="linear")
+        experiment.add(job, errors, 77)
+    page = pages(experiment.folder)["mmrm_table1/cells/pima-linear-svm.html"]
+    (band,) = [s for s in page.pictures()["splits-picture"]["layout"]["shapes"] if "fillcolor" in s]
+    assert (band["y0"] + band["y1"]) / 2 == pytest.approx(100 * (1 - 17 / 77))
+    sd = 100 / 77  # of 3 splits here and 50 in the paper
+    assert (band["y1"] - band["y0"]) / 2 == pytest.approx(2 * sd * np.sqrt(1 / 3 + 1 / 50))
+
+
+def test_splits_with_a_failed_fit_are_not_drawn(results, pages, tmp_path) -> None:
+    """Neither from records nor from a reference table."""
+    experiment = results.experiment("own", splits=3)
+    for repeat, errors in enumerate((10, 12, 70)):
+        fits = {"statuses": {"failed": 1} if errors == 70 else {"optimal": 1}}
+        job = experiment.job("iris", "svm", repeat=repeat, rule="holdout")
+        experiment.add(job, errors, fits=fits | {"n_support_mean": 0, "iterations": 0})
+    reference = tmp_path / "reference" / "own"
+    reference.mkdir(parents=True)
+    table(experiment.folder, output=reference / "table.csv")
+    export([experiment.folder], output=reference / "splits.csv.gz")
+    for folder in (experiment.folder, reference):
+        page = pages(folder)["own/cells/iris-rbf-svm.html"]
+        (trace,) = page.pictures()["splits-picture"]["data"]
+        assert trace["y"] == [90, 88]
 
 
 def test_differences_are_those_of_common_splits(results, pages) -> None:
