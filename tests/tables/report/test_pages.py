@@ -6,6 +6,7 @@ import csv
 import gzip
 import re
 import shutil
+from itertools import product
 from urllib.parse import unquote
 
 import pytest
@@ -235,6 +236,26 @@ def test_the_overview_counts_what_is_met_of_what_is_compared(both) -> None:
     assert "3 of 3 ✓" in both["index.html"].text
 
 
+def test_an_experiment_counts_what_is_in_its_band_and_what_is_not_run(results, pages) -> None:
+    machines = {"datasets": ["usps"], "machines": ["svm", "rmm", "mmrm"]}
+    experiment = results.experiment("usps_rbf", **machines, layout="mmrm_table2")
+    split = {"digest": "d", "origin": "official", "n_train": 7291, "n_test": 2007}
+    for machine, errors in (("svm", 98), ("rmm", 300)):
+        experiment.add(experiment.job("usps", machine), errors, 2007, split=split)
+    text = pages(experiment.folder)["usps_rbf/index.html"].text
+    assert "1 of 2 compared" in text
+    assert "1 of 3 cells" in text
+
+
+def test_the_time_of_an_experiment_is_that_of_all_splits(results, pages) -> None:
+    """Each of three splits has 10 s of selection, 1.5 s of training and 0.25 s of test."""
+    experiment = results.experiment("own", datasets=["iris"], machines=["svm"], splits=3)
+    for repeat in range(3):
+        experiment.add(experiment.job("iris", "svm", repeat=repeat, rule="holdout"))
+    for path in ("index.html", "own/index.html"):
+        assert "35 s" in pages(experiment.folder)[path].text
+
+
 def test_a_classifier_without_certificates_is_no_failure(results, pages) -> None:
     experiment = results.experiment("foreign", datasets=["iris"], machines=["rf"])
     fits = {"n": 1, "statuses": {"uncertified": 1}, "worst_violation": None, "worst_gap": None}
@@ -275,6 +296,16 @@ def test_the_worst_gap_is_the_largest_relative_to_its_tolerance(results, pages) 
     (tile,) = re.findall(r"worst certificate</dt><dd>(.*?)</dd>", text)
     assert tile.startswith("gap 5.0e-06 (tolerance 1.0e-06)")
     assert "None: every split has a result, and every fit is optimal." in text
+
+
+def test_the_worst_violation_is_the_largest_of_all_cells(results, pages) -> None:
+    experiment = results.experiment("worst", datasets=["iris"], machines=["svm", "rmm"])
+    for machine, violation in (("svm", 1e-9), ("rmm", 1e-2)):
+        fits = {"n": 1, "statuses": {"optimal": 1}, "worst_violation": violation}
+        fits |= {"worst_gap": 1e-9, "n_support_mean": 0, "iterations": 0}
+        experiment.add(experiment.job("iris", machine), fits=fits)
+    (tile,) = re.findall(r"worst certificate</dt><dd>(.*?)</dd>", source(pages, experiment))
+    assert tile.endswith("violation 1.0e-02")
 
 
 @pytest.mark.parametrize("gap, shown", [(0.0, "<1e-15"), (-1e-17, "<1e-15"), (2e-6, "2.0e-06")])
@@ -325,6 +356,39 @@ def test_a_fit_without_a_certificate_has_neither_gap_nor_violation(results, page
     text = pages(experiment.folder)[path].path.read_text()
     row = re.search(r'<tr><th scope="row">0 / 1</th>.*?</tr>', text, re.S)[0]
     assert re.findall(r'<td class="right">(.*?)</td>', row)[1:3] == ["–", "–"]
+
+
+@pytest.mark.parametrize(
+    "statuses, gap, marked",
+    [(("optimal", "optimal"), "3.0e-07", False), (("optimal", "inaccurate"), "5.0e-01", True)],
+)
+def test_a_pair_has_its_largest_gap_and_a_mark_if_a_fit_is_in_doubt(
+    results, pages, statuses, gap, marked
+) -> None:
+    experiment = results.experiment("own", datasets=["iris"], machines=["svm"])
+    gaps = {"optimal": 3e-7, "inaccurate": 0.5}
+    for repeat, status in enumerate(statuses):
+        pair = {"pair": [0, 1], "status": status, "gap": gaps[status] * (repeat or 1e-3)}
+        job = experiment.job("iris", "svm", repeat=repeat, rule="holdout")
+        experiment.add(job, per_pair=[pair | {"max_violation": 0.0, "extra": {}}])
+    html = pages(experiment.folder)["own/cells/iris-rbf-svm.html"].path.read_text()
+    row = re.search(r'<tr><th scope="row">0 / 1</th>.*?</tr>', html, re.S)[0]
+    assert re.findall(r'<td class="right">(.*?)</td>', row)[1] == gap
+    assert ('class="doubt"' in row) == marked
+
+
+def test_scores_are_the_best_over_further_parameters(results, pages) -> None:
+    """Three parameters have grids; the table shows the two with the most values."""
+    experiment = results.experiment("own", datasets=["iris"], machines=["svm"])
+    grid = (("C", (1, 10, 100)), ("degree", (2, 3)), ("gamma", (0.1, 1.0, 2.0)))
+    names, values = zip(*grid, strict=True)
+    points = [dict(zip(names, point, strict=True)) for point in product(*values)]
+    scores = [{**point, "score": 0.7 if point["degree"] == 3 else 0.5} for point in points]
+    job = experiment.job("iris", "svm", grid=grid)
+    experiment.add(job, selection={"params": points[0], "scores": scores, "n_points": 18})
+    text = pages(experiment.folder)["own/cells/iris-rbf-svm.html"].text
+    assert "at the best degree" in text
+    assert text.count("70.00") == 9 and "50.00" not in text
 
 
 @pytest.mark.parametrize(
