@@ -113,6 +113,34 @@ def test_a_moved_hyperplane_has_a_gap(wine):
     assert_allclose(after.dual, before.dual)
 
 
+def test_rows_on_the_other_side_are_counted(cancer):
+    X, y = cancer
+    model = SVC(kernel="linear").fit(X, y)
+    f = model.decision_function(X)
+    model.intercept_ += 2.0
+    (row,) = mmbench.certify(model, X, y).itertuples()
+    assert row.labels_changed == np.count_nonzero((f <= 0) & (f + 2.0 > 0)) > 20
+
+
+def test_dual_variables_that_do_not_sum_to_0_violate_a_constraint(cancer):
+    X, y = cancer
+    model = SVC(kernel="linear").fit(X, y)
+    model.dual_coef_[0, np.abs(model.dual_coef_[0]).argmax()] *= 0.5
+    (row,) = mmbench.certify(model, X, y).itertuples()
+    assert_allclose(row.violation, abs(model.dual_coef_.sum()))
+    assert row.violation > 0.1
+
+
+def test_the_dual_value_of_a_model_that_violates_a_constraint_is_no_bound():
+    """With half the penalty, the largest dual variables are too large."""
+    X, noise = np.random.default_rng(0).normal(size=(2, 60, 2))
+    y = X[:, 0] + noise[:, 0] > 0
+    model = NuSVC(nu=0.5, kernel="linear").fit(X, y)
+    (row,) = mmbench.certify(model, X, y, C=0.5 * np.abs(model.dual_coef_).max()).itertuples()
+    assert row.violation > 0 and row.dual > row.optimum
+    assert_allclose(row.gap, (row.objective - row.bound) / row.objective)
+
+
 def test_other_machines_are_compared_with_their_reference(wine):
     result = mmbench.certify(mmbench.RMM().fit(*wine), *wine)
     assert_allclose(result.objective, result.optimum, rtol=1e-3)
