@@ -146,6 +146,11 @@ STRANGE = {
     "a class of one row": ([*COMMON, "z"], [], "left out: 1 rows of classes with too few rows"),
     "a class of four rows": ([*COMMON, *"zzzz"], [], "left out: 4 rows of classes"),
     "a class of five rows": ([*COMMON, *"zzzzz"], [], "5 jobs done"),
+    "a class of four training rows and five inner folds": (
+        [*COMMON, *"zzzzz"],
+        ["--set=select.folds=5"],
+        "left out: 5 rows of classes with too few rows for 5 folds: z",
+    ),
     "no label": ([*COMMON, "", ""], [], "2 rows without 'kind' are left out"),
     "a rare class of many rows": (
         ["x", "y"] * 500 + ["z"] * 5,

@@ -144,6 +144,13 @@ def test_dry_run_counts_and_writes_nothing(tmp_path: Path):
     assert not (tmp_path / "results").exists()
 
 
+def test_dry_run_counts_the_fits_of_repeated_selections(tmp_path: Path):
+    result = run(write(tmp_path, good_rows()), "--dry-run", "--set", "select.repeats=5")
+    line = result.stdout.splitlines()[2]
+    # 4 points x 3 folds x 5 repeats and the final training, in two splits
+    assert line.split()[:7] == ["mine", "rbf", "svm", "2", "0", "4", "122"]
+
+
 def test_dry_run_of_a_bad_file_says_what_is_wrong(tmp_path: Path):
     result = run(write(tmp_path, [*good_rows(), "1,many,yes"]), "--dry-run")
     assert result.exit_code == 2

@@ -8,7 +8,7 @@ import pytest
 from helpers.data_server import files_in
 
 from mmbench.commands.data import fetch, info, summaries, verify
-from mmbench.datasets import load_dataset
+from mmbench.datasets import load_card, load_dataset
 from mmbench.errors import UserError
 
 
@@ -49,6 +49,18 @@ def test_verify_finds_damage_and_deletes_nothing(mirror: Path, store: Path):
     assert not outcome.ok
     assert "wrong SHA-256" in outcome.message
     assert place.exists()
+
+
+def test_verify_compares_all_values_with_the_card(mirror: Path, store: Path, monkeypatch):
+    """The files and their sizes are those of the card; only a value differs."""
+    list(fetch(["sonar"], store, mirror))
+    card = load_card("sonar")
+    expect = card.expect.model_copy(update={"content": "0" * 64})
+    other = card.model_copy(update={"expect": expect})
+    monkeypatch.setattr("mmbench.commands.data.load_card", lambda _: other)
+    (outcome,) = verify(["sonar"], store)
+    assert not outcome.ok
+    assert "other values" in outcome.message
 
 
 def test_verify_of_everything_speaks_only_of_what_is_here(store: Path):
