@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,13 @@ def test_rows_keep_their_order_and_their_place(data):
     assert np.array_equal(part.X[:, 0], part.rows)
     assert part.content_hash == data.content_hash
     assert part.deviations == ("classes a, c of 3",)
+
+
+def test_rows_keep_their_group_and_their_time(data):
+    grouped = replace(data, groups=np.arange(30) // 4, time=np.arange(30)[::-1])
+    part = keep_classes(grouped, ("a", "c"))
+    assert np.array_equal(part.groups, part.rows // 4)
+    assert np.array_equal(part.time, 29 - part.rows)
 
 
 @pytest.mark.parametrize("rule", ["official", {"kfold": 5}, {"holdout": 0.3}])

@@ -54,6 +54,13 @@ def test_no_split_separates_rows_of_a_group(clinic, rule):
         assert len(split.train) + len(split.test) == 40
 
 
+@pytest.mark.parametrize("rule", [{"kfold": 4}, {"holdout": 0.3}], ids=str)
+def test_repeats_and_seeds_divide_groups_in_different_ways(clinic, rule):
+    data = load(clinic)
+    assert len({split_at(rule, data, repeat=repeat).digest for repeat in range(4)}) > 1
+    assert len({split_at(rule, data, seed=seed).digest for seed in range(4)}) > 1
+
+
 def test_leaving_one_out_tests_every_row_or_group_once(clinic):
     data = load(clinic)
     tested = np.concatenate([split.test for split in parts(data, "leave_one_out")])

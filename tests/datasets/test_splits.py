@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -222,3 +223,11 @@ def test_max_train_keeps_a_stratified_part_of_the_same_training_rows():
     assert full.digest != part.digest
     with pytest.raises(UserError, match="max_train 2 leaves a class without training row"):
         split_at({"holdout": 0.2}, data, max_train=2)
+
+
+def test_repeats_of_the_official_split_train_on_different_subsets():
+    rows = np.arange(100)
+    data = replace(data_of([0, 1] * 50), split=(rows[:80], rows[80:]))
+    splits = [split_at("official", data, repeat=k, max_train=20) for k in range(4)]
+    assert len({split.digest for split in splits}) == 4
+    assert all(np.array_equal(split.test, rows[80:]) for split in splits)
