@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
+from mmbench.config.plan import plan
+from mmbench.config.read import config_of
+from mmbench.jobs.data import prepare
 from mmbench.machines import SVM, make_machine
+from mmbench.running.worker import Context, execute
 from mmbench.selection import select
 from mmbench.selection.folds import inner_splits, time_splits
 
@@ -20,6 +26,14 @@ def test_groups_stay_together(folds, split):
     assert len(found) == 2 * (folds or 1)
     for train, held in found:
         assert not set(GROUPS[train]) & set(GROUPS[held])
+
+
+@pytest.mark.parametrize(("folds", "split"), [(5, None), (None, 0.2)])
+def test_repeats_divide_groups_in_different_ways(folds, split):
+    found = inner_splits(Y, folds, split, 2, 0, GROUPS)
+    half = len(found) // 2
+    first, second = ({tuple(held) for _, held in part} for part in (found[:half], found[half:]))
+    assert first != second
 
 
 def test_too_few_groups_are_named():
@@ -68,3 +82,41 @@ def test_groups_that_are_copies_are_not_recognised(scope):
     honest = select(machine, X, y, grid, folds=5, scope=scope, groups=groups)
     assert leaking.best_score > 0.9
     assert honest.best_score < 0.7
+
+
+@pytest.mark.parametrize(
+    ("entry", "test"),
+    [
+        ({"groups": "patient", "drop": ["day"]}, "kfold"),
+        ({"time": "day", "drop": ["patient"]}, "time_series"),
+    ],
+)
+def test_a_job_selects_on_splits_of_the_kind_it_is_tested_on(entry, test, tmp_path):
+    """The feature `number` names the patient of a row."""
+    rng = np.random.default_rng(0)
+    lines = ["patient,number,age,day,kind"]
+    for k in range(120):
+        lines.append(f"p{10 + k // 4},{k // 4},{rng.normal():.3f},{k},{'abc'[k // 2 % 3]}")
+    (tmp_path / "visits.csv").write_text("\n".join(lines) + "\n")
+    content = {
+        "name": "own",
+        "datasets": [{"path": "visits.csv", "target": "kind", **entry}],
+        "kernel": "linear",
+        "protocol": {"test": {test: 2}},
+        "select": {"folds": 4},
+        "machines": {"svm": {"grid": {"C": [0.1, 10]}}},
+    }
+    store = Path("no-such-store")
+    job = plan(config_of(content, tmp_path / "own.yaml"), store)[-1]
+    data, (record, _) = prepare(job, store, None), execute(job, Context(store))
+    expected = select(
+        SVM(kernel="linear"),
+        data.X_pool,
+        data.y_pool,
+        {"C": [0.1, 10]},
+        folds=4,
+        groups=data.X_pool[:, 0] if "groups" in entry else None,
+        ordered="time" in entry,
+        seed=record["seeds"]["selection"],
+    )
+    assert record["selection"]["scores"] == expected.scores

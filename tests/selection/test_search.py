@@ -82,10 +82,29 @@ def test_pair_scope_equals_a_search_of_each_pair_alone(digits):
     machine = machine_class("svm")(tol=1e-6)
     grid = {"C": [0.1, 10.0], "gamma": [0.05, 1.0]}
     found = select(machine, X, y, grid, folds=None, split=0.2, repeats=3, scope="pair", seed=4)
+    best = []
     for chosen, pair in zip(found.params, class_pairs(5), strict=True):
         rows, signs = pair_rows(y, *pair)
         alone = select(machine, X[rows], signs, grid, folds=None, split=0.2, repeats=3, seed=4)
         assert chosen == alone.params
+        best.append(alone.best_score)
+    assert found.best_score == pytest.approx(np.mean(best))
+
+
+def test_scores_of_a_point_have_the_mean_and_the_deviation_over_the_splits(wine):
+    machine, grid = machine_class("svm")(), {"C": [0.01, 10.0]}
+    found = select(machine, *wine, grid, folds=3)
+    plain = naive_scores(machine, *wine, grid, inner_splits(wine[1], 3, None, 1, 0))
+    np.testing.assert_allclose(scores_of(found), plain.mean(axis=1))
+    np.testing.assert_allclose([row["sd"] for row in found.scores], plain.std(axis=1))
+
+
+def test_a_decision_of_zero_is_a_vote_for_the_class_that_predict_returns():
+    X, y = np.array([[-1.0], [1.0], [0.0]]), np.array([0, 1, 1])
+    machine = make_machine("svm", kernel="linear").fit(X[:2], y[:2])
+    assert machine.decision_function(X)[2] == 0
+    found = select(machine, X, y, {"C": [1.0, 10.0]}, folds=None, n_train=2)
+    assert found.best_score == machine.score(X[2:], y[2:]) == 1
 
 
 @pytest.mark.parametrize("scope", ["global", "pair"])
@@ -181,6 +200,20 @@ def test_ties_are_decided_by_preference_alone(pairs, seed):
     shuffled = [points[k] for k in order]
     assert shuffled[best_point(shuffled, np.ones(len(points)), rule)] == first
     assert first["C"] == max(p["C"] for p in points)
+
+
+def test_a_better_score_goes_before_a_preference():
+    points = [{"C": 1}, {"C": 10}]
+    assert best_point(points, np.array([0.996, 1.0]), {"C": "small"}) == 1
+
+
+def test_the_preference_of_the_user_goes_before_that_of_the_machine():
+    X, y = np.repeat([[0.0], [1.0]], 20, axis=0), np.repeat([0, 1], 20)
+    chosen = [
+        select(machine_class("svm")(), X, y, {"C": [1.0, 10.0, 100.0]}, prefer=prefer).params["C"]
+        for prefer in (None, {"C": "large"})
+    ]
+    assert chosen == [1.0, 100.0]
 
 
 @given(st.lists(st.fixed_dictionaries({"C": st.floats(1, 9), "gamma": st.sampled_from([1, 2])})))
