@@ -95,3 +95,11 @@ def test_without_calibration_there_are_no_probabilities(job, context, monkeypatc
     record, arrays = execute(replace(other, calibrate="isotonic"), context)
     assert "probabilities" not in arrays and "scores" in arrays
     assert "calibration: no probabilities" in record["warnings"]
+
+
+def test_a_calibration_beyond_the_time_limit_leaves_no_result(job, context, monkeypatch):
+    monkeypatch.setattr("mmbench.jobs.evaluate.time_is_up", lambda: True)
+    record, arrays = execute(replace(job, grid=(), calibrate="sigmoid"), context)
+    assert record["status"] == Status.TIME_LIMIT and not arrays
+    assert record["reached"]["stage"] == "calibration"
+    assert record["reached"]["planned"] == 3 + 1  # the folds, and all rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,12 @@ import pytest
 import yaml
 
 from mmbench.config.plan import plan
-from mmbench.config.read import load_config, load_configs
-from mmbench.datasets import split_at
+from mmbench.config.read import config_of, load_config, load_configs
+from mmbench.datasets import load_dataset, split_at
+from mmbench.errors import UserError
 from mmbench.jobs.data import prepare
+from mmbench.jobs.job import SelectRef
+from mmbench.running.worker import execute
 
 
 @pytest.mark.parametrize(
@@ -56,3 +60,44 @@ def test_machines_share_the_split_and_the_fitted_preprocessing(monkeypatch, tmp_
         assert len(data.X_test) == 50
     found[0].X_train[:] = 0  # arrays are not shared
     assert prepare(jobs[0], tmp_path, None).X_train.any()
+
+
+def test_rows_of_a_pair_are_those_of_the_two_largest_classes(job, context):
+    data = prepare(job, context.data, None)
+    counts = sorted(np.unique(data.y_train, return_counts=True)[1])
+    assert counts[0] < counts[1]
+    assert data.split["n_train_pair"] == counts[1] + counts[2]
+
+
+def test_test_rows_of_some_classes_are_numbered_in_the_whole_data_set(job, context):
+    whole = load_dataset("wine", store=context.data)
+    ref = replace(job.dataset, classes=("class_1", "class_2"))
+    data = prepare(replace(job, dataset=ref), context.data, None)
+    assert set(whole.y) - set(data.y_test) == {"class_0"}
+    assert np.array_equal(whole.y[data.test_index], data.y_test)
+
+
+def test_parameters_cannot_be_validated_on_the_rest_if_all_rows_train(job, context):
+    some, every = (
+        replace(job, select=SelectRef(folds=None), split=replace(job.split, max_train=size))
+        for size in (100, 178)
+    )
+    data = prepare(some, context.data, None)
+    assert (len(data.y_train), len(data.y_pool)) == (100, 125)
+    with pytest.raises(UserError, match="max_train leaves no row to validate on"):
+        prepare(every, context.data, None)
+
+
+def test_warnings_about_a_file_are_in_the_record(context, tmp_path: Path):
+    lines = [f"{k},{k * k % 7},{'ab'[k % 2]}" for k in range(40)]
+    (tmp_path / "own.csv").write_text("\n".join(["row,x,kind", *lines]) + "\n")
+    content = {
+        "name": "own",
+        "datasets": [{"path": "own.csv", "target": "kind"}],
+        "kernel": "linear",
+        "protocol": {"test": {"holdout": 0.3}},
+        "machines": {"svm": {}},
+    }
+    job, *_ = plan(config_of(content, tmp_path / "own.yaml"), context.data)
+    record, _ = execute(job, context)
+    assert any("'row'" in warning for warning in record["warnings"])

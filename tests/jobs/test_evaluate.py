@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mmbench.errors import Status
-from mmbench.jobs.evaluate import count_errors, doubts, evaluate
+from mmbench.jobs.evaluate import certificates, count_errors, doubts, evaluate
 from mmbench.machines import SVM
 from mmbench.machines.base.problem import Fit
 
@@ -44,6 +44,19 @@ def test_the_rule_of_the_job_decides_what_is_counted(ties):
     assert found["accuracy_pct"] == pytest.approx(100 * (1 - found["errors_count"] / 3))
 
 
+def test_labels_of_random_ties_are_those_that_are_counted():
+    truth = np.array(["b"] * 30)
+    found, predicted = count_errors(DECISIONS[[0] * 30], CLASSES, truth, "random", 0)
+    assert set(predicted) == {"a", "b", "c"}
+    assert found["errors_count"] == (predicted != truth).sum()
+
+
+def test_two_classes_of_four_with_equal_votes_are_a_tie():
+    decisions = np.array([[-1, -1, 1, -1, -1, -1]])  # pairs 01 02 03 12 13 23
+    found, _ = count_errors(decisions, np.arange(4), np.array([0]), "lowest", 0)
+    assert (found["n_ties"], found["errors_expected"]) == (1, 0.5)
+
+
 def test_a_class_that_was_not_trained_is_an_error_under_every_rule():
     found, _ = metrics(["a", "c", "z"])
     known, _ = metrics(["a", "c", "a"])
@@ -67,6 +80,20 @@ def test_doubts_name_how_many_pairs_ended_worse_than_optimal_and_the_first():
         "inaccurate: 2 of 4 pairs, first a/c (gap 0.1, violation 2e-09)"
     )
     assert doubts(fits[:1]) == ""
+
+
+def test_a_trivial_solution_is_named_among_the_doubts():
+    assert doubts([fit(Status.TRIVIAL, ("a", "b"))]).startswith("trivial: 1 of 1 pairs, a/b")
+
+
+def test_certificates_state_the_worst_gap_and_violation_of_all_pairs():
+    fits = [
+        Fit(Status.OPTIMAL, 1.0, bound, violation, 10, 0.1, 5)
+        for bound, violation in ((0.9, 2e-9), (1.0, 1e-3), (1.0, 0.0))
+    ]
+    found = certificates(fits, 1e-3)["fits"]
+    assert found["worst_gap"] == pytest.approx(0.1)
+    assert found["worst_violation"] == 1e-3
 
 
 def test_decision_values_that_are_not_numbers_are_an_error_not_an_accuracy(monkeypatch):
