@@ -26,7 +26,7 @@ from mmbench.machines import SVM
 from mmbench.running import memory
 from mmbench.running.local import LocalExecutor
 from mmbench.running.progress import Lines
-from mmbench.running.runner import run
+from mmbench.running.runner import Summary, run
 
 #: The command line, in a process that says when it has begun.
 READY = "from mmbench.cli import main; print(flush=True); main()"
@@ -140,6 +140,23 @@ def test_jobs_with_doubtful_fits_are_counted_named_and_counted_again(
         "% correct (unbounded: 3 of 3 pairs, first class_0/class_1 (gap" in capsys.readouterr().err
     )
     assert store.read(jobs[1].key)["reason"].startswith("unbounded: 3 of 3 pairs")
+
+
+@pytest.mark.parametrize(
+    ("status", "counted"),
+    [
+        (Status.INACCURATE, 1),
+        (Status.UNBOUNDED, 1),
+        (Status.TRIVIAL, 0),
+        (Status.UNCERTIFIED, 0),
+        (Status.ONE_CLASS, 0),
+        (Status.OPTIMAL, 0),
+    ],
+)
+def test_trivial_uncertified_and_one_class_results_are_not_doubtful(job, status, counted):
+    summary = Summary()
+    summary.add(new_record(job, status, metrics={"accuracy_pct": 90.0}))
+    assert (summary.done, summary.doubtful[status]) == (1, counted)
 
 
 def test_wrong_input_is_told_apart_and_loses_nothing(jobs, store):

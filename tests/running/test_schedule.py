@@ -14,6 +14,7 @@ from helpers.small_run import make_jobs
 
 from mmbench.datasets import DatasetRef
 from mmbench.errors import Status
+from mmbench.jobs.job import SplitRef
 from mmbench.jobs.record import new_record
 from mmbench.running.progress import Lines, TimeLeft, duration, progress_for
 from mmbench.running.runner import Schedule
@@ -221,6 +222,14 @@ def test_without_a_terminal_each_job_is_a_line(jobs):
         "[1/2] wine 1.1 svm rbf: 97.50 % correct, 1.0 s, 1 min 15 s left",
         "[2/2] wine 1.1 svm rbf: failed: out of luck",
     ]
+
+
+def test_a_line_counts_repeats_and_folds_from_one_and_leaves_compiling_out(job):
+    stream = io.StringIO()
+    other = replace(job, split=SplitRef("kfold", (5,), repeat=1, fold=3))
+    record = {**done(other), "wall_seconds": {"warm_up": 30.0, "training": 1.0}}
+    Lines(1, stream).finished(other, record, None)
+    assert stream.getvalue() == "[1/1] wine 2.4 svm rbf: 97.50 % correct, 1.0 s\n"
 
 
 def test_a_terminal_shows_a_bar(jobs):

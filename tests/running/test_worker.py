@@ -16,7 +16,9 @@ from sklearn.svm import SVC
 from mmbench.commands.dry_run import dry_run, sizes_of
 from mmbench.errors import Status, UserError
 from mmbench.jobs import evaluate
+from mmbench.jobs.data import prepare
 from mmbench.jobs.job import DatasetRef, SelectRef
+from mmbench.jobs.limits import Limits
 from mmbench.jobs.record import is_done
 from mmbench.jobs.train import job_seeds, make_machine, own_part, rehearse
 from mmbench.machines import KLDA, MACHINES, MMRM, SVM, SigmaSVM
@@ -111,6 +113,22 @@ def test_what_a_job_states_overrides_what_it_inherits(job):
 def test_machines_on_one_split_share_seeds_and_splits_do_not(jobs):
     assert job_seeds(jobs[0]) == job_seeds(jobs[1])
     assert job_seeds(jobs[0])["selection"] != job_seeds(jobs[2])["selection"]
+
+
+def test_the_seed_of_the_protocol_changes_every_seed_of_a_job(job):
+    own, other = (job_seeds(replace(job, split=replace(job.split, seed=s))) for s in (0, 1))
+    assert not set(own.values()) & set(other.values())
+
+
+def test_pairs_are_trained_together_if_the_memory_limit_allows(job, context):
+    data = prepare(job, context.data, None)
+    n_test, n_columns = data.X_test.shape
+    sizes = Sizes(data.class_counts, n_test, n_columns, n_columns)
+    one, two = (estimate_bytes(job, sizes, threads) for threads in (1, 2))
+    for limit, threads in ((None, 2), (two, 2), (one, 1), (one / 2, 1)):
+        given = replace(context, threads=2, limits=Limits(memory=limit))
+        record, _ = execute(job, given)
+        assert record["environment"]["threads"]["pairs"] == threads
 
 
 def test_a_smoke_run_trains_on_fewer_rows_and_tests_on_all(job, context):
@@ -273,6 +291,13 @@ class TestMemory:
         rest, sizes = replace(job, select=SelectRef(folds=None)), Sizes((9000, 9000), 0, 9, 9, 9000)
         more = estimate_bytes(rest, sizes) - estimate_bytes(replace(rest, grid=()), sizes)
         assert more > 0.99 * 4 * 18000**2
+
+    def test_rows_left_out_for_validation_are_loaded_and_preprocessed(self, job):
+        small, large = (
+            estimate_bytes(replace(job, grid=()), Sizes((100, 100), 50, 10, 20, n_rest))
+            for n_rest in (0, 10**6)
+        )
+        assert large - small == 8 * 10**6 * (memory.DATA_COPIES * 10 + 20)
 
     def test_few_rows_of_many_columns_need_one(self, job):
         linear = replace(job, grid=(), kernel="linear")
