@@ -52,6 +52,15 @@ def test_cells_are_ordered_by_data_set_kernel_machine_degree_and_size() -> None:
     assert [cell.key for cell in plan_of(own).cells] == [Key(*key) for key in linear + poly]
 
 
+@pytest.mark.parametrize(
+    ("test", "ratio"), [({"holdout": 0.2}, 1 / 4), ({"kfold": 5}, 1 / 4), ({"time_series": 5}, 0)]
+)
+def test_the_ratio_of_test_rows_counts_the_rows_that_max_train_leaves_out(test, ratio) -> None:
+    found = plan_of(config(protocol={"test": test, "max_train": 20}))
+    assert found.test_to_train == pytest.approx(ratio)
+    assert plan_of(config(protocol={"test": test})).test_to_train == 0
+
+
 def test_a_degree_is_the_machines_own_the_one_it_takes_over_or_none_if_selected() -> None:
     machines = {
         "svm": {},

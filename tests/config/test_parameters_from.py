@@ -183,6 +183,23 @@ def test_a_source_without_the_parameters_is_refused(files: Path, old, new, words
     assert not (files / "r").exists()
 
 
+@pytest.mark.parametrize(
+    ("protocol", "words"),
+    [
+        ("max_train: [30, 60]", "part has several training sizes"),
+        ("max_train: 60, seed: [0, 1]", "must have one seed each"),
+    ],
+)
+def test_a_source_with_several_choices_per_split_is_refused(files: Path, protocol, words):
+    (files / "part.yaml").write_text(SOURCE.replace("max_train: {per_class: 15}", protocol))
+    both = ", seed: [0, 1]" if "seed" in protocol else ""
+    (files / "whole.yaml").write_text(TARGET.replace("0.3}", "0.3}" + both))
+    result = run(files)
+    assert result.exit_code == 2, result.output
+    assert words in result.stderr
+    assert not (files / "r").exists()
+
+
 @pytest.mark.parametrize("entry", ["params: {degree: 1}", "grid: {C: [1, 100], degree: [2, 3]}"])
 @pytest.mark.parametrize("splits", ["", ", splits: 1"])
 def test_a_source_with_another_degree_of_a_machine_is_refused(files: Path, entry: str, splits: str):

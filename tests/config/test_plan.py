@@ -76,6 +76,13 @@ def test_a_version_rises_for_the_kernel_whose_results_changed(tmp_path: Path):
     assert versions["rbf"]["mmrm"] > versions["linear"]["mmrm"]
 
 
+def test_a_version_rises_for_the_alias_whose_results_changed(tmp_path: Path):
+    text = EXAMPLE.partition("machines:")[0] + "machines: {rmm: {}, rmm_b1: {}}\n"
+    jobs = by_machine(offline_plan(config_from(text, tmp_path), tmp_path))
+    rise = jobs["rmm_b1"].machine_version - jobs["rmm"].machine_version
+    assert rise == alias_of("rmm_b1").version > 0
+
+
 def test_documented_keys_are_valid_and_complete(tmp_path: Path):
     text = (CONFIGS / "README.md").read_text().partition("```yaml\n")[2].partition("```")[0]
     (tmp_path / "my.csv").write_text("a,label\n1,x\n2,y\n")
@@ -124,6 +131,16 @@ def test_keys_do_not_depend_on_the_order_of_keys_or_values(tmp_path: Path):
     one = offline_plan(config_from(EXAMPLE, tmp_path), tmp_path)
     other = offline_plan(config_from(shuffled, tmp_path), tmp_path)
     assert [job.key for job in one] == [job.key for job in other]
+
+
+def test_keys_do_not_depend_on_the_order_of_classes(tmp_path: Path):
+    keys = []
+    for classes in (["class_0", "class_2"], ["class_2", "class_0"]):
+        content = yaml.safe_load(EXAMPLE) | {"datasets": [{"name": "wine", "classes": classes}]}
+        content |= {"protocol": {"test": {"kfold": 2}}, "layout": "generic"}
+        jobs = offline_plan(config_of(content, tmp_path / "own.yaml"), tmp_path)
+        keys.append([job.key for job in jobs])
+    assert keys[0] == keys[1]
 
 
 def test_name_and_layout_are_no_part_of_a_key(tmp_path: Path):
@@ -242,6 +259,21 @@ def test_smoke_is_smaller_and_never_shares_a_record(name: str, tmp_path: Path):
     subsets = (300, 500, ("per_class", 50), ("nested", 250), ("nested", 500))
     assert all(grid_points(job) <= 8 and job.split.max_train in subsets for job in small)
     assert {(j.dataset.name, j.column) for j in small} == {(j.dataset.name, j.column) for j in full}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "small"),
+    [([100, 200, 900], [100, 200]), ([100, 900], [250, 500]), ([900], [500])],
+    ids=str,
+)
+def test_smoke_has_the_two_smallest_sizes_unless_they_are_large(sizes, small, tmp_path: Path):
+    protocol = {"test": {"kfold": 2}, "max_train": sizes}
+    assert smoke(own_table(tmp_path, protocol=protocol)).protocol.max_train == small
+
+
+def test_smoke_has_the_first_of_several_seeds(tmp_path: Path):
+    protocol = {"test": {"kfold": 2}, "seed": [3, 1, 2]}
+    assert smoke(own_table(tmp_path, protocol=protocol)).protocol.seed == [3]
 
 
 @pytest.mark.parametrize("word", ["scale", "auto"])
