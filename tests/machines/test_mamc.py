@@ -89,6 +89,13 @@ def test_equal_scores_of_both_classes_have_no_gap_between_them():
     assert optimal_bias(noisy, y, resolution=1e-12).b == pytest.approx(found.b)
 
 
+def test_of_equal_errors_and_slacks_the_wider_margin_wins():
+    scores, y = np.array([0.0, 1.0, 2.0, 5.0, 6.0]), np.array([-1.0, 1.0, -1.0, 1.0, -1.0])
+    found = optimal_bias(scores, y)
+    assert (found.errors, found.slack) == (2, 8.0)  # as at b = -0.5, where rho is 0.5
+    assert (found.b, found.rho) == (-3.5, 1.5)
+
+
 def test_no_candidate_falls_back_to_the_larger_class():
     scores, y = np.array([0.0, 1.0, 2.0]), np.array([1.0, -1.0, -1.0])
     found = optimal_bias(scores, y)

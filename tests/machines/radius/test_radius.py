@@ -106,6 +106,12 @@ def test_rsvm_mu_plus_without_a_radius_has_the_square_of_the_l1_norm():
     assert 0.5 * norm**2 + C * hinge(model, X, y) == pytest.approx(best, rel=1e-6)
 
 
+def test_the_squared_radius_of_mrsvm_is_in_units_of_the_features():
+    X, y = gaussians(n_x=12, n_y=12, d=2)
+    fits = [MRSVM().fit(scale * X, y).fits_[0] for scale in (1.0, 10.0)]
+    assert fits[1].extra["radius"] == pytest.approx(100 * fits[0].extra["radius"], rel=1e-3)
+
+
 def test_mrsvm_reaches_the_optimum_of_the_published_program():
     """Two features: the SVM with squared slack at each mu, and a search for mu."""
     X, y = gaussians(n_x=12, n_y=12, d=2)
