@@ -252,6 +252,29 @@ def test_splits_of_other_rows_are_compared_by_means(cells, splits) -> None:
     assert Comparison(far, cells, others, splits).code == 1
 
 
+def test_a_violation_that_has_grown_on_a_split_is_a_difference(cells, splits) -> None:
+    assert Comparison(cells, cells, splits.assign(worst_violation=1e-7), splits).code == 0
+    [line] = Comparison(cells, cells, splits.assign(worst_violation=1e-2), splits).differences
+    assert "5 of 5 equal splits differ" in line and "worst_violation 0.01, reference 0" in line
+
+
+@pytest.mark.parametrize(
+    ("n", "more", "code"), [(1, 0.08, 0), (1, 0.2, 1), (5, 0.04, 0), (5, 0.08, 1)]
+)
+def test_the_tolerance_of_an_accuracy_falls_with_the_root_of_the_number_of_splits(
+    cells, n, more, code
+) -> None:
+    accuracies = cells.assign(metric="accuracy_pct", measured=90.0, n=n)
+    assert Comparison(accuracies.assign(measured=90.0 + more), accuracies).code == code
+
+
+@pytest.mark.parametrize(("errors", "se", "code"), [(6.5, 0.7, 0), (7.5, 0.7, 1), (6.5, 0.0, 1)])
+def test_the_noise_of_a_difference_is_that_of_both_means(cells, errors, se, code) -> None:
+    table = of_other_data(cells).assign(measured=errors, se=se)
+    made = Comparison(table, cells)
+    assert made.compared == {"by means": 1} and made.code == code
+
+
 def test_splits_of_more_rows_are_not_compared(cells, splits) -> None:
     partial = cells.assign(note="iris: only 100 of 150 rows")
     made = Comparison(cells.assign(measured=8.0), partial, splits.assign(split_hash="all"), splits)
