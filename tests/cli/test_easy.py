@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from mmbench.cli.app import app
 from mmbench.commands.easy import EXPERIMENT
 from mmbench.config.read import load_config
+from mmbench.jobs.record import sealed
 from mmbench.machines import MACHINES as ALL
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -68,6 +70,16 @@ def test_the_time_left_is_that_of_all_machines_and_never_rises(table):
     assert len(seconds) == 8  # of ten jobs, without the last one of each machine
     assert seconds == sorted(seconds, reverse=True)
     assert seconds[3] > 0  # the other machine has not begun
+
+
+def test_the_line_of_a_machine_states_the_cpu_seconds_of_its_jobs(table):
+    options = ["--target=7", "--set=machines={svm: {params: {C: 1}}}", *FEW[1:]]
+    easy(table, *options)
+    for path in (table.parent / "results" / "easy_my_data" / "records").glob("*.json"):
+        record = json.loads(path.read_text())
+        record |= {"cpu_seconds": {"training": 20.0, "test": 1.5}}
+        path.write_bytes(sealed({k: v for k, v in record.items() if k != "seal"}, indent=1))
+    assert "% correct, 43.0 CPU s\n" in easy(table, *options).stderr  # of two jobs
 
 
 def test_jobs_that_fail_beside_records_of_other_settings_are_no_wrong_input(table):
