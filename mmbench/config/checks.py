@@ -280,16 +280,16 @@ def _source_problems(config: Config, source: Config) -> Iterator[str]:
     one_choice = config.parameters_from is not None and config.parameters_from.splits is not None
     given = rule == "predefined" and not one_choice
 
-    def read(entry: DatasetEntry) -> DatasetRef:
-        ref = entry.ref(())
+    def read(experiment: Config, entry: DatasetEntry) -> DatasetRef:
+        ref = entry.ref(experiment.steps_of(entry))
         options = tuple(pair for pair in ref.options if not pair[0].startswith("max_"))
         return replace(ref, options=options, folds=ref.folds if given else None)
 
     for entry in config.datasets:
         if entry.label not in known:
             yield f"does not have data set {entry.label!r}"
-        elif read(entry) != read(known[entry.label]):
-            yield f"has other rows, columns or classes of {entry.label!r}"
+        elif read(config, entry) != read(source, known[entry.label]):
+            yield f"has other preprocessing, rows, columns or classes of {entry.label!r}"
     for name in config.machines:
         theirs = source.kernels_of(name) if name in source.machines else ()
         if not set(config.kernels_of(name)) <= set(theirs):

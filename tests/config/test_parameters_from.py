@@ -165,8 +165,9 @@ def test_differences_that_change_no_split_are_accepted(tmp_path: Path, test, ent
         (
             "[wine]",
             "[{name: wine, classes: [class_0, class_1]}]",
-            ["other rows, columns or classes"],
+            ["other preprocessing, rows, columns or classes of 'wine'"],
         ),
+        ("preprocess: unit_norm", "preprocess: none", ["parameters_from", "other preprocessing"]),
         ("from: part", "from: {experiment: part, splits: 2}", ["part has too few splits", "1"]),
         ("from: part", "from: {experiment: part, splits: 0}", ["parameters_from.splits"]),
         ("from: part", "from: {experiment: none}", ["parameters_from.experiment", "none.yaml"]),
