@@ -54,8 +54,9 @@ def link_pages(app: Sphinx, path: Path, parent: str, content: list[str]) -> None
         content[0] = MARK.sub("\u00a0", NAME.sub(_table, content[0]))
 
 
-def link_tables(app: Sphinx, page: str, content: list[str]) -> None:
-    """Point the names of experiments at their tables."""
+def link_beside(app: Sphinx, page: str, content: list[str]) -> None:
+    """Point links to files beside docs/ at pages, and the names of experiments at their tables."""
+    content[0] = LINK.sub(_page, content[0])
     if page == "reproduce":
         content[0] = NAME.sub(_table, content[0])
 
@@ -77,5 +78,5 @@ def _table(name: re.Match[str]) -> str:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the events."""
     app.connect("include-read", link_pages)
-    app.connect("source-read", link_tables)
+    app.connect("source-read", link_beside)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
