@@ -121,7 +121,7 @@ RESULTS = option("DIR", "Folder in which records are stored.", default=Path("res
 JOBS = option("N", "Parallel processes [default: physical cores].", "--jobs", "-j", min=1)
 SET = option(
     "KEY=VALUE",
-    "Replace a value, as in machines.svm.grid.C=[1,10] or 'datasets[0].drop=[id]'; repeatable.",
+    "Replace a value, as in 'machines.svm.grid.C=[1,10]' or 'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
 #: Argument of commands that read experiments (with records) and reference tables (without records).
