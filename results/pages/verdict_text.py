@@ -43,6 +43,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
 SVM = "svm"
 #: Least probability of a finding.
 SURE = 0.95
+#: Ratio of a machine's CPU time to the SVM's below which the machine is faster, as in the template.
+FASTER = 0.9
 EXPERIMENTS = ("verdict", "verdict_large")
 METRICS = ("accuracy_pct", "balanced_accuracy", "auc", "log_loss")
 #: Metrics in the committed tables, which would be too large with all metrics.
@@ -234,7 +236,7 @@ class Verdict:
         return {row["machine"]: row for row in rows}
 
     def advice(self, machine: str) -> str:
-        """Return advice on when to prefer a machine to the SVM, from the certain findings."""
+        """Return advice on when to prefer a machine to the SVM, from findings and CPU times."""
         found = list(self.all_against(machine))
         findings = {one.finding for one in found}
         if "better" in findings:
@@ -246,8 +248,14 @@ class Verdict:
         if findings == {"worse"}:
             return "not on data sets like these"
         if findings == {"equivalent"}:
-            return "as good as the SVM: choose by CPU time"
-        return "no certain gain"
+            times = [self.times(kernel, machine)[0] for kernel in self.kernels_of(machine)]
+            faster = [time != "–" and float(time) < FASTER for time in times]
+            words = {0: "not faster", len(faster): "and faster"}
+            how = words.get(sum(faster), "faster with one kernel")
+            return f"as good as the SVM by all metrics, {how}"
+        if findings == {"equivalent", "worse"}:
+            return "better by no metric, worse by some"
+        return "better by no metric, undecided by some"
 
 
 def _two_digits(ratios: Sequence[float], levels: Sequence[float]) -> list[str]:

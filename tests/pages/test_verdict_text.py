@@ -72,8 +72,8 @@ def test_findings_and_advice_follow_from_probabilities(reference) -> None:
     verdict, linear = Verdict("verdict"), ("linear", None)
     advice = {
         "rmm": "better by accuracy and log loss",
-        "klda": "as good as the SVM: choose by CPU time",
-        "lssvm": "no certain gain",
+        "klda": "as good as the SVM by all metrics, and faster",
+        "lssvm": "better by no metric, undecided by some",
         "mpm": "better by accuracy, worse by log loss",
     }
     assert {machine: verdict.advice(machine) for machine in advice} == advice
@@ -119,7 +119,9 @@ def test_large_ratios_of_time_are_numbers(reference) -> None:
     path.write_text(
         path.read_text().replace("klda,seconds_selection,0.5", "klda,seconds_selection,612")
     )
-    assert Verdict("verdict").times(("linear", None), "klda") == ("120", "120 to 120")
+    verdict = Verdict("verdict")
+    assert verdict.times(("linear", None), "klda") == ("120", "120 to 120")
+    assert verdict.advice("klda") == "as good as the SVM by all metrics, not faster"
 
 
 def test_a_cell_without_a_result_is_told(reference) -> None:
