@@ -27,7 +27,7 @@ M4
 MEMPM
     K. Huang et al.: The minimum error minimax probability machine. JMLR 5, 2004.
 F-SVM
-    X. Wu et al.: F-SVM: combination of feature transformation and SVM learning. 2016.
+    X. Wu et al.: F-SVM: combination of feature transformation and SVM learning. 2015.
 """
 
 from __future__ import annotations
