@@ -118,9 +118,8 @@ def check_rows(job: Job, y_train: NDArray, n_rest: int) -> None:
     if len(labels) < 2:
         raise UserError(f"{where}: the training part has only the class {labels[0]!s}")
     folds = job.select.folds if job.grid and job.split.rule != "time_series" else None
-    if folds and (problem := too_few_rows(y_train, folds)):
-        raise UserError(f"{where}: in the training part, {problem} of 'select'")
-    if job.calibration_folds and (problem := too_few_rows(y_train, job.calibration_folds)):
-        raise UserError(f"{where}: in the training part, {problem} of 'calibrate'")
+    for n, key in ((folds, "select"), (job.calibration_folds, "calibrate")):
+        if n and (problem := too_few_rows(y_train, n)):
+            raise UserError(f"{where}: in the training part, {problem} of {key!r}")
     if job.validates_on_rest and not n_rest:
         raise UserError(f"{where}: protocol.max_train leaves no row to validate on")

@@ -141,8 +141,7 @@ def middle(choices: Sequence[Choice]) -> Choice:
     ValueError
         If the splits have parameters for different numbers of pairs of classes.
     """
-    whole = [choice for choice in choices if isinstance(choice, dict)]
-    if whole:
+    if whole := [choice for choice in choices if isinstance(choice, dict)]:
         return _middle(whole)
     of_pairs = [choice for choice in choices if isinstance(choice, list)]
     if len(counts := {len(pairs) for pairs in of_pairs}) > 1:
@@ -282,21 +281,20 @@ def _schema() -> Any:
     def each(names: str, kind: Any) -> dict[str, Any]:
         return dict.fromkeys(names.split(), kind)
 
-    counts = dict[str, int]
     numbers, whole = "objective bound max_violation gap seconds", "iterations n_support"
     fit = {"status": Status, "pair": tuple[Scalar, Scalar], "route": str, "extra": dict[str, Any]}
     pair = part({**fit, **each(numbers, Number), **each(whole, int)}, "status pair")
     scores = {"scores": list[Values], "n_points": int}
     sizes = each("n_train n_train_pair n_test n_features", int)
     worst = each("worst_violation worst_gap gap_tolerance n_support_mean", Number)
-    threads = part({"pairs": int, "libraries": counts}, "pairs")
+    threads = part({"pairs": int, "libraries": dict[str, int]}, "pairs")
     computer = {"cores": int | None, "libraries": dict[str, str], "threads": threads}
     parts = {
         "metrics": dict[str, Number],
         "reached": Values,
         "selection": part({"params": Values | list[Values], **scores}),
         "split": part({**each("digest origin", str), **sizes}),
-        "fits": part({"n": int, "statuses": dict[Status, int], "routes": counts, **worst}),
+        "fits": part({"n": int, "statuses": dict[Status, int], "routes": dict[str, int], **worst}),
         "per_pair": list[pair],  # type: ignore[valid-type]
         "environment": part({**each("mmbench python platform cpu", str), **computer}),
     }

@@ -67,9 +67,8 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
+    finally:  # the temporary file exists only after an error
         temporary.unlink(missing_ok=True)
-        raise
     sync_folder(path.parent)
 
 

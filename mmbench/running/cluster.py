@@ -337,8 +337,7 @@ def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[
     import dask
 
     make = getattr(dask_jobqueue, f"{name.upper()}Cluster")
-    command = make.job_cls.submit_command
-    if shutil.which(command) is None:
+    if shutil.which(command := make.job_cls.submit_command) is None:
         raise UserError(f"cluster {name}: this computer has no command {command}")
     try:
         cluster = make(**{"processes": 1, **arguments})

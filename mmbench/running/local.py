@@ -188,8 +188,7 @@ class LocalExecutor:
         limited = any(worker.limits != NO_LIMITS for worker in busy)
         while busy:
             pause = min(POLL_SECONDS if limited else LOOK_SECONDS, end - time.monotonic())
-            places = [place for worker in busy for place in worker.places]
-            ready = set(wait(places, max(0.0, pause)))
+            ready = set(wait([place for w in busy for place in w.places], max(0.0, pause)))
             ended = [future for worker in busy if (future := worker.look(ready)) is not None]
             if ended or time.monotonic() >= end:
                 return ended
@@ -327,10 +326,9 @@ class _Worker:
             self.next_look = end + (end - now) / MEMORY_LOOK_SHARE
             if reached["bytes"] > limits.memory:
                 status = Status.MEMORY_LIMIT
-        if limits.time is not None and self.begun:
-            grace = max(GRACE_SECONDS, GRACE_SHARE * limits.time)
-            if reached["seconds"] > limits.time + grace:
-                status = status or Status.TIME_LIMIT
+        most = float("inf") if limits.time is None else limits.time
+        if self.begun and reached["seconds"] > most + max(GRACE_SECONDS, GRACE_SHARE * most):
+            status = status or Status.TIME_LIMIT
         if status is None:
             return None
         self._release()

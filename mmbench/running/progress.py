@@ -182,10 +182,9 @@ class TimeLeft:
         """
         if not self._times:
             return None
-        costs = {key: COSTS.get(key.machine, 1.0) for key in {*self._open, *self._times}}
-        total = sum(len(times) * costs[key] for key, times in self._times.items())
+        cost = {key: COSTS.get(key.machine, 1.0) for key in {*self._open, *self._times}}
+        total = sum(len(times) * cost[key] for key, times in self._times.items())
         unit = sum(map(sum, self._times.values())) / total
-        mean = {k: fmean(self._times.get(k) or [unit * costs[k]]) for k in self._open}
-        left = sum(n * mean[k] for k, n in self._open.items()) / max(1, slots)
-        self._least = min(left, self._least if self._falling else math.inf)
+        left = sum(n * fmean(self._times.get(k) or [unit * cost[k]]) for k, n in self._open.items())
+        self._least = min(left / max(1, slots), self._least if self._falling else math.inf)
         return self._least

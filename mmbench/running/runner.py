@@ -291,8 +291,7 @@ class Run:
             again = "or use parameters of such jobs; --rerun changed runs them again"
             said.append(f"{len(changed)} finished jobs ({machines}) {code}, {again}")
         self.stored = {path for key in self.results for path in self._files(key)}
-        ended = {key for key, record in found.items() if limits.reached_before(record)}
-        ended |= self.results.keys()
+        ended = self.results.keys() | {k for k, r in found.items() if limits.reached_before(r)}
         self.open = {key: job for key, job in unique.items() if key not in ended}
         # a parent that is not run here may have failed in an earlier run
         settled = {key: record for key, record in found.items() if key not in self.open}
@@ -313,8 +312,7 @@ class Run:
             self.progress.say(line)
 
     def _files(self, key: str) -> set[Path]:
-        paths = (self.store.path_of(key, suffix) for suffix in (".json", ".npz"))
-        return {path for path in paths if path.exists()}
+        return {p for s in (".json", ".npz") if (p := self.store.path_of(key, s)).exists()}
 
     def go(self) -> Summary:
         """Run all open jobs; Ctrl-C ends the run."""

@@ -199,9 +199,8 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     from mmbench.running import memory  # imported here for the reason in `_run`
 
     n_test, n_rest = len(data.y_test), len(data.y_pool) - len(data.y_train)
-    n_columns, n_raw = data.X_train.shape[1], data.split["n_features"]
-    n_stored = memory.stored_numbers(data.X_train)
-    sizes = memory.Sizes(data.class_counts, n_test, n_columns, n_raw, n_rest, n_stored)
+    n_raw, n_stored = data.split["n_features"], memory.stored_numbers(data.X_train)
+    sizes = memory.Sizes(data.class_counts, n_test, data.X_train.shape[1], n_raw, n_rest, n_stored)
     free, limit = memory.budget_bytes(context.memory_share), context.limits.memory
     if (need := memory.estimate_bytes(job, sizes)) > free:
         amounts = f"{readable(need)} of memory, {readable(free)} may be used"

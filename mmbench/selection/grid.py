@@ -100,6 +100,5 @@ def staged(
     [{'Cm': [1, 2], 'gamma': [3]}]
     """
     later = [axes for axes in ([a for a in stage if a in grid] for stage in stages[1:]) if axes]
-    waiting = {axis for axes in later for axis in axes}
-    first = [axis for axis in grid if axis not in waiting]
+    first = [axis for axis in grid if not any(axis in axes for axes in later)]
     return [{axis: grid[axis] for axis in axes} for axes in [first, *later] if axes or not grid]
