@@ -320,7 +320,7 @@ def _local_cluster(slots: int) -> Any:
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
-        return LocalCluster(slots, silence_logs=logging.CRITICAL, **options)
+        return LocalCluster(n_workers=slots, silence_logs=logging.CRITICAL, **options)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 

@@ -88,6 +88,12 @@ def test_results_and_exceptions_come_back(executor):
     assert executor.slots == 2
 
 
+@pytest.mark.parametrize("slots", [1, 3])
+def test_a_local_cluster_has_one_worker_per_slot(slots, monkeypatch):
+    monkeypatch.setattr("distributed.LocalCluster", lambda **options: options)
+    assert cluster._local_cluster(slots)["n_workers"] == slots
+
+
 def test_five_lost_workers_cost_no_task(executor):
     tasks = {executor.submit(nap, 0.3, number): number for number in range(8)}
     lose_workers(executor, 5, seed=3)
