@@ -110,11 +110,10 @@ def job_of_column(
     the job.
     """
     machine = config.machine_of(column)
-    cls = machine_class(machine)
     params, grid = settings(config, column, kernel, degree, entry)
     known = parameters_of(make_machine(machine, **params))
     defaults = {n: v for n, v in known.items() if n not in {"kernel", *params, *grid}}
-    if not issubclass(cls, ForeignClassifier):
+    if not issubclass(machine_class(machine), ForeignClassifier):
         defaults = for_kernel(defaults, kernel)
     return Job(
         experiment=config.name,
@@ -175,6 +174,8 @@ def settings(
     params = {**entry.params, **dict.fromkeys(replaced_by(cls, (*grid, *entry.params)))}
     if entry.use:
         parent, _ = settings(config, entry.use, kernel, degree, dataset)
+        if "degree" in machine_class(config.machine_of(entry.use)).parameters:
+            degree = parent.get("degree")  # None if the degree is selected by grid search
         known = set(cls.parameters) - set(fixed) - set(replaced_by(cls, fixed))
         params = {**{n: v for n, v in parent.items() if n in known}, **params}
     shared = {
@@ -186,8 +187,7 @@ def settings(
     params = {name: value for name, value in params.items() if name not in grid}
     # sort the values, so that the key of a job does not depend on their order in a YAML file
     for name, values in grid.items():
-        order = sorted(values, key=lambda value: (isinstance(value, str), value is None, value))
-        grid[name] = tuple(order)
+        grid[name] = tuple(sorted(values, key=lambda v: (isinstance(v, str), v is None, v)))
     if issubclass(cls, ForeignClassifier):
         return params, grid
     return for_kernel(params, kernel), for_kernel(grid, kernel)

@@ -73,6 +73,17 @@ def test_a_degree_is_the_machines_own_the_one_it_takes_over_or_none_if_selected(
     assert degrees == {"svm": 3, "rmm": 5, "mmrm": 5, "m4": None}
 
 
+def test_a_degree_that_another_column_selects_is_taken_over_and_not_fixed() -> None:
+    machines = {
+        "svm": {"grid": {"degree": [2, 4]}},
+        "rmm": {"use": "svm", "grid": {"B": "auto"}},
+        "mmrm": {"use": "rmm"},
+    }
+    own = config(kernel="poly", machines=machines)
+    assert keys_of(plan_of(own)) == [("poly", None, machine) for machine in machines]
+    assert not [job.column for job in plan(own, NO_STORE) if "degree" in dict(job.params)]
+
+
 def test_a_kernel_of_one_machine_alone_is_its_own() -> None:
     machines = {"svm": {}, "rmm": {"kernel": "poly"}}
     found = keys_of(plan_of(config(machines=machines, degree=[2, 3])))
