@@ -63,7 +63,8 @@ class _Task:
     future: Future
     #: Future of the Dask task.
     remote: Any = None
-    #: Dask futures of the data files that were sent with the task, one per sending.
+    #: Dask futures of the data files that were sent with the task, one entry per sending. An entry
+    #: is None if the task was sent without data files.
     sent: list[Any] = field(default_factory=list)
 
 
@@ -174,6 +175,7 @@ class DaskExecutor:
         with self._reached():
             task.remote = self.client.submit(run_here, payload, parcel, self.batch, pure=False)
             task.remote.add_done_callback(lambda _: self._ended.put(task))
+        task.sent.append(parcel)
 
     def wait(self, timeout: float | None = None) -> list[Future]:
         """Wait until a task ends, at most `timeout` seconds; return the futures of ended tasks.
@@ -210,37 +212,41 @@ class DaskExecutor:
             task.future.set_result(task.remote.result())
             return True
         cancelled = task.remote.status == "cancelled"
-        if cancelled and not (task.sent and self.client.status == "running"):
+        if cancelled and not (task.sent[-1] and self.client.status == "running"):
             raise ConnectionError
         # the worker was lost, and Dask runs the task again
         if task.remote.status not in ("error", "cancelled"):
             task.remote.add_done_callback(lambda _: self._ended.put(task))
             return False
-        error = MissingData() if cancelled else task.remote.exception()
-        most = dask.config.get("distributed.scheduler.allowed-failures") if cancelled else 0
-        if isinstance(error, MissingData) and len(task.sent) <= most:
-            return self._supply(task)
-        if cancelled or isinstance(error, KilledWorker):
+        error = None if cancelled else task.remote.exception()
+        lacking = cancelled or (isinstance(error, MissingData) and task.sent[-1] is None)
+        most = dask.config.get("distributed.scheduler.allowed-failures")
+        if lacking and sum(parcel is not None for parcel in task.sent) <= most:
+            if (error := self._supply(task)) is None:
+                return False
+        elif cancelled or isinstance(error, KilledWorker):
             error = WorkerDied("every worker that ran it was lost, one after the other")
         task.future.set_exception(error)
         return True
 
-    def _supply(self, task: _Task) -> bool:
-        """Send a task with the data files of its job; return whether this is impossible."""
+    def _supply(self, task: _Task) -> WorkerDied | None:
+        """Send a task with the data files of its job; return an error if they cannot be read.
+
+        Data files can be sent only to a worker. If no worker is left, the task is sent without its
+        data files, and the next worker asks for them.
+        """
         job, context = task.args
         parcel = self._parcels.get(job.dataset_hash)
         if parcel is None or parcel in task.sent or parcel.status != "finished":
             try:
                 content = pack(job, context.data, context.mirror)
             except (OSError, UserError) as problem:
-                lost = WorkerDied(f"its data cannot be sent to a worker: {problem}")
-                task.future.set_exception(lost)
-                return True
-            [parcel] = self.client.scatter([content], hash=False)
-            self._parcels[job.dataset_hash] = parcel
-        task.sent.append(parcel)
-        self._send(task, parcel)
-        return False
+                return WorkerDied(f"its data cannot be sent to a worker: {problem}")
+            self._parcels.pop(job.dataset_hash, None)
+            with suppress(TimeoutError):
+                [self._parcels[job.dataset_hash]] = self.client.scatter([content], hash=False)
+        self._send(task, self._parcels.get(job.dataset_hash))
+        return None
 
     @contextmanager
     def _reached(self) -> Iterator[None]:

@@ -217,6 +217,34 @@ def test_a_task_that_loses_its_data_files_again_and_again_ends():
         future.result()
 
 
+def test_a_task_waits_for_a_worker_if_none_is_left_for_its_data_files(monkeypatch):
+    monkeypatch.setattr(cluster, "pack", lambda *_: [])
+    workers, sent = [], []
+
+    def scatter(content, **_):
+        if not workers:
+            raise TimeoutError("No valid workers found")
+        return [SimpleNamespace(status="finished")]
+
+    def submit(function, payload, parcel, *_, **options):
+        sent.append(parcel)
+        return SimpleNamespace(status="pending", add_done_callback=lambda _: None)
+
+    executor, _ = executor_without_cluster(SimpleNamespace(status="cancelled"))
+    executor.client.scatter, executor.client.submit = scatter, submit
+    executor.batch, executor._modules = "batch", ()
+    [task] = executor._tasks.values()
+    task.sent.append(SimpleNamespace(status="cancelled"))
+    assert executor.wait(0.1) == [] and sent == [None]
+    workers.append("new")
+    task.remote = SimpleNamespace(status="error", exception=lambda: MissingData("mine"))
+    executor._ended.put(task)
+    assert executor.wait(0.1) == [] and sent[1].status == "finished"
+    task.remote = SimpleNamespace(status="finished", result=lambda: 8)
+    executor._ended.put(task)
+    assert executor.wait(0.1) == [task.future] and task.future.result() == 8
+
+
 @pytest.mark.parametrize("source", ["sklearn:wine", "openml:61"])
 def test_a_parcel_has_the_folds_of_a_table_that_is_no_file(source, tmp_path):
     folds = tmp_path / "folds.csv"
@@ -302,7 +330,7 @@ def executor_without_cluster(remote):
     executor._parcels, executor._ended = {}, queue.SimpleQueue()
     [job, *_] = make_jobs(1)
     job = replace(job, dataset=replace(job.dataset, path="/nowhere/mine.csv"))
-    task = cluster._Task(pow, (job, Context(NO_DATA)), NO_LIMITS, Future(), remote)
+    task = cluster._Task(pow, (job, Context(NO_DATA)), NO_LIMITS, Future(), remote, [None])
     executor._tasks = {task.future: task}
     executor._ended.put(task)
     return executor, task.future
