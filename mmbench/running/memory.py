@@ -109,7 +109,7 @@ def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     fold = _training_bytes(job, int(share * sizes.largest_pair), sizes.n_features, itemsize)
-    if not is_stored(sizes.largest_pair, job.kernel, single):
+    if not (job.has_kernel and is_stored(sizes.largest_pair, job.kernel, single)):
         return threads * fold
     # if the grid has several values of a kernel parameter, the base matrix (inner products or
     # squared distances) is also stored

@@ -292,6 +292,12 @@ class TestMemory:
         more = estimate_bytes(rest, sizes) - estimate_bytes(replace(rest, grid=()), sizes)
         assert more > 0.99 * 4 * 18000**2
 
+    @pytest.mark.parametrize("folds", [5, None])
+    def test_a_search_of_another_packages_classifier_stores_no_kernel_matrix(self, job, folds):
+        forest, select = "sklearn.ensemble:RandomForestClassifier", SelectRef(folds=folds)
+        planned = replace(job, machine=forest, grid=(("max_depth", (3, 9)),), select=select)
+        assert estimate_bytes(planned, Sizes((9000, 9000), 8000, 9, 9, 9000)) < 2**30
+
     def test_rows_left_out_for_validation_are_loaded_and_preprocessed(self, job):
         small, large = (
             estimate_bytes(replace(job, grid=()), Sizes((100, 100), 50, 10, 20, n_rest))
