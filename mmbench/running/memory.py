@@ -8,7 +8,7 @@ training needs. The memory of a grid search is computed from the sizes of the ke
 `mmbench.selection.views` stores.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from mmbench.jobs.job import Job
 from mmbench.machines import machine_class
+from mmbench.machines.base.joint_training import JointClassifier
 from mmbench.machines.base.problem import BLOCK_BYTES
 from mmbench.machines.base.search_space import available_bytes, cache_bytes, private_bytes
 from mmbench.selection.grid import KERNEL_AXES
@@ -34,7 +35,7 @@ USABLE_SHARE = 0.9
 class Sizes:
     """The sizes of a job's data; these sizes determine the memory of the job."""
 
-    #: Number of training rows per class.
+    #: Number of training rows per class; the total number if all classes are trained jointly.
     class_counts: tuple[int, ...]
     n_test: int
     #: Number of columns after preprocessing.
@@ -74,23 +75,28 @@ def stored_numbers(X: Any) -> int | None:
 def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
     """Return an upper bound, in bytes, on the peak memory of a job with `threads` threads.
 
-    Each thread trains one pair of classes at a time.
+    Each thread trains one pair of classes at a time. If all pairs of classes are trained jointly,
+    each thread trains on one inner split of the grid search at a time, with the rows of all
+    classes.
     """
-    threads = min(threads, sizes.n_pairs)
     n_rows = sizes.n_train + sizes.n_test + sizes.n_rest
     data = DATA_COPIES * 8 * n_rows * (sizes.n_stored or sizes.n_features)
     raw = 8 * n_rows * (sizes.n_stored or sizes.n_raw)
-    expansions = 2 * 8 * sizes.n_pairs * sizes.n_train
-    fit = threads * _training_bytes(job, sizes.largest_pair, sizes.n_features) + expansions
+    fit = 2 * 8 * sizes.n_pairs * sizes.n_train  # the coefficients of all models
+    joint = len(sizes.class_counts) > 2 and issubclass(machine_class(job.machine), JointClassifier)
+    if joint and job.kernel != "linear":  # linear machines are trained on the features
+        sizes = replace(sizes, class_counts=(sizes.n_train,))
+    else:
+        threads = min(threads, sizes.n_pairs)
+    fit += min(threads, sizes.n_pairs) * _training_bytes(job, sizes.largest_pair, sizes.n_features)
     search = _search_bytes(job, sizes, threads) if job.grid else 0
     return PROCESS_BYTES + data + raw + 2 * BLOCK_BYTES * threads + max(fit, search)
 
 
 def _training_bytes(job: Job, n_rows: int, n_columns: int, itemsize: int = 8) -> int:
     """Return an upper estimate of the memory of one binary training without its data, in bytes."""
-    params = dict(job.params)
-    largest = {name: values[-1] for name, values in job.grid if len(values)}
-    needs = machine_class(job.machine).needs_at({**params, **largest})
+    params = dict(job.params) | {name: values[-1] for name, values in job.grid}
+    needs = machine_class(job.machine).needs_at(params)
     reference = needs.by_reference(params.get("solver"))
     cache = cache_bytes(params.get("cache_size"))
     return needs.training_bytes(job.kernel, (n_rows, n_columns), reference, cache, itemsize)
@@ -100,7 +106,8 @@ def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     """Return the memory of a grid search in bytes.
 
     If all pairs of classes have the same parameters, all rows are training rows, and the kernel
-    matrix of all rows is small enough, a grid search stores this matrix. If not, each thread stores
+    matrix of all rows is small enough, a grid search stores this matrix. If all pairs of classes
+    are trained jointly, the matrix may also contain validation rows. If not, each thread stores
     the kernel matrix of the training rows of a pair of classes, provided that this matrix is small
     enough. Each thread also needs the memory of a training on the training part of a validation
     split.
@@ -114,9 +121,10 @@ def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     # if the grid has several values of a kernel parameter, the base matrix (inner products or
     # squared distances) is also stored
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
-    shared = job.select.scope == "global" and not job.validates_on_rest
-    if shared and is_stored(sizes.n_train, job.kernel, single, shared=True):
-        return widths * itemsize * sizes.n_train**2 + threads * fold
+    shared = len(sizes.class_counts) == 1 or (job.select.scope == "global" and not sizes.n_rest)
+    n_rows = sizes.n_train + sizes.n_rest
+    if shared and is_stored(n_rows, job.kernel, single, shared=True):
+        return widths * itemsize * n_rows**2 + threads * fold
     return threads * (widths * itemsize * sizes.largest_pair**2 + fold)
 
 

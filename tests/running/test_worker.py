@@ -21,7 +21,7 @@ from mmbench.jobs.job import DatasetRef, SelectRef
 from mmbench.jobs.limits import Limits
 from mmbench.jobs.record import is_done
 from mmbench.jobs.train import job_seeds, make_machine, own_part, rehearse
-from mmbench.machines import KLDA, MACHINES, MMRM, SVM, SigmaSVM
+from mmbench.machines import FSVM, KLDA, MACHINES, MMRM, SVM, SigmaSVM
 from mmbench.running import memory
 from mmbench.running.local import LocalExecutor
 from mmbench.running.memory import Sizes, estimate_bytes, threads_that_fit
@@ -286,6 +286,21 @@ class TestMemory:
             planned = replace(linear, grid=grid)
             assert estimate_bytes(planned, Sizes((20000, 20000), 10000, 10, 10)) < 2 * 2**30
         assert estimate_bytes(replace(linear, kernel="rbf"), self.MNIST) > 2 * 2**30
+
+    def test_pairs_that_are_trained_jointly_take_the_matrix_of_all_rows(self, job):
+        fixed, ten = replace(job, grid=(), machine="fsvm"), Sizes((500,) * 10, 100, 9, 9)
+        gram = FSVM.memory_needs.gram_copies * 8 * 5000**2
+        assert gram < estimate_bytes(fixed, ten) < gram + 2**30
+        pair = replace(ten, class_counts=(2500, 2500))
+        assert estimate_bytes(fixed, pair, 8) == estimate_bytes(fixed, pair, 1)
+
+    def test_inner_splits_of_pairs_that_are_trained_jointly_run_in_threads(self, job):
+        fsvm, sizes = replace(job, machine="fsvm"), Sizes((1000,) * 3, 100, 9, 9)
+        two, five = (estimate_bytes(fsvm, sizes, threads) for threads in (2, 5))
+        assert five - two > 3 * FSVM.memory_needs.gram_copies * 8 * 2000**2
+        rest = replace(fsvm, select=SelectRef(folds=None))
+        few, many = (estimate_bytes(rest, replace(sizes, n_rest=n)) for n in (0, 8000))
+        assert many - few > 2 * 8 * (11_000**2 - 3000**2)  # gamma has two values
 
     def test_rows_left_out_for_validation_leave_the_matrix_of_the_training_rows(self, job):
         rest, sizes = replace(job, select=SelectRef(folds=None)), Sizes((9000, 9000), 0, 9, 9, 9000)
