@@ -473,6 +473,6 @@ def _difference(then: Job, now: Job) -> str:
         return f"version {then.machine_version} of the machine, {now.machine_version} today"
     if not then.defaults:
         return "recorded without the defaults of the parameters"
-    old, new = dict(then.defaults), dict(now.defaults)
+    old, new = (dict(job.to_dict()["defaults"]) for job in (then, now))  # lists, as in a record
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return ", ".join(f"default {n}={old.get(n)!r}, {new.get(n)!r} today" for n in names)

@@ -320,3 +320,11 @@ def test_a_plan_has_the_defaults_of_every_estimator(tmp_path):
     assert dict(jobs["mmrm"].defaults)["C_factor"] == 10.0
     assert "tol" not in dict(jobs["mmrm"].defaults) and "gamma" not in dict(jobs["mmrm"].defaults)
     assert dict(jobs["logistic"].defaults)["max_iter"] == 100
+
+
+def test_a_list_among_the_defaults_is_not_named_unless_it_changed(tmp_path):
+    store, job = RecordStore.create(tmp_path / "run", "name: small\n"), make_jobs(1)[0]
+    for tol in (1e-5, 1e-4):
+        defaults = (("layers", [100]), ("tol", tol))
+        _, said = lines_of([replace(job, defaults=defaults)], store)
+    assert "svm: default tol=1e-05, 0.0001 today: 1 finished jobs run again" in said
