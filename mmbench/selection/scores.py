@@ -194,7 +194,7 @@ class GridScores:
         path = [without_kernel(self.points[k]) for k in members]
         decided = [np.empty((len(fold.held), len(path))) for fold in folds]
         weights = [point.get("class_weight") for point in path]
-        for weight in dict.fromkeys(weights):  # warm starts need equal class weights
+        for weight in {repr(w): w for w in weights}.values():  # warm starts need equal weights
             own = [k for k, other in enumerate(weights) if other == weight]
             problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
             trained = iter(machine.train_folds(problems, [path[k] for k in own]))
