@@ -2,10 +2,10 @@
 
 If memory runs out, the operating system kills a process without a message. The killed process is
 not always the process that needs the memory. The estimates of peak memory are upper bounds, so that
-running jobs do not exceed the free memory. If the estimate of a job exceeds the free memory, the
-job is not run, and its record states the reason. Each machine class declares the memory that one
-training needs. The memory of a grid search is computed from the sizes of the kernel matrices that
-`mmbench.selection.views` stores.
+running jobs do not exceed the free memory; `_search_bytes` states an exception. If the estimate of
+a job exceeds the free memory, the job is not run, and its record states the reason. Each machine
+class declares the memory that one training needs. The memory of a grid search is computed from the
+sizes of the kernel matrices that `mmbench.selection.views` stores.
 """
 
 from dataclasses import dataclass, replace
@@ -111,6 +111,9 @@ def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     the kernel matrix of the training rows of a pair of classes, provided that this matrix is small
     enough. Each thread also needs the memory of a training on the training part of a validation
     split.
+
+    Values of the rbf kernel are counted as float32. If features are so large that float64 is needed
+    (see `LARGEST_SINGLE_EXPONENT`), the stored matrices need twice the returned memory.
     """
     single = machine_class(job.machine).search_space.single_precision
     itemsize = np.dtype(precision(job.kernel, single)).itemsize

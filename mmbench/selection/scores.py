@@ -25,7 +25,7 @@ from mmbench.machines.base.voting import pair_rows, summed_decisions, votes
 from mmbench.selection.folds import Fold, SearchRows, Splits
 from mmbench.selection.grid import GridPoint, kernel_part, without_kernel
 from mmbench.selection.metrics import Metric
-from mmbench.selection.views import Block, View, is_stored, kernel_blocks
+from mmbench.selection.views import Block, View, is_stored, kernel_blocks, kernels_of
 
 #: Class indices of a pair of classes.
 Pair = tuple[int, int]
@@ -154,14 +154,13 @@ class GridScores:
         data, points = self.data, self.points
         pool = self._threads(return_as="generator")
         kernels = {machine.kernel_for(data.X_train) for machine in machines}
-        name, single = machines[0].kernel, machines[0].search_space.single_precision
-        fits = name == "linear" or is_stored(data.X.shape[0], name, single, shared=True)
-        if data.X.shape[0] == data.n_train and len(kernels) == 1 and fits:
+        found = kernels_of(machines[0], data.X, points, data.X_train)
+        fits = (k.name == "linear" or is_stored(data.n_train, k.name, s, True) for _, k, s in found)
+        if data.X.shape[0] == data.n_train and len(kernels) == 1 and all(fits):
             shared = kernel_blocks(machines[0], data.X, points, data.X, shared=True)
             rounds: Iterable[Iterable] = ([[block]] * len(machines) for block in shared)
         else:
-            labels = data.labels[: data.n_train]
-            rows = (np.flatnonzero(np.isin(labels, pair)) for pair in data.pairs)
+            rows = (pair_rows(data.labels[: data.n_train], *pair)[0] for pair in data.pairs)
             own = zip(machines, rows, strict=True)
             rounds = [(kernel_blocks(m, data.X, points, data.X_train, part) for m, part in own)]
         for blocks in rounds:

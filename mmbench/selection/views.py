@@ -58,12 +58,8 @@ def kernel_blocks(
     the base matrix to halve the memory, and the base matrix is computed anew for the next kernel.
     `reference` contains the training rows of the final fit, which determine ``gamma="scale"``.
     """
-    groups, base, of_distances = group_by_kernel(points), None, False
-    largest = float(row_squares(X).max(initial=0.0))
-    for g, (kernel_params, members) in enumerate(groups):
-        kernel = machine.with_params(kernel_params).kernel_for(reference)
-        coarse = kernel.name == "rbf" and kernel.gamma * largest > LARGEST_SINGLE_EXPONENT
-        single = machine.search_space.single_precision and not coarse
+    groups, base, of_distances = list(kernels_of(machine, X, points, reference)), None, False
+    for g, (members, kernel, single) in enumerate(groups):
         if not is_stored((X if rows is None else rows).shape[0], kernel.name, single, shared):
             moves = kernel.name == "linear" and machine.translation_invariant
             yield members, View(around(X, far_origin(X) if moves else None), kernel)
@@ -80,6 +76,19 @@ def kernel_blocks(
         # the kernel matrix is freed before the next kernel matrix is computed, although the caller
         # still has the view
         del gram, view._gram, view._whole
+
+
+def kernels_of(
+    machine: PairwiseClassifier, X: NDArray, points: list[GridPoint], reference: NDArray
+) -> Iterator[tuple[list[int], Kernel, bool]]:
+    """For each kernel of a grid, yield the indices of the grid points with this kernel, the kernel,
+    and whether its values between rows of X may be float32.
+    """
+    largest = float(row_squares(X).max(initial=0.0))
+    for kernel_params, members in group_by_kernel(points):
+        kernel = machine.with_params(kernel_params).kernel_for(reference)
+        coarse = kernel.name == "rbf" and kernel.gamma * largest > LARGEST_SINGLE_EXPONENT
+        yield members, kernel, machine.search_space.single_precision and not coarse
 
 
 class View:

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from mmbench import KLDA, LSSVM, MAMC, RMM, SVM
-from mmbench.selection import select
+from mmbench.selection import select, views
 
 
 def overlapping(n=120, seed=0):
@@ -53,6 +53,21 @@ def test_a_search_on_columns_with_huge_codes_has_the_scores_of_single_fits(make,
     fits = [machine.with_params({"gamma": gamma}).fit(X[:200], y[:200]) for gamma in grid["gamma"]]
     np.testing.assert_allclose(found, [fit.score(X[200:], y[200:]) for fit in fits], atol=0.006)
     assert min(scores_of(machine, X, y, grid)) > 0.7
+
+
+def test_kernels_in_float64_are_stored_per_pair_if_that_of_all_rows_is_too_large(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    X[0, 0] = 1e6
+    grid, stored, problem = {"gamma": [0.1]}, [], views.View.problem
+
+    def noted(view, *rows):
+        stored.append(view._gram is not None)
+        return problem(view, *rows)
+
+    monkeypatch.setattr(views.View, "problem", noted)
+    together = scores_of(SVM(), X, y, grid)
+    monkeypatch.setattr(views, "SHARED_BYTES", 5 * len(y) ** 2)  # float32 would fit
+    assert scores_of(SVM(), X, y, grid) == together and all(stored)
 
 
 @pytest.mark.parametrize("kernels", [["poly", "rbf"], ["rbf", "poly"], ["linear", "rbf", "poly"]])
