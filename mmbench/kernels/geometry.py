@@ -132,7 +132,8 @@ def geometry(
     ------
     UserError
         If the hyperplanes of `machine` are unknown or do not match the labels, if the data are not
-        finite, or if the kernel is not positive semidefinite.
+        finite, if a row number in `U` is out of range, or if the kernel is not positive
+        semidefinite.
 
     Notes
     -----
@@ -156,13 +157,16 @@ def geometry(
         raise UserError(f"D must be a number >= 0, got {D}")
     precomputed = PRECOMPUTED in (kernel, getattr(machine, "kernel", None))
     rows = np.arange(len(data)) if precomputed else data
+    if U is not None:
+        with converted("U", IndexError, TypeError, ValueError):
+            U = rows[_dense(U).tolist()] if precomputed else np.asarray_chkfinite(_dense(U), float)
     lines = []
     for plane in _hyperplanes(machine, data, rows, y, kernel):
         low, high = ((y == label) for label in plane.pair)
         if not (low.any() and high.any()):
             raise UserError(f"no rows of class {plane.pair[int(low.any())]!s} in y")
         own, t = rows[low | high], np.where(high, 1.0, -1.0)[low | high]
-        others = own if U is None else _dense(U)
+        others: Any = own if U is None else U
         if not len(others):
             raise UserError("U has no rows")
         for name, part in (("w", plane.support), ("U", others)):

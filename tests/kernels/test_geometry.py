@@ -554,6 +554,8 @@ def test_the_worst_case_accuracy_is_a_bound_on_the_rows_of_its_moments(wine, mac
         ({"D": -1.0}, "D must be"),
         ({"U": [[1.0]]}, "U has the shape"),
         ({"U": np.empty((0, 2))}, "U has no rows"),
+        ({"U": [[np.nan, 0.0]]}, "U: .* NaN"),
+        ({"U": [["a", "b"]]}, "U: could not convert"),
     ],
 )
 def test_data_without_a_geometry_are_one_line(change, words):
@@ -562,6 +564,16 @@ def test_data_without_a_geometry_are_one_line(change, words):
     with pytest.raises(UserError, match=words) as caught:
         mmbench.geometry((w, 0.5), X, y, **values)
     assert "\n" not in str(caught.value)
+
+
+def test_row_numbers_beyond_a_kernel_matrix_are_refused(pair):
+    X, y = pair
+    given = {"machine": (y - y.mean(), 0.0), "X": X @ X.T, "y": y, "kernel": "precomputed"}
+    wrong = [([len(X)], "U: .* out of bounds"), ([0.5], "U: only integers"), ([], "U has no rows")]
+    for numbers, words in wrong:
+        with pytest.raises(UserError, match=words):
+            mmbench.geometry(**given, U=numbers)
+    assert mmbench.geometry(**given, U=range(len(X))).equals(mmbench.geometry(**given))
 
 
 def test_models_without_a_hyperplane_in_a_feature_space_are_refused(wine):
