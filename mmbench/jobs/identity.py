@@ -171,6 +171,8 @@ def _plain(value: Any) -> Any:
     memory addresses. A nested estimator, such as a step of a pipeline, becomes its class and all
     its parameters, since its ``repr`` omits parameters with default values.
     """
+    if hasattr(value, "tolist"):  # the `repr` of an array has rounded numbers, and not all
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     if isinstance(value, set | frozenset):  # the order of words in a set differs between processes

@@ -9,12 +9,13 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from helpers.serial_executor import SerialExecutor
 from helpers.small_run import NO_DATA, make_jobs
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from mmbench.config.plan import plan
 from mmbench.config.read import config_of
@@ -102,7 +103,7 @@ def forget_sources():
 
 
 STEPS = """
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 class Scale(StandardScaler):
     factor = 1
 """
@@ -215,6 +216,16 @@ def test_defaults_of_the_steps_of_a_pipeline_are_parameters():
     (_, scaler), (_, neighbours) = (step for _, step in steps)
     assert scaler["with_mean"] is True and neighbours["n_neighbors"] == 5
     assert "n_jobs" not in neighbours, "it changes no result"
+
+
+def test_long_or_close_arrays_among_the_parameters_are_told_apart():
+    def parameters(weights):
+        return identity.parameters_of(FunctionTransformer(np.multiply, kw_args={"x2": weights}))
+
+    weights = np.linspace(0, 1, 5000)
+    for change in (np.where(np.arange(5000) == 2500, 7.0, weights), weights * (1 + 1e-12)):
+        assert parameters(weights.copy()) == parameters(weights) != parameters(change)
+    assert parameters(weights[:2] * [1, np.nan])["kw_args"] == {"x2": [0.0, "nan"]}
 
 
 FACTORY = """
