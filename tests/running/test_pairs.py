@@ -97,9 +97,18 @@ def test_calls_come_back_with_their_cpu_seconds():
     assert results == [8, 7]
 
 
-@pytest.mark.parametrize("counts", [(5000, 5000), (200, 200, 200)])
-def test_one_pair_and_few_rows_stay_here(counts, executor):
-    with Spread(executor.scheduler, counts, NO_LIMITS) as _, Spread(None, counts, NO_LIMITS):
-        X, y = four_classes()
-        SVM().fit(X, y)
-    assert Spread(executor.scheduler, counts, NO_LIMITS).at_a_time == 1
+#: Numbers of training rows of each class; the largest pairs have 499, 10000 and 500 rows.
+FEW, ONE_PAIR, MANY = (249, 249, 250), (5000, 5000), (10, 250, 250)
+
+
+@pytest.mark.parametrize(("counts", "away"), [(FEW, False), (ONE_PAIR, False), (MANY, True)])
+def test_only_several_pairs_of_500_rows_are_trained_on_the_cluster(counts, away, executor):
+    X, y = four_classes()
+    with Spread(executor.scheduler, counts, NO_LIMITS) as spread:
+        assert (spread.backend is not None, spread.at_a_time) == (away, 2 if away else 1)
+        if away:
+            spread.backend.busy = Turn(free=False)
+            SVM().fit(X, y)
+            assert len(spread.backend.cpu_seconds) == 6
+    with Spread(None, counts, NO_LIMITS) as here:
+        assert (here.backend, here.at_a_time) == (None, 1)
