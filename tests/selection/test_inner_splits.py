@@ -36,6 +36,24 @@ def test_repeats_divide_groups_in_different_ways(folds, split):
     assert first != second
 
 
+@pytest.mark.parametrize("groups", [None, GROUPS])
+def test_a_random_split_holds_its_share_out(groups):
+    """12 of 60 rows; without groups, as many of each class."""
+    found = inner_splits(Y, None, 0.2, 3, 0, groups)
+    for train, held in found:
+        assert len(held) == 12
+        np.testing.assert_array_equal(np.sort(np.append(train, held)), np.arange(60))
+        assert groups is not None or Y[held].sum() == 6
+    assert len({tuple(np.sort(held)) for _, held in found}) == 3
+
+
+@pytest.mark.parametrize("groups", [None, GROUPS])
+def test_folds_hold_each_row_out_once_in_each_repeat(groups):
+    held = [held for _, held in inner_splits(Y, 5, None, 2, 0, groups)]
+    for repeat in (held[:5], held[5:]):
+        np.testing.assert_array_equal(np.sort(np.concatenate(repeat)), np.arange(60))
+
+
 def test_too_few_groups_are_named():
     with pytest.raises(ValueError, match="15 groups to train on, fewer than 16 folds"):
         inner_splits(Y, 16, None, 1, 0, GROUPS)
