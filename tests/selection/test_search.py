@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.preprocessing import StandardScaler, normalize
 
 from mmbench.kernels import Kernel
-from mmbench.machines import machine_class, make_machine
+from mmbench.machines import MACHINES, machine_class, make_machine
 from mmbench.machines.base.voting import class_pairs, pair_rows
 from mmbench.selection import select, views
 from mmbench.selection.folds import inner_splits
@@ -75,6 +75,19 @@ def test_global_search_equals_refitting_every_point(name, kernel, wine):
         p for p, s in zip(grid_points(grid), plain.mean(1), strict=True) if s == plain.mean(1).max()
     ]
     assert found.params in best
+
+
+def test_a_tuned_rmm_is_no_worse_than_the_tuned_svm(wine):
+    """Its grid contains the SVM: B_fraction 1."""
+    X, y = wine[0][:, :3], wine[1]
+    costs, (axis, fractions) = [0.3, 3.0, 30.0], machine_class("rmm").search_space.auto_grids["B"]
+    svm, rmm = (
+        select(make_machine(name, gamma=0.3, tol=1e-6), X, y, {"C": costs, **more})
+        for name, more in (("svm", {}), ("rmm", {axis: fractions}))
+    )
+    whole = [row["score"] for row in rmm.scores if row[axis] == 1.0]
+    assert whole == pytest.approx(scores_of(svm).tolist(), abs=1e-12)
+    assert rmm.best_score >= svm.best_score - 1e-12
 
 
 def test_pair_scope_equals_a_search_of_each_pair_alone(digits):
@@ -214,6 +227,78 @@ def test_the_preference_of_the_user_goes_before_that_of_the_machine():
         for prefer in (None, {"C": "large"})
     ]
     assert chosen == [1.0, 100.0]
+
+
+def test_what_the_user_prefers_is_compared_first(monkeypatch):
+    """Among two points, each of which the machine prefers for one parameter."""
+    grid, tied = {"C": [1.0, 10.0], "gamma": [0.1, 1.0]}, np.array([1.0, 0.0, 0.0, 1.0])
+    monkeypatch.setattr(
+        "mmbench.selection.search.best_point",
+        lambda points, _, rule: best_point(points, tied, rule),
+    )
+    X, y = np.repeat([[0.0], [1.0]], 20, axis=0), np.repeat([0, 1], 20)
+    chosen = [
+        select(machine_class("svm")(), X, y, grid, prefer=prefer).params
+        for prefer in (None, {"gamma": "large"})
+    ]
+    assert chosen == [{"C": 1.0, "gamma": 0.1}, {"C": 10.0, "gamma": 1.0}]
+
+
+#: Values of each axis; the second is the most regularised.
+AXES = {
+    "C": (10.0, 0.1, 1.0),
+    "C_factor": (10.0, 1.2, 3.0),
+    "gamma": (2.0, 0.1, 0.5),
+    "ridge": (1e-6, 0.1, 1e-3),
+    "eta": (1e-3, 10.0, 0.1),
+    "lam": (0.1, 100.0, 1.0),
+    "rho": (0.1, 10.0, 1.0),
+    "B_fraction": (1.0, 0.1, 0.5),
+    "D": (0.9, 0.0, 0.5),
+    "Cm": (0.2, 1.0, 5.0),
+}
+AXES_OF = {
+    "svm": ("C", "gamma"),
+    "rmm": ("C", "gamma", "B_fraction"),
+    "sigma_svm": ("C", "gamma", "D"),
+    "mmrm": ("C_factor", "gamma"),
+    "klda": ("eta", "gamma"),
+    "lssvm": ("C", "gamma"),
+    "mamc": ("gamma", "Cm"),
+    "lda": ("gamma", "ridge"),
+    "mpm": ("gamma", "ridge"),
+    "mempm": ("gamma", "ridge"),
+    "m4": ("C_factor", "gamma", "ridge"),
+    "fsvm": ("C", "gamma", "rho"),
+    "rsvm_plus": ("C", "gamma", "lam"),
+    "rsvm_mu_plus": ("C", "gamma", "lam"),
+    "mrsvm": ("C", "gamma"),
+}
+
+
+@pytest.mark.parametrize("name", [n for n, path in MACHINES.items() if path.startswith("mmbench.")])
+def test_of_equal_points_the_most_regularised_is_chosen(name):
+    points = grid_points({axis: AXES[axis] for axis in AXES_OF[name]})
+    rule = machine_class(name).search_space.prefer
+    chosen = points[best_point(points, np.ones(len(points)), rule)]
+    assert chosen == {axis: AXES[axis][1] for axis in AXES_OF[name]}
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "other"),
+    [
+        ("svm", {"C": 1.0, "gamma": 2.0}, {"C": 10.0, "gamma": 0.1}),
+        (
+            "m4",
+            {"C_factor": 1.2, "gamma": 2.0, "ridge": 1e-6},
+            {"C_factor": 3.0, "gamma": 0.1, "ridge": 0.1},
+        ),
+        ("mpm", {"gamma": 0.1, "ridge": 1e-6}, {"gamma": 2.0, "ridge": 0.1}),
+    ],
+)
+def test_C_goes_before_gamma_and_gamma_before_the_ridge(name, chosen, other):
+    rule = machine_class(name).search_space.prefer
+    assert best_point([other, chosen], np.ones(2), rule) == 1
 
 
 @given(st.lists(st.fixed_dictionaries({"C": st.floats(1, 9), "gamma": st.sampled_from([1, 2])})))
