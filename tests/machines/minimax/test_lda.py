@@ -58,11 +58,26 @@ def test_swapping_the_classes_turns_the_sign(kernel, bias):
     np.testing.assert_allclose(f, -g, atol=1e-9)
 
 
-def test_optimized_bias_has_no_more_training_errors():
+def errors(scores, y, weight):
+    """Return the training errors, with a weight for rows of the class +1."""
+    return np.where(y > 0, weight, 1.0)[(scores >= 0) != (y > 0)].sum()
+
+
+@pytest.mark.parametrize("weight", [1.0, 5.0])
+def test_optimized_bias_minimises_the_weighted_training_errors(weight):
+    """Among the thresholds between two scores."""
+    improved = 0
     for seed in range(5):
         X, y = gaussians(seed=seed, shift=0.7)
-        scores = [LDA(bias=bias).fit(X, y).score(X, y) for bias in ("midpoint", "optimized")]
-        assert scores[0] <= scores[1]
+        machine = LDA(class_weight={1.0: weight})
+        at_midpoint = errors(machine.fit(X, y).decision_function(X), y, weight)
+        scores = machine.set_params(bias="optimized").fit(X, y).decision_function(X)
+        found, ordered = errors(scores, y, weight), np.sort(scores)
+        between = [errors(scores - m, y, weight) for m in (ordered[1:] + ordered[:-1]) / 2]
+        outside = [weight * np.sum(y > 0), np.sum(y < 0)]
+        assert min(found, *outside) == min(*between, *outside)
+        improved += found < at_midpoint
+    assert improved > 0
 
 
 def test_kernel_machine_is_the_same_criterion_over_coefficients():
