@@ -37,6 +37,19 @@ def test_the_regularised_objective_has_one_optimum_with_a_tight_bound(wine_rows)
         assert 0 <= found.value - found.bound <= 1e-4 * found.value
 
 
+def test_the_regularised_objective_is_its_minimum_over_M(wine_rows):
+    """``sqrt(2) tr((S^{1/2} (WW' + eps I) S^{1/2})^{1/2}) + C sum xi``, of W and b alone."""
+    rows, C, eps = wine_rows, 1.0, 0.1
+    found = alternate(
+        rows, rows.transformed(rows.s**-0.25), C, 1e-7, rounds=500, decrease=1e-10, eps=eps
+    )
+    root, ((own, y),) = np.sqrt(rows.s), rows.pairs
+    inner = root[:, None] * (found.W @ found.W.T + eps * np.eye(len(root))) * root
+    slack = np.maximum(0, 1 - y * (rows.Z[own] @ found.W[:, 0] + found.b[0])).sum()
+    least = np.sqrt(2) * np.sqrt(np.linalg.eigvalsh(inner)).sum() + C * slack
+    assert least * (1 - 1e-9) <= found.value <= least * (1 + 1e-4)
+
+
 def test_eps_goes_from_the_semi_whitening_to_the_whitening(wine_rows):
     rows = wine_rows
     s = rows.s
@@ -94,6 +107,23 @@ def test_a_gradient_step_goes_against_the_gradient(seed):
     step = np.sum(change * slope) / np.sum(slope * slope)
     np.testing.assert_allclose(change, step * slope, atol=1e-12)
     assert np.log2(0.1 / step) == pytest.approx(round(np.log2(0.1 / step)), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_second_gradient_step_is_nine_tenths_of_the_first(seed, monkeypatch):
+    """Or, if that does not lower the value, a half of it, a quarter, ..."""
+    monkeypatch.setattr("mmbench.machines.fsvm.alternation.MIN_DECREASE", -1.0)
+    rng = np.random.default_rng(seed)
+    s, W, root = rng.uniform(0.1, 3, 4), rng.normal(size=(4, 2)), rng.normal(size=(4, 4))
+    start = before = root @ root.T + np.eye(4)
+    steps = []
+    for n in (1, 2):
+        slope, after = gradient(before, W, s), gradient_steps(start, W, s, max_steps=n)
+        steps.append(np.sum((before - after) * slope) / np.sum(slope * slope))
+        before = after
+    halvings = np.log2(0.9 * steps[0] / steps[1])
+    assert halvings == pytest.approx(round(halvings), abs=1e-9)
+    assert halvings > -0.5
 
 
 def test_the_floor_is_the_nearest_matrix_above_it():
