@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from mmbench.kernels import Kernel
 from mmbench.machines import RMM, SVM
+from mmbench.machines.base.problem import BinaryProblem
+from mmbench.selection import select
 
 ROUTE = "coordinate descent"
 
@@ -98,12 +101,21 @@ def test_long_rows_are_left_to_other_routes(d, route):
     assert found.objective == pytest.approx(expected.objective, rel=1e-5)
 
 
-def test_a_path_starts_at_the_neighbour():
-    from mmbench.selection import select
-
+def test_a_training_from_its_own_solution_takes_few_passes():
     X, y = documents()
-    found = select(SVM(kernel="linear", tol=1e-6), X, y, {"C": [0.3, 1.0, 3.0]}, folds=3)
-    expected = select(
-        SVM(kernel="linear", solver="smo", tol=1e-6), X, y, {"C": [0.3, 1.0, 3.0]}, folds=3
+    problem = BinaryProblem(X, y.astype(float), Kernel("linear"))
+    machine = SVM(kernel="linear", tol=1e-6)
+    first = machine.train(problem)
+    again = machine.train(problem, first)
+    assert (first.fit.route, again.fit.route) == (ROUTE, ROUTE)
+    assert again.fit.iterations < first.fit.iterations / 2
+    assert again.fit.objective == pytest.approx(first.fit.objective, rel=1e-6)
+
+
+def test_a_search_has_the_scores_of_pairwise_steps():
+    X, y = documents()
+    found, expected = (
+        select(SVM(kernel="linear", solver=solver, tol=1e-6), X, y, {"C": [0.3, 1.0, 3.0]}, folds=3)
+        for solver in ("auto", "smo")
     )
     assert found.scores == expected.scores
