@@ -130,9 +130,9 @@ def labelled(y):
 
 def test_balanced_penalties_give_each_class_the_same_total():
     y = np.repeat([1.0, -1.0], [10, 40])
-    for C in (None, 0.7):
+    for C, total in ((None, 3.0), (0.7, 0.7 * 25)):
         cost = slack_costs(labelled(y), C, 3.0, "balanced")
-        assert cost[y > 0].sum() == pytest.approx(cost[y < 0].sum())
+        assert [cost[y > 0].sum(), cost[y < 0].sum()] == pytest.approx([total] * 2)
     even = np.repeat([1.0, -1.0], 20)
     for C in (None, 0.7):
         balanced = slack_costs(labelled(even), C, 3.0, "balanced")
@@ -328,6 +328,14 @@ def test_a_small_class_amid_a_large_one_is_given_up_for_every_C_unless_balanced(
     balanced = MMRM(kernel="linear", C_factor=1.1, class_weight="balanced").fit(X, y)
     assert balanced.fits_[0].status is Status.OPTIMAL
     assert len(np.unique(balanced.predict(X))) == 2
+
+
+@pytest.mark.parametrize(("factor", "status"), [(0.99, Status.UNBOUNDED), (1.01, Status.OPTIMAL)])
+def test_the_balanced_program_is_bounded_from_a_factor_of_1_on_for_unequal_classes(factor, status):
+    """For affinely independent points, only the multipliers 1/n_x and 1/n_y are feasible."""
+    X, y = clouds(n_x=4, n_y=12, d=20)
+    machine = MMRM(kernel="linear", C_factor=factor, class_weight="balanced").fit(X, y)
+    assert machine.fits_[0].status is status
 
 
 def test_equal_classes_are_trivial_at_the_threshold_only():
