@@ -58,7 +58,7 @@ def test_a_forged_record_gives_no_traceback(seed, folder, tmp_path):
     path.write_bytes(sealed(forged, indent=1))
     try:
         text = str(mmbench.table(folder))
-        if seed % 4 == 0:
+        if seed % 3 == 0:  # a report of each of the four records
             mmbench.report([folder], tmp_path / "report")
         mmbench.export(folder)
         _, damaged = store.records()
