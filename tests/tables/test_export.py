@@ -186,6 +186,7 @@ def test_means_of_the_splits_of_a_reference_are_in_its_table(name) -> None:
 
 
 def test_the_splits_of_all_references_are_small() -> None:
+    assert set(WITH_SPLITS) == {path.parent.name for path in REFERENCE.glob("*/table.csv")}
     assert sum(path.stat().st_size for path in REFERENCE.glob("*/splits.csv.gz")) < 4e6
 
 
