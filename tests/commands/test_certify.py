@@ -426,8 +426,11 @@ def test_a_penalised_intercept_of_another_package_is_penalised(wine):
 def test_damaged_files_of_libsvm_are_one_line(old, new, wine, tmp_path):
     X, y = wine
     libsvm_file(SVC().fit(X, y), tmp_path / "m.model", ".17g")
-    text = re.sub(old, new, (tmp_path / "m.model").read_text())
-    (tmp_path / "m.model").write_text(text)
+    intact = (tmp_path / "m.model").read_text()
+    assert len(mmbench.certify(tmp_path / "m.model", X, y)) == 3
+    damaged = re.sub(old, new, intact)
+    assert damaged != intact
+    (tmp_path / "m.model").write_text(damaged)
     with pytest.raises(UserError) as caught:
         mmbench.certify(tmp_path / "m.model", X, y)
     assert "\n" not in str(caught.value)
