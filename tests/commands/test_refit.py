@@ -213,3 +213,4 @@ def test_splits_with_a_failed_fit_count_neither_here_nor_in_tables(folder, tmp_p
     write(path, record)
     origin = mmbench.refit(tmp_path / "small", "lda").provenance_
     assert origin["expected_accuracy_pct"]["n_splits"] == 1
+    assert "1 of 2 splits not counted" in str(mmbench.table(tmp_path / "small"))
