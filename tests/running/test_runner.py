@@ -149,11 +149,10 @@ def test_jobs_with_doubtful_fits_are_counted_named_and_counted_again(
         (Status.UNBOUNDED, 1),
         (Status.TRIVIAL, 0),
         (Status.UNCERTIFIED, 0),
-        (Status.ONE_CLASS, 0),
         (Status.OPTIMAL, 0),
     ],
 )
-def test_trivial_uncertified_and_one_class_results_are_not_doubtful(job, status, counted):
+def test_trivial_and_uncertified_results_are_not_doubtful(job, status, counted):
     summary = Summary()
     summary.add(new_record(job, status, metrics={"accuracy_pct": 90.0}))
     assert (summary.done, summary.doubtful[status]) == (1, counted)
