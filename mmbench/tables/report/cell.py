@@ -43,7 +43,7 @@ def write_cells(site: Site, view: View) -> None:
     experiment = view.experiment
     keys = [None, *view.pages, None]
     cells = view.cells or dict(stored_cells(experiment) if view.pages else ())
-    metrics = grouped((row.key, row) for row in view.sheet.rows if row.n is not None)
+    metrics = grouped((row.key, row) for row in view.sheet.rows if row.measured is not None)
     for before, (key, path), after in zip(keys, view.pages.items(), keys[2:], strict=False):
         cell, page = cells[key], f"{view.folder}/{path}"
         table, folder = page.removesuffix(".html") + ".csv", site.path(page).parent.resolve()

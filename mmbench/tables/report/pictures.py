@@ -200,7 +200,7 @@ def time_and_accuracy(view: View, gains: Mapping[Key, float]) -> Spec:
     times per machine, and no accuracies. If there is one data set and more machines than markers,
     each point is labelled with its machine.
     """
-    accuracies = {r.key: r.measured for r in view.sheet.rows if r.metric == METRIC and r.n}
+    accuracies = {key: view.sheet.value(key, METRIC) for key in view.sheet.keys}
     times = {key: total_with_search(view.sheet, key) for key in accuracies}
     starts = [base._replace(machine=view.ran[0]) for base in view.sheet.places]
     starts = [start for start in starts if times.get(start)]
@@ -208,8 +208,8 @@ def time_and_accuracy(view: View, gains: Mapping[Key, float]) -> Spec:
     for start in starts:
         unit, values = (times[start] or 1.0, gains) if relative else (1.0, accuracies)
         for key in (start._replace(machine=machine) for machine in view.ran[relative:]):
-            if (time := times.get(key)) and key in values:
-                points.append(Point(key, time / unit, values[key]))
+            if (time := times.get(key)) and (value := values.get(key)) is not None:
+                points.append(Point(key, time / unit, value))
     cost, gain, name = "CPU seconds per split", "accuracy (%)", view.sheet.label(view.ran[0])
     if relative:
         cost, gain = f"CPU time relative to {name}", f"{gain} minus {name}"

@@ -249,7 +249,8 @@ def measured(row: Row) -> str:
         return row.status.replace("_", " ")
     spread = "" if row.sd is None else f" ± {number(row.sd, row.metric)} (standard deviation)"
     error = [] if row.se is None else [f"standard error {number(row.se, row.metric)}"]
-    return ", ".join([number(row.measured, row.metric) + spread, *error, f"n = {row.n}"])
+    known = [] if row.n is None else [f"n = {row.n}"]
+    return ", ".join([number(row.measured, row.metric) + spread, *error, *known])
 
 
 def published(row: Row) -> str:

@@ -9,6 +9,7 @@ import shutil
 from itertools import product
 from urllib.parse import unquote
 
+import pandas as pd
 import pytest
 
 from mmbench.commands.outputs import report
@@ -180,6 +181,23 @@ def test_a_reference_table_without_splits_has_no_cells(pages, tmp_path) -> None:
     page = found["m4_table1/index.html"]
     assert "there are no pages of single cells" in page.text
     assert any(tag == "button" for tag, _ in page.tags)
+
+
+@pytest.mark.parametrize("column", ["n", "sd"])
+def test_a_reference_table_without_numbers_of_splits_or_deviations_has_pages(
+    pages, tmp_path, column
+) -> None:
+    folder = tmp_path / "quickstart"
+    shutil.copytree(REFERENCE / "quickstart", folder)
+    frame = pd.read_csv(folder / "table.csv").assign(**{column: ""})
+    frame.to_csv(folder / "table.csv", index=False)
+    found = pages(folder)
+    index, cell = (found[f"quickstart/{name}.html"] for name in ("index", "cells/wdbc-rbf-svm"))
+    assert "n = None" not in index.text and "None" not in cell.text
+    assert "time-and-accuracy" in index.pictures()
+    assert "splits-picture" in cell.pictures()
+    assert ("Each point is a split; standard deviation" in cell.text) == (column == "n")
+    assert "accuracy (%)" in cell.text.partition("All metrics")[2]
 
 
 def test_notes_of_a_reference_table_occur_once_and_with_its_rule(pages) -> None:
