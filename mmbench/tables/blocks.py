@@ -386,14 +386,17 @@ def split_gaps(
     return [sign_of(metric) * (ours[split] - theirs[split]) for split in common]
 
 
-def incomplete(sheet: Sheet, keys: Sequence[Key], metric: str) -> list[Key]:
+def incomplete(sheet: Sheet, keys: Sequence[Key], metric: str) -> dict[Key, int]:
     """Return the table cells without a result on a split on which another one of the table cells
-    `keys` has a result. If no values of single splits are known, numbers of splits are compared.
+    `keys` has a result, with their numbers of splits. If the values of single splits of a table
+    cell are unknown, its number of splits in the long table is used. If this number is unknown too,
+    the table cell counts as complete.
     """
-    known = {split for key in keys for split in sheet.by_split(key, metric)}
     rows = [row for key in keys if (row := sheet.row(key, metric)).status != PUBLISHED_ONLY]
-    most = max([len(known), *(row.n or 0 for row in rows)])
-    return [row.key for row in rows if (row.n or 0) < most]
+    splits = {row.key: sheet.by_split(row.key, metric) for row in rows}
+    counts = {r.key: 0 if r.measured is None else len(splits[r.key]) or r.n for r in rows}
+    most = max([len({at for own in splits.values() for at in own}), *filter(None, counts.values())])
+    return {key: n for key, n in counts.items() if n is not None and n < most}
 
 
 #: First split of an official test set, as (repeat, fold).

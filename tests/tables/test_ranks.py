@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -212,6 +213,18 @@ def test_a_machine_on_few_splits_is_not_the_best(partly_run):
     svm, rmm, m4 = cells_of(text, "iris")[2:]
     assert svm.startswith("**73.5") and rmm.startswith("90.0") and m4.startswith("23.5")
     assert "Not compared, as splits are missing: RMM on iris, wine (rbf)." in text
+
+
+def test_records_of_two_settings_on_one_split_count_once(results):
+    experiment = results.experiment("own")
+    for machine, repeat in product(("svm", "rmm"), range(3)):
+        job = experiment.job("iris", machine, repeat=repeat, rule="holdout")
+        experiment.add(job, 10 + repeat + (machine == "rmm"))
+        if machine == "svm":
+            experiment.add_unplanned(replace(job, grid=(("C", (3.0,)),)), 12)
+    text = table(experiment.folder, layout="generic", mix=True)
+    assert "Bold:" in text and "splits are missing" not in text
+    assert "Missing splits" not in table(experiment.folder, layout="comparison", mix=True)
 
 
 def test_figures_of_machines_show_common_splits(partly_run, tmp_path):

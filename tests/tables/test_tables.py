@@ -606,6 +606,17 @@ def test_a_table_without_numbers_of_splits_states_the_known_ones(quickstart, ste
     frame.to_csv(quickstart / "table.csv", index=False, float_format="%.10g")
     text = table(quickstart)
     assert "NA" not in text and ("standard error over 5 splits" in text) == (step == 2)
+    assert "splits are missing" not in text and "- Bold: " in text
+    assert "Missing splits" not in table(quickstart, layout="comparison")
+
+
+def test_a_comparison_without_numbers_of_splits_names_its_test(tmp_path) -> None:
+    folder = tmp_path / "usps_rbf"
+    shutil.copytree(resources.REFERENCE / "usps_rbf", folder)
+    text = table(folder, layout="comparison")
+    pd.read_csv(folder / "table.csv").assign(n="").to_csv(folder / "table.csv", index=False)
+    assert table(folder, layout="comparison") == text
+    assert "McNemar's test: null hypothesis" in text and "Corrected resampled" not in text
 
 
 @pytest.mark.parametrize("column", ["se", "n", "sd"])

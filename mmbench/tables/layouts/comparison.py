@@ -105,8 +105,8 @@ def comparison(sheet: Sheet) -> Table:
 def _incomplete(sheet: Sheet, metric: str) -> list[str]:
     """Return sentences on table cells with missing splits, or an empty list."""
     every = ([place._replace(machine=m) for m in sheet.machines] for place in sheet.places)
-    rows = [sheet.row(key, metric) for keys in every for key in incomplete(sheet, keys, metric)]
-    found = grouped((row.note or f"n = {row.n}", row.key) for row in rows)
+    counts = [pair for keys in every for pair in incomplete(sheet, keys, metric).items()]
+    found = grouped((sheet.row(key, metric).note or f"n = {n}", key) for key, n in counts)
     texts = [f"Missing splits of {sheet.about(keys)}: {note}." for note, keys in found.items()]
     common = "Ranks, differences and tests use common splits, if values of single splits are known."
     return [*texts, common] if texts else []
@@ -126,7 +126,8 @@ def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
     if not sheet.machines:
         return []
     reference, rope = _first(sheet), f"{rope_of(metric):g}"
-    official = {sheet.has_official_test(r.key) for r in sheet.rows if r.metric == metric and r.n}
+    rows = (r for r in sheet.rows if r.metric == metric and r.measured is not None)
+    official = {sheet.has_official_test(row.key) for row in rows}
     of_data_sets = [
         "Tests of Friedman and Nemenyi: null hypothesis of equal mean ranks over data sets.",
         f"Wilcoxon's signed-rank test: null hypothesis of no difference from {reference} over data "
