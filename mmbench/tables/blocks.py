@@ -411,7 +411,8 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
 
     Each machine is compared with the best machine by a paired test over splits or test rows. If the
     values of single splits are unknown, there are no tests, and no text is bold. Table cells with
-    missing splits are not compared. Returns a note for the table, with the names of the tests.
+    missing splits are not compared. Returns a note for the table, with the names of the tests and
+    of the table cells with missing splits.
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     # `dict.fromkeys` keeps each table cell once, in the order of the columns. If several machines
@@ -434,14 +435,15 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
         tests |= used
     for cell in cells:
         cell.bold = (cell.row.key, cell.row.metric) in bold
+    lost = [f"Not compared, as splits are missing: {sheet.about(left_out)}."] if left_out else []
     if not tests:
-        return []
-    return [
+        return lost
+    text = (
         f"Bold: the best machine, and all machines that {' or '.join(sorted(tests))} does not "
         f"distinguish from it at the level {LEVEL:g} (Holm's correction over the comparisons of "
         "one data set)."
-        + (f" Not compared, as splits are missing: {sheet.about(left_out)}." if left_out else "")
-    ]
+    )
+    return [join(text, *lost)]
 
 
 def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:

@@ -215,6 +215,16 @@ def test_a_machine_on_few_splits_is_not_the_best(partly_run):
     assert "Not compared, as splits are missing: RMM on iris, wine (rbf)." in text
 
 
+def test_of_two_machines_the_one_without_a_split_is_named(results):
+    experiment = results.experiment("own")
+    for machine, counts in {"svm": [10, 12, 14], "rmm": [9, 11]}.items():
+        for repeat, count in enumerate(counts):
+            experiment.add(experiment.job("iris", machine, repeat=repeat, rule="holdout"), count)
+    text = table(experiment.folder, layout="generic")
+    assert "- Not compared, as splits are missing: RMM on iris (rbf)." in text
+    assert "Bold:" not in text
+
+
 def test_records_of_two_settings_on_one_split_count_once(results):
     experiment = results.experiment("own")
     for machine, repeat in product(("svm", "rmm"), range(3)):
