@@ -383,12 +383,20 @@ class Sheet:
 
     def about(self, keys: Iterable[Key]) -> str:
         """Return a text that names the machines, data sets and kernels of table cells. Data sets
-        with the same machines and kernel are listed together.
+        with the same machines and kernel are listed together. Training sizes are named if `keys`
+        contains only some of the sizes.
         """
-        subjects = dict.fromkeys(
-            ((key.dataset, kernel_text(key.kernel, key.degree)), key.machine) for key in keys
+
+        def kernel_of(key: Key, sizes: list[int | None]) -> str:
+            some = f"{', '.join(map(str, dict.fromkeys(sizes)))} rows" if {*sizes} < every else ""
+            return ", ".join(filter(None, [kernel_text(key.kernel, key.degree), some]))
+
+        every = {key.size for key in self.keys}
+        sizes = grouped((key._replace(size=None), key.size) for key in keys)
+        machines = grouped(
+            ((key.dataset, kernel_of(key, own)), key.machine and self.label(key.machine))
+            for key, own in sizes.items()
         )
-        machines = grouped((where, name and self.label(name)) for where, name in subjects)
         datasets = grouped(
             ((", ".join(names), kernel), dataset) for (dataset, kernel), names in machines.items()
         )

@@ -225,6 +225,19 @@ def test_of_two_machines_the_one_without_a_split_is_named(results):
     assert "Bold:" not in text
 
 
+def test_a_machine_that_lacks_a_split_of_one_size_is_named_with_the_size(results):
+    experiment = results.experiment("own")
+    for machine, size in product(("svm", "rmm"), (100, 200, 400)):
+        for repeat in range(2 if (machine, size) == ("rmm", 200) else 3):
+            job = experiment.job("iris", machine, repeat=repeat, rule="holdout")
+            job = replace(job, split=replace(job.split, max_train=("nested", size)))
+            experiment.add(job, 10 + repeat, fits={"statuses": {"inaccurate": 1}})
+    text = table(experiment.folder, layout="generic")
+    assert "Not compared, as splits are missing: RMM on iris (rbf, 200 rows)." in text
+    of_two = "RMM on iris (rbf, 100, 400 rows)"
+    assert f"SVM on iris (rbf); {of_two}: of 3 fits 3 inaccurate" in text
+
+
 def test_records_of_two_settings_on_one_split_count_once(results):
     experiment = results.experiment("own")
     for machine, repeat in product(("svm", "rmm"), range(3)):
