@@ -39,8 +39,8 @@ def refit(
         Folder of an experiment with records.
     machine : str, optional
         Name of the machine in the experiment. By default, the machine and the kernel with the
-        highest mean accuracy are used. The mean is taken over the splits of `dataset` that the
-        tables include.
+        highest mean accuracy are used, among those with results on the most splits. The mean is
+        taken over the splits of `dataset` that the tables include.
     dataset, kernel : str, optional
         Names of a data set and of a kernel. The data set is needed if the experiment has several
         data sets. The kernel is needed if `machine` is given and was run with several kernels.
@@ -143,7 +143,9 @@ def _records(
         asked = [r for r in records if dataset in (None, r.job.dataset.name)] or records
         asked = [r for r in asked if kernel in (None, r.job.kernel)] or asked
         scores = grouped(((r.job.column, r.job.kernel), r.metrics["accuracy_pct"]) for r in asked)
-        machine, best_kernel = max(scores, key=lambda column: mean(scores[column]))
+        splits = grouped(((r.job.column, r.job.kernel), (r.job.dataset, r.at)) for r in asked)
+        # a mean over fewer splits is not comparable
+        machine, best_kernel = max(scores, key=lambda c: (len({*splits[c]}), mean(scores[c])))
         kernel = kernel or best_kernel
     for key, name in {"machine": machine, "dataset": dataset, "kernel": kernel}.items():
         known = list(dict.fromkeys(_value(record, key) for record in records))

@@ -88,6 +88,30 @@ def test_without_a_name_the_column_with_the_best_mean_is_taken(folder, tmp_path,
     assert mmbench.refit(tmp_path / "small").provenance_["machine"] == best
 
 
+def test_a_machine_with_few_splits_is_not_taken_for_the_best(folder, tmp_path):
+    records = [(p, r) for p, r in copied_records(folder, tmp_path / "small") if is_lda(r)]
+    for (path, record), failed in zip(records, (False, True), strict=True):
+        record["metrics"]["accuracy_pct"] = 0.0 if failed else 100.0
+        record["fits"]["statuses"] |= {"failed": 1} if failed else {}
+        write(path, record)
+    assert mmbench.refit(tmp_path / "small").provenance_["machine"] == "svm"
+
+
+def is_lda(record: dict) -> bool:
+    return record["job"]["machine"] == "lda"
+
+
+def test_a_kernel_of_two_degrees_has_no_more_splits_than_another(tmp_path):
+    kernels = {"kernel": ["rbf", "poly"], "degree": [2, 3]}
+    config = {**EXPERIMENT, **kernels, "machines": {"svm": {"params": {"C": 1.0, "gamma": 0.1}}}}
+    (finished,) = mmbench.run(config, tmp_path, jobs=1)
+    for path in (finished.folder / "records").glob("*.json"):
+        record = json.loads(path.read_text())
+        record["metrics"]["accuracy_pct"] = 90.0 if record["job"]["kernel"] == "rbf" else 80.0
+        write(path, record)
+    assert mmbench.refit(finished.folder).provenance_["kernel"] == "rbf"
+
+
 @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
 def test_of_equal_columns_the_first_of_the_table_is_taken(tmp_path, order):
     columns = {name: {"machine": "lda", "params": {"ridge": 0.1}} for name in order}
