@@ -215,6 +215,12 @@ def test_a_machine_on_few_splits_is_not_the_best(partly_run):
     assert "Not compared, as splits are missing: RMM on iris, wine (rbf)." in text
 
 
+def test_a_machine_on_few_splits_is_below_the_others(partly_run):
+    text = table(partly_run.folder, layout="machines").partition("iris")[2]
+    names = [line.split(" ")[1] for line in text.splitlines() if line.startswith("| ")]
+    assert [name for name in names if name in ("SVM", "RMM", "M4")][:3] == ["SVM", "M4", "RMM"]
+
+
 def test_of_two_machines_the_one_without_a_split_is_named(results):
     experiment = results.experiment("own")
     for machine, counts in {"svm": [10, 12, 14], "rmm": [9, 11]}.items():

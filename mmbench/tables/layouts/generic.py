@@ -14,6 +14,7 @@ from mmbench.tables.blocks import (
     confusions,
     definitions,
     grids,
+    incomplete,
     label,
     metric_text,
     results,
@@ -62,7 +63,7 @@ def _accuracy_or_errors(row: Row) -> str:
 
 def machines(sheet: Sheet) -> Table:
     """Return a table with one block per data set, kernel and training size. In each block, the
-    machines are sorted by their results.
+    machines are sorted by their results; machines with missing splits are last.
     """
     shown = [name for name in sheet.metrics if name != CONFUSION] or [METRIC]
     grids = [_ranked(sheet, place, shown) for place in sheet.places]
@@ -76,13 +77,14 @@ def machines(sheet: Sheet) -> Table:
 
 
 def _ranked(sheet: Sheet, place: Key, shown: list[str]) -> Grid:
-    first = shown[0]
+    first, rows = shown[0], []
+    keys = [place._replace(machine=machine) for machine in sheet.machines]
+    partial = incomplete(sheet, keys, first)
 
-    def rank(key: Key) -> tuple[bool, float]:
+    def rank(key: Key) -> tuple[bool, bool, float]:
         value = sheet.value(key, first)
-        return value is None, -sign_of(first) * (value or 0.0)
+        return value is None, key in partial, -sign_of(first) * (value or 0.0)
 
-    keys, rows = [place._replace(machine=machine) for machine in sheet.machines], []
     for key in sorted((key for key in keys if sheet.row(key, first).metric), key=rank):
         best, *rest = (metric_text(sheet.row(key, name)) for name in shown)
         row, seconds = sheet.row(key, first), seconds_text(total_with_search(sheet, key))
