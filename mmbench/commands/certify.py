@@ -165,7 +165,7 @@ def certify(
     """
     import pandas as pd
 
-    model, rows, labels, weights = _validated(model, X, y, sample_weight)
+    model, rows, labels, weights, rounding = _validated(model, X, y, sample_weight)
     if not KNOWN & {base.__name__ for base in type(model).__mro__}:
         kinds = "SVC, NuSVC, LinearSVC, SGDClassifier and the machines of mmbench"
         raise UserError(f"the objective of {type(model).__name__} is not known; known are {kinds}")
@@ -194,8 +194,10 @@ def certify(
         raise UserError("C=inf or alpha=0: only models with a finite penalty are certified")
     if hasattr(model, "fits_") and type(model).__name__ != "SVM":
         return pd.DataFrame(_by_reference(model, rows, labels, sample_weight))
-    dual = hasattr(model, "dual_coef_") and hasattr(model, "support_vectors_")
-    problems = (_kernel_problems if dual else _linear_problems)(model, rows, labels, weights, C)
+    if hasattr(model, "dual_coef_") and hasattr(model, "support_vectors_"):
+        problems = _kernel_problems(model, rows, labels, weights, C, rounding)
+    else:
+        problems = _linear_problems(model, rows, labels, weights, C)
     result = pd.DataFrame([_certificate(problem) for problem in problems])
     if hasattr(model, "fits_"):
         _check_objectives(model.fits_, result.objective)
@@ -204,10 +206,11 @@ def certify(
 
 def _validated(
     model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[Any, Any, NDArray, NDArray]:
+) -> tuple[Any, Any, NDArray, NDArray, float]:
     """Check the arguments of `certify`.
 
-    Returns the fitted classifier, and the training rows, labels and row weights.
+    Returns the fitted classifier, the training rows, labels and row weights, and a bound for the
+    rounding errors of the rows, relative to the largest value.
     """
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import (
@@ -219,6 +222,7 @@ def _validated(
 
     from mmbench.machines.base.estimator import refuse_masks
 
+    rounding = 1e-9
     with converted("", TypeError, ValueError):
         refuse_masks(X, y, sample_weight)
         while isinstance(model, Pipeline) or hasattr(model, "best_estimator_"):
@@ -230,7 +234,9 @@ def _validated(
                 if hasattr(step, "fit_resample") or type(step).__name__ == "TargetEncoder":
                     problem = f"{type(step).__name__}.transform does not give the training rows"
                     raise ValueError(f"{problem}; give the last step, and its rows and labels")
-            X, model = model[:-1].transform(X) if len(model) > 1 else X, model[-1]
+            if len(model) > 1:  # PCA.transform differs from fit_transform
+                X, rounding = model[:-1].transform(X), 1e-5
+            model = model[-1]
         names = getattr(model, "feature_names_in_", None)
         if names is not None and hasattr(X, "columns") and list(X.columns) != list(names):
             raise ValueError(f"X needs the columns of the training in this order: {listed(names)}")
@@ -252,7 +258,7 @@ def _validated(
         # scikit-learn, too, removes rows of weight 0 before it numbers the support vectors
         rows, labels, weights = (part[weights > 0] for part in (rows, labels, weights))
         model = read_model(Path(model), rows, labels)
-    return model, rows, labels, weights
+    return model, rows, labels, weights, rounding
 
 
 def _check_objectives(fits: Sequence[Any], objectives: Iterable[float]) -> None:
@@ -428,9 +434,12 @@ def _signs(labels: NDArray, classes: Any, positive: Any) -> tuple[NDArray, NDArr
 
 
 def _kernel_problems(
-    model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
+    model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None, rounding: float
 ) -> Iterator[Binary]:
-    """Yield one binary problem per pair of classes, for a model with dual variables."""
+    """Yield one binary problem per pair of classes, for a model with dual variables.
+
+    The support vectors may differ from the rows `X` by `rounding` times the largest value.
+    """
     from sklearn.utils.class_weight import compute_class_weight
 
     from mmbench.kernels.matrix import is_given, is_semidefinite
@@ -449,7 +458,7 @@ def _kernel_problems(
     wrong = support.max(initial=-1) >= X.shape[0]
     if not wrong and not is_given(kernel):
         near, vectors = _dense(X[support]), np.asarray(_dense(model.support_vectors_), dtype=float)
-        size = 1e-5 * np.abs(vectors).max(initial=0.0)  # PCA.transform differs from fit_transform
+        size = rounding * np.abs(vectors).max(initial=0.0)
         wrong = near.shape != vectors.shape or not np.allclose(near, vectors, rtol=1e-6, atol=size)
     if wrong:
         problem = "the rows of X at the indices support_ are not the support vectors of the model"

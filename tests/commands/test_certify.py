@@ -656,6 +656,16 @@ def test_a_penalty_beside_the_alpha_of_a_model_is_refused(wine):
         mmbench.certify(model, X, y, C=777)
 
 
+@pytest.mark.parametrize("searched", [False, True])
+def test_small_columns_beside_a_large_one_are_those_of_the_training(wine, searched):
+    X, y = wine[0][:, :3] * [1e6, 1, 1], wine[1] > 0
+    model = SVC(gamma=1e-12)
+    model = (GridSearchCV(model, {"C": [1.0]}) if searched else model).fit(X, y)
+    assert len(mmbench.certify(model, X, y)) == 1
+    with pytest.raises(UserError, match="not the support vectors of the model"):
+        mmbench.certify(model, X[:, [0, 2, 1]], y)
+
+
 def test_a_model_whose_positive_penalties_belong_to_one_class_has_the_optimum_0(wine):
     X, y = wine
     model = SGDClassifier(class_weight={0: 0}, random_state=0).fit(X, y > 0)
