@@ -184,7 +184,7 @@ def certify(
     stored = getattr(model, "C", None)  # a NuSVC stores C = 0, and model files contain no C
     if hasattr(model, "alpha"):
         stored = 1 / (model.alpha * len(labels)) if model.alpha else np.inf
-    if C is not None and (not C > 0 or (stored and stored != C)):
+    if C is not None and (not C > 0 or (stored and not np.isclose(stored, C, rtol=1e-9, atol=0))):
         raise UserError(f"C={C:g}: the model stores C={stored:g}" if stored else "C must be > 0")
     for name in ("coef_", "dual_coef_", "intercept_", "gamma", "coef0", "degree"):
         value = _dense(getattr(model, name, None))

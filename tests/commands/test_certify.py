@@ -656,6 +656,16 @@ def test_a_penalty_beside_the_alpha_of_a_model_is_refused(wine):
         mmbench.certify(model, X, y, C=777)
 
 
+def test_the_penalty_of_an_alpha_may_be_given(wine):
+    """The reciprocal of 1 / 49 * 49 is not exactly 1."""
+    X, y = wine[0][40:89], wine[1][40:89] > 0
+    model = SGDClassifier(alpha=1 / 49, random_state=0).fit(X, y)
+    stored = mmbench.certify(model, X, y)
+    assert_allclose(mmbench.certify(model, X, y, C=1.0).objective, stored.objective)
+    with pytest.raises(UserError, match="C=1e-12: the model stores C=1e-11"):
+        mmbench.certify(SVC(C=1e-11).fit(X, y), X, y, C=1e-12)
+
+
 @pytest.mark.parametrize("searched", [False, True])
 def test_small_columns_beside_a_large_one_are_those_of_the_training(wine, searched):
     X, y = wine[0][:, :3] * [1e6, 1, 1], wine[1] > 0
