@@ -281,9 +281,13 @@ def test_a_data_frame_may_have_numbers_as_names_of_columns(tmp_path):
     found = mmbench.easy(frame, 3, tmp_path / "results", set=[machines], say=lambda line: None)
     assert load_config(found.folder / "experiment.yaml").datasets[0].target == "column_3"
     assert mmbench.load(found.folder).n_train.tolist() == [32] * 5
+    model = mmbench.refit(found.folder)
+    predicted = model.predict(frame[[2, 1, 0]])
+    assert predicted.tolist() == model.predict(frame[[0, 1, 2]].to_numpy()).tolist()
     frame.columns = [0, 1, 2, "site"]
     mixed = mmbench.easy(frame, 2, tmp_path / "results", set=[machines], say=lambda line: None)
     assert load_config(mixed.folder / "experiment.yaml").datasets[0].target == "column_2"
+    assert mmbench.refit(mixed.folder).predict(frame.drop(columns=2)).shape == (40,)
 
 
 def test_a_class_may_be_any_character(tmp_path):

@@ -59,7 +59,10 @@ class TableColumns(TransformerMixin, BaseEstimator):
             if X.ndim != 2 or X.shape[1] != len(names):
                 raise ValueError(f"X has shape {X.shape}, but the table has the columns {names}")
             X = pd.DataFrame(X, columns=names).infer_objects()
-        X = X.rename(columns=str)  # if a file has no header, the names of its columns are numbers
+        # without a header, the columns of a file have numbers as names; the function `easy` changes
+        # the name 3 of a data frame's column to column_3
+        own = {c: n for c in X if not isinstance(c, str) and (n := f"column_{c}") in self.columns}
+        X = X.rename(columns=own).rename(columns=str)
         clean = {" ".join(name.split()): name for name in reversed(X.columns)}
         X = X.rename(columns={clean[n]: n for n in names if n in clean and n not in X.columns})
         if lacking := [name for name in names if name not in X.columns]:
