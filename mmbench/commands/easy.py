@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
@@ -136,7 +136,10 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
     subset would contain too few rows of a class, another setting replaces the maximum number of
     training rows by a maximum number per class.
     """
+    import yaml
+
     from mmbench.datasets import load_dataset
+    from mmbench.datasets.parsers.frames import in_yaml
 
     (entry,), protocol = config.datasets, config.protocol
     if protocol.test.rule != "kfold":
@@ -155,13 +158,15 @@ def _for_classes(config: Config, say: Say) -> Iterator[str]:
         few = f"only {len(kept)} classes have enough rows for {folds} folds"
         raise UserError(f"{entry.path}: {few}; {fewer}")
     if len(kept) > MAX_CLASSES and not entry.classes:
-        option = f"--set 'datasets[0].classes=[{', '.join(c for c, _ in counts.most_common(5))}]'"
+        some = in_yaml([c for c, _ in counts.most_common(5)])
+        option = f"--set {shlex.quote(f'datasets[0].classes={some}')}"
         raise UserError(
             f"{entry.path}: {len(kept)} classes make {len(kept) * (len(kept) - 1) // 2} pairs; "
             f"choose at most {MAX_CLASSES} classes, as by {option}"
         )
     if len(kept) < len(counts) and not entry.classes:
-        yield f"datasets[0].classes={json.dumps(list(kept), ensure_ascii=False)}"
+        text = yaml.safe_dump(list(kept), default_style='"', default_flow_style=True)
+        yield f"datasets[0].classes={text}"
         rare = [c for c in counts if c not in kept]
         rows = sum(counts[c] for c in rare)
         say(f"left out: {rows} rows of classes with too few rows for {folds} folds: {listed(rare)}")

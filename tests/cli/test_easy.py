@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -290,7 +291,26 @@ def test_a_data_frame_may_have_numbers_as_names_of_columns(tmp_path):
     assert mmbench.refit(mixed.folder).predict(frame.drop(columns=2)).shape == (40,)
 
 
-def test_a_class_may_be_any_character(tmp_path):
-    done = easy(write(tmp_path, ["\U0001f600", "\U0001f601"] * 20 + ["z"]), *ONE)
+@pytest.mark.parametrize("one", ["\U0001f600", "\U0001f468\u200d\U0001f469", "x\u00ady", "a, b: #"])
+def test_a_class_may_be_any_character(tmp_path, one):
+    done = easy(write(tmp_path, [f'"{one}"', "\U0001f601"] * 20 + ["z"]), *ONE)
     assert done.exit_code == 0, done.stderr
     assert "left out: 1 rows" in done.stderr
+
+
+def test_a_class_may_contain_a_dash_of_windows(tmp_path):
+    path = write(tmp_path, ["20\u201330", "30\u201340"] * 20 + ["z"])
+    path.write_bytes(path.read_text().encode("cp1252"))
+    done = easy(path, *ONE, "--set=datasets[0].encoding=latin-1")
+    assert done.exit_code == 0, done.stderr
+    assert "left out: 1 rows" in done.stderr
+
+
+def test_the_advice_about_many_classes_quotes_their_names(tmp_path):
+    path = write(tmp_path, [f'"O\'Brien, {k % 120}"' for k in range(720)])
+    done = easy(path, *ONE)
+    assert done.exit_code == 2
+    command = shlex.split(done.stderr.partition("as by ")[2])
+    assert command[0] == "--set"
+    done = easy(path, *ONE, *command)
+    assert done.exit_code == 0, done.stderr
