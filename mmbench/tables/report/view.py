@@ -132,7 +132,7 @@ class View:
         #: Machines with results, in the order of the configuration.
         self.ran = [machine for machine in sheet.configured if machine in ran]
         missing = {row.key for row in self.rows if row.measured is None} - self.cells.keys()
-        partial = {k for k, cell in self.cells.items() if len(cell.done) < cell.planned.n_splits}
+        partial = {k for k, c in self.cells.items() if len(c.done) < max(c.planned.n_splits, 1)}
         #: Keys of the table cells in which splits are missing.
         self.incomplete = (missing | partial) & {*self.keys}
         #: Rows of the table cells in which splits are missing or fits are doubtful.

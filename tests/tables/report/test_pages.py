@@ -15,6 +15,7 @@ import pytest
 from mmbench.commands.outputs import report
 from mmbench.errors import UserError
 from mmbench.jobs.job import SelectRef
+from mmbench.jobs.store import CONFIG, PLAN
 from mmbench.resources import REFERENCE
 
 
@@ -263,6 +264,19 @@ def test_an_experiment_counts_what_is_in_its_band_and_what_is_not_run(results, p
     text = pages(experiment.folder)["usps_rbf/index.html"].text
     assert "1 of 2 compared" in text
     assert "1 of 3 cells" in text
+
+
+def test_a_machine_that_was_not_run_is_incomplete_without_a_plan(results, pages) -> None:
+    """Without a plan, the number of rows that are left out once is unknown."""
+    experiment = results.experiment("own")
+    for repeat in range(3):
+        experiment.add(experiment.job("pima", "svm", repeat=repeat, rule="leave_one_out"))
+    (experiment.folder / PLAN).unlink()
+    text = "name: own\ndatasets: [pima]\nprotocol: {test: leave_one_out}\n"
+    (experiment.folder / CONFIG).write_text(text + "kernel: rbf\nmachines: {svm:, rmm:}\n")
+    page = pages(experiment.folder)["own/index.html"].path.read_text()
+    assert "<dt>incomplete</dt><dd>1 of 2 cells</dd>" in page
+    assert "<dt>doubtful</dt><dd>0 of 2 cells</dd>" in page
 
 
 def test_the_time_of_an_experiment_is_that_of_all_splits(results, pages) -> None:
