@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,40 @@ def test_boundaries_are_drawn_for_machines_that_decide_as_their_records(toy, tmp
     assert (tmp_path / "fig5.png").stat().st_size > 10_000
     assert [line.partition(":")[0] for line in text.splitlines()] == ["Set I", "Set II"]
     assert text.count("M4") == text.count("SVM") == text.count("MPM") == 2
+
+
+def test_machines_with_equal_labels_are_all_drawn(results, runs, tmp_path):
+    cells = {"machines": ["m4", "svm", "mpm"], "kernel": "linear", "labels": {"mpm": "SVM"}}
+    experiment = results.experiment("m4_table1", datasets=["toy_1", "toy_2"], **cells)
+    for record, arrays in runs:
+        experiment.store.write(record, arrays)
+    assert figure("m4_fig5", experiment.folder, tmp_path / "fig5.png").count("SVM") == 4
+
+
+@pytest.fixture(scope="module")
+def half():
+    """The M4 with nu = 0.5 on set I, as a further column."""
+    given = ("m4_table1", DatasetRef("toy_1"), dataset_hash("toy_1", store=NO_STORE))
+    job = Job(*given, SplitRef("predefined"), "m4", "linear", params=(("nu", 0.5),))
+    return execute(replace(job, variant="m4_half"), Context(NO_STORE))
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_variant_of_a_machine_is_drawn_beside_it(results, runs, half, tmp_path, alone):
+    cells = {"machines": ["m4", "m4_half", "svm"], "kernel": "linear"}
+    cells["labels"] = {"m4_half": "half"}
+    experiment = results.experiment("m4_table1", datasets=["toy_1", "toy_2"], **cells)
+    accuracy = half[0]["metrics"]["accuracy_pct"]
+    for record, arrays in [*runs, half]:
+        job, changed = record["job"], {}
+        if (job["machine"], job.get("variant", ""), job["dataset"]["name"]) == ("m4", "", "toy_1"):
+            if alone:
+                continue
+            changed = {"metrics": {**record["metrics"], "accuracy_pct": accuracy - 1}}
+        experiment.store.write(record | changed, arrays)
+    text = figure("m4_fig5", experiment.folder, tmp_path / "fig5.png").splitlines()[0]
+    assert f"half {accuracy:.1f} %" in text
+    assert (f"M4 {accuracy - 1:.1f} %" in text) != alone
 
 
 def test_a_set_without_records_is_named(toy, tmp_path):

@@ -10,7 +10,7 @@ figure also shows the decision boundary of the Bayes classifier, which uses the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,9 +63,9 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
         for axes, (name, records) in zip(grid, draws.items(), strict=True):
             job = next(iter(records.values())).job
             data = prepare(job, Path("datasets"), None)  # toy sets need no data file
-            decisions = {label(m): _decision(experiment, r, data) for m, r in records.items()}
+            decisions = [(m, label(m), _decision(experiment, r, data)) for m, r in records.items()]
             axes.set_title(panels[name])
-            _panel(axes, name, data, decisions, [*records, "bayes"])
+            _panel(axes, name, data, decisions)
             texts = (f"{label(m)} {r.metrics['accuracy_pct']:.1f} %" for m, r in records.items())
             lines.append(f"{panels[name]}: draw {job.split.repeat + 1}, {', '.join(texts)}")
         handles, labels = canvas.axes[0].get_legend_handles_labels()
@@ -79,8 +79,8 @@ def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
     for record in experiment.records:
         job = record.job
         if record.done and job.dataset.name == name and job.kernel == "linear":
-            draws.setdefault(job.split.repeat, {})[job.machine] = record
-    draws = {repeat: records for repeat, records in draws.items() if "m4" in records}
+            draws.setdefault(job.split.repeat, {})[job.column] = record
+    draws = {k: own for k, own in draws.items() if "m4" in {r.job.machine for r in own.values()}}
     if not draws:
         raise UserError(f"{experiment.name}: no finished record of m4 on {name}")
     first = draws[min(draws, key=lambda repeat: (-len(draws[repeat]), repeat))]
@@ -97,19 +97,18 @@ def _decision(experiment: Experiment, record: Record, data: Prepared) -> Decisio
     stored = experiment.store.arrays(record.key)["decisions"][:, 0]
     again = machine.pairwise_decision_function(data.X_test)[:, 0]
     if not np.allclose(again, stored, rtol=TOLERANCE, atol=TOLERANCE * np.abs(stored).max()):
-        label = f"{experiment.name}, {record.job.machine}"
+        label = f"{experiment.name}, {record.job.column}"
         problem = "the decision values differ from those in the record"
         raise UserError(f"{label}: {problem}; run the experiment again with a new --results DIR")
     return lambda points: machine.pairwise_decision_function(points)[:, 0]
 
 
 def _panel(
-    axes: Axes, name: str, data: Prepared, decisions: Mapping[str, Decision], machines: list[str]
+    axes: Axes, name: str, data: Prepared, decisions: Sequence[tuple[str, str, Decision]]
 ) -> None:
     """Draw the training and test points of a toy set, and the decision boundaries of the machines.
 
-    `decisions` maps each machine's label to its decision function. `machines` contains the names of
-    the machines in the order of `decisions`, followed by "bayes".
+    `decisions` contains the name, the label and the decision function of each machine.
     """
     from mmbench.datasets.generators import bayes
 
@@ -125,8 +124,8 @@ def _panel(
     (left, low), (right, high) = both.min(axis=0) - margin, both.max(axis=0) + margin
     across, up = np.linspace(left, right, RESOLUTION), np.linspace(low, high, RESOLUTION)
     grid = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
-    drawn = {**decisions, "Bayes classifier": lambda points: bayes(name, points)}
-    for machine, (label, decide) in zip(machines, drawn.items(), strict=True):
+    drawn = [*decisions, ("bayes", "Bayes classifier", lambda points: bayes(name, points))]
+    for machine, label, decide in drawn:
         ink, dashes, width = STYLES.get(machine, ("grey", "-", 1.2))
         values = decide(grid).reshape(RESOLUTION, RESOLUTION)
         axes.contour(across, up, values, [0.0], colors=ink, linestyles=[dashes], linewidths=width)
