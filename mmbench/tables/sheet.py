@@ -178,7 +178,7 @@ class Sheet:
         for name, own in grouped(lines).items():
             sizes = found[name] = {}
             for part in ("n_train", "n_test", "n_features", "n_classes"):
-                if counts := {int(line[part]) for line in own if line.get(part)}:
+                if counts := {int(float(line[part])) for line in own if line.get(part)}:
                     # a classifier from another package has only one pair of classes in its record,
                     # hence the maximum over all records
                     ends = {max(counts) if part == "n_classes" else min(counts), max(counts)}

@@ -619,6 +619,14 @@ def test_a_comparison_without_numbers_of_splits_names_its_test(tmp_path) -> None
     assert "McNemar's test: null hypothesis" in text and "Corrected resampled" not in text
 
 
+def test_a_split_table_with_a_missing_number_of_rows_has_the_other_numbers(quickstart) -> None:
+    frame = pd.read_csv(quickstart / "splits.csv.gz").astype({"n_train": float})
+    frame.loc[0, ["n_train", "accuracy_pct"]] = None
+    frame.to_csv(quickstart / "splits.csv.gz", index=False)
+    text = table(quickstart, layout="mamc_table2").partition("The data sets")[2]
+    assert cells_of(lines_of(text, "wdbc")[0])[2] == "455 to 456"
+
+
 @pytest.mark.parametrize("column", ["se", "n", "sd"])
 def test_a_table_without_standard_errors_shows_means(quickstart, column) -> None:
     path = quickstart / "table.csv"
