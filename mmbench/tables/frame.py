@@ -559,7 +559,7 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
     for name in metrics:
         if name == CONFUSION:
             rows += [
-                cell.row(f"{name}[{true},{taken}]", measured=count, n=len(cell.done))
+                cell.row(f"{name}[{true},{taken}]", measured=count, n=len(cell.counted))
                 for true, counts in cell.confusion.items()
                 for taken, count in zip(cell.confusion, counts, strict=True)
             ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.drawn import cells_of, table
+from helpers.drawn import cells_of, rows_of, table
 from sklearn.metrics import confusion_matrix, matthews_corrcoef, roc_auc_score
 
 from mmbench.config.model import Config
@@ -120,6 +120,16 @@ def test_a_confusion_matrix_counts_the_test_rows_of_all_splits(old):
         if line.startswith('old,mine,rbf,,svm,"confusion_matrix[0,1]",')
     ]
     assert float(line.split(",")[7]) == expected[0][1]
+
+
+def test_a_confusion_matrix_states_the_splits_that_it_counts(results):
+    experiment = results.experiment("own")
+    for repeat in range(3):
+        job = experiment.job("mine", "svm", repeat=repeat, rule="holdout")
+        fits = {"statuses": {"failed" if repeat == 2 else "optimal": 1}}
+        experiment.add(job, arrays=two_classes(repeat), fits=fits)
+    frame = rows_of(experiment.folder, metrics=["confusion_matrix"])
+    assert {row.n for row in frame if row.metric.startswith("confusion_matrix")} == {2}
 
 
 def test_votes_rank_rows_of_many_classes(results):
