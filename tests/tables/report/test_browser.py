@@ -131,7 +131,7 @@ def test_a_machine_is_not_shown_with_machines_whose_names_end_alike(window, resu
     open_page(window, pages(experiment.folder)["usps_rbf/index.html"].path)
     window.locator("select[name=machine]").select_option("SVM")
     assert column(window, "#all-cells", 1) == ["SVM", "SVM"]
-    for verdict, datasets in (("in band (all machines)", ["usps"]), ("not compared", ["iris"])):
+    for verdict, datasets in (("in band (all compared)", ["usps"]), ("not compared", ["iris"])):
         window.locator("select[name=verdict]").select_option(verdict)
         assert column(window, "#all-cells", 0) == datasets
 
