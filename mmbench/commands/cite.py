@@ -51,6 +51,7 @@ def entries_of(machines: Iterable[str]) -> list[str]:
 def _of_experiment(name: str) -> list[str]:
     from mmbench.config.read import load_config
     from mmbench.datasets import load_card
+    from mmbench.tables.frame import grouped
 
     if not Path(name).exists() and not name.endswith(".yaml") and name not in config_files():
         known = (*MACHINES, *ALIASES, *config_files())
@@ -58,11 +59,8 @@ def _of_experiment(name: str) -> list[str]:
     config = load_config(find_config(name))
     machines = [alias_of(config.machine_of(column)).machine for column in config.machines]
     sources = ["sklearn" if machine.startswith("sklearn.") else machine for machine in machines]
-    sets: dict[str, list[str]] = {}
-    for entry in config.datasets:
-        if entry.source is None:
-            sets.setdefault(load_card(entry.label).citation, []).append(entry.label)
+    labels = [entry.label for entry in config.datasets if entry.source is None]
+    sets = grouped((load_card(label).citation, label) for label in labels)
     notes = [f"Data: {', '.join(names)}. {source}" for source, names in sets.items()]
-    others = [source for source in sources if source not in (*MACHINES, "sklearn")]
-    notes += [f"{path}: has its own source" for path in others]
+    notes += [f"{s}: has its own source" for s in sources if s not in (*MACHINES, "sklearn")]
     return [*entries_of(sources), *(textwrap.indent(textwrap.fill(n, 96), "% ") for n in notes)]

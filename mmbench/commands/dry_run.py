@@ -148,9 +148,8 @@ def _time_text(
     if any(key in reference and key not in here for key in keys):
         by.append("the reference run, on its computer")
     more = f"; {len(keys) - len(seconds)} jobs of unknown time" * (len(seconds) < len(keys))
-    processes = f"{slots} process" + "es" * (slots > 1)
-    about = duration(sum(seconds) / slots)
-    return f"time: about {about} with {processes} (by {'; '.join(by)}){more}"
+    workers = f"{slots} process" + "es" * (slots > 1)
+    return f"time: about {duration(sum(seconds) / slots)} with {workers} (by {'; '.join(by)}){more}"
 
 
 def _stored(experiment: PlannedExperiment, rerun: str | None) -> tuple[set[str], dict[Key, float]]:

@@ -93,10 +93,8 @@ def easy(
 
     if not isinstance(data, str | Path):
         if not hasattr(data, "to_csv"):
-            remedy = "use pandas.DataFrame(X).assign(label=y), with target='label'"
-            raise UserError(
-                f"a path or a data frame is needed, got {type(data).__name__}; {remedy}"
-            )
+            problem = f"a path or a data frame is needed, got {type(data).__name__}; use"
+            raise UserError(f"{problem} pandas.DataFrame(X).assign(label=y), with target='label'")
         # in a file, a first line that contains only numbers would be a row of data
         texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in data.columns}
         target = texts.get(target, target)
@@ -196,10 +194,9 @@ def experiment_of(
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", inner_path(path).stem).strip("_-") or "data"
     label = f"my_{name}" if name in card_names() else name
     data: dict[str, Any] = {"path": str(path.resolve()), "name": label, "unlabelled": "drop"}
-    content = dict(load_yaml(EXPERIMENT))
-    more, machines = content.pop("more"), content.pop("machines")
-    machines = machines | more if every else machines
-    content = {"name": f"easy_{name}", "datasets": [data], **content, "machines": machines}
+    content = {**load_yaml(EXPERIMENT), "name": f"easy_{name}", "datasets": [data]}
+    more = content.pop("more")
+    content["machines"] = content["machines"] | (more if every else {})
     columns: Sequence[str] = ()
     number = re.fullmatch("-?[0-9]+", str(target))
     if not knows_target(str(path)):

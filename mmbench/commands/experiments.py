@@ -116,10 +116,9 @@ def plan_experiments(
                 except NotAvailable as error:
                     absent[entry.label] = str(error)
         jobs = plan(config, Path(options.store), options.mirror, allow_network=say is not None)
-        kept, whole = keep_only(jobs, wanted), plan_of(config, jobs)
+        kept, full = keep_only(jobs, wanted), plan_of(config, jobs)
         source = results / config.source.name if config.source else None
-        folder = results / config.name
-        planned.append(PlannedExperiment(config, kept, whole, folder, source, absent))
+        planned.append(PlannedExperiment(config, kept, full, results / config.name, source, absent))
     planned = [one if one.config.name in asked else _needed(one, planned) for one in planned]
     planned = [one for one in planned if one.jobs]
     if not planned:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.config.plan import replan
 from mmbench.errors import UserError, converted, did_you_mean, listed
 from mmbench.jobs.record import Choice, middle
+from mmbench.jobs.store import key_of
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
 from mmbench.tables.frame import grouped
 from mmbench.tables.results import read_results
@@ -148,20 +149,15 @@ def _records(
         machine, best_kernel = max(scores, key=lambda c: (len({*splits[c]}), mean(scores[c])))
         kernel = kernel or best_kernel
     for key, name in {"machine": machine, "dataset": dataset, "kernel": kernel}.items():
-        known = list(dict.fromkeys(_value(record, key) for record in records))
+        known = grouped((getattr(key_of(record.job), key), record) for record in records)
         if name is None and len(known) > 1:
-            raise UserError(f"{folder}: several values of {key}; give one of {listed(known)}")
+            raise UserError(f"{folder}: several values of {key}; give one of {listed([*known])}")
         if name is not None and name not in known:
             raise UserError(f"{folder}: no record of the {key} {name!r}{did_you_mean(name, known)}")
-        records = [r for r in records if name is None or _value(r, key) == name]
+        records = records if name is None else known[name]
     if len({(r.job.split.size, dict(r.job.params).get("degree")) for r in records}) > 1:
         raise UserError(f"{folder}: refit supports neither several training sizes nor degrees")
     return records
-
-
-def _value(record: Record, what: str) -> str:
-    job = record.job
-    return {"machine": job.column, "dataset": job.dataset.name, "kernel": job.kernel}[what]
 
 
 def _provenance(records: list[Record], fitted: Any, own: Choice) -> dict[str, Any]:

@@ -307,8 +307,7 @@ def definitions(sheet: Sheet) -> list[str]:
     """Return the definitions of the metrics in a table, one sentence per metric that has a
     definition.
     """
-    shown = [METRICS[name] for name in sheet.metrics if name in METRICS]
-    return [f"{metric.label}: {metric.about}." for metric in shown if metric.about]
+    return [f"{m.label}: {m.about}." for m in map(METRICS.get, sheet.metrics) if m and m.about]
 
 
 def metric_text(row: Row) -> str:

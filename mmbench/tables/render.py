@@ -84,9 +84,7 @@ def to_markdown(table: Table) -> str:
     """Return a table as text in GitHub-flavoured Markdown."""
     parts = [f"## {_escape(table.title)}"]
     for grid in table.grids:
-        if grid.caption:
-            parts.append(f"**{_escape(grid.caption)}**")
-        parts.append(_grid(grid))
+        parts += [f"**{_escape(grid.caption)}**" if grid.caption else "", _grid(grid)]
     remarks = [*table.notes, *(f"[{k}] {text}" for k, text in enumerate(table.footnotes, 1))]
     parts.append("\n".join(f"- {_escape(remark)}" for remark in remarks))
     return "\n\n".join(part for part in parts if part) + "\n"

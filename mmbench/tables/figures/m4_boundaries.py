@@ -116,9 +116,8 @@ def _panel(
         test, train = data.X_test[data.y_test == value], data.X_train[data.y_train == value]
         style: dict[str, Any] = {"s": 8, "alpha": 0.45, "lw": 0.6, "label": f"{label}, test"}
         axes.scatter(test[:, 0], test[:, 1], marker=small, c=own, **style)
-        style = {"s": 14, "lw": 0.8, "zorder": 3, "label": f"{label}, training"}
-        style |= {"facecolors": "none", "edgecolors": own}
-        axes.scatter(train[:, 0], train[:, 1], marker=hollow, **style)
+        style = {"s": 14, "lw": 0.8, "zorder": 3, "label": f"{label}, training", "edgecolors": own}
+        axes.scatter(train[:, 0], train[:, 1], marker=hollow, facecolors="none", **style)
     both = np.vstack([data.X_train, data.X_test])
     margin = 0.04 * np.ptp(both, axis=0)
     (left, low), (right, high) = both.min(axis=0) - margin, both.max(axis=0) + margin

@@ -108,6 +108,5 @@ def _scatter(axes: Any, points: pd.DataFrame) -> None:
         own = points[points.separable == separable]
         if len(own):
             axes.scatter(own.ratio, own.accuracy, facecolors=face, label=label, **style)
-    for point in points.sort_values("accuracy", kind="stable")[:N_LABELLED].itertuples():
-        at, offset = (point.ratio, point.accuracy), (4, -3)
-        axes.annotate(point.pair, at, textcoords="offset points", xytext=offset)
+    for p in points.sort_values("accuracy", kind="stable")[:N_LABELLED].itertuples():
+        axes.annotate(p.pair, (p.ratio, p.accuracy), (4, -3), textcoords="offset points")

@@ -164,12 +164,11 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
         if all(pair["extra"].get(f"{part}_cpu_seconds") is not None for pair in pairs)
     ]
     found = pd.DataFrame(rows, columns=["size", "machine", "part", "seconds"])
-    found = found.astype({"seconds": float})
     sizes = sorted({key.size for key in keys if key.size is not None})
 
     def mean(part: str, machines: list[str]) -> pd.Series:
         chosen = found[(found.part == part) & found.machine.isin(machines)]
-        return chosen.groupby("size").seconds.mean().reindex(sizes)
+        return chosen.astype({"seconds": float}).groupby("size").seconds.mean().reindex(sizes)
 
     rmms = [machine for machine in sheet.machines if machine != SVM]
     curves = {SVM: mean("svm", rmms), **{rmm: mean("rmm", [rmm]) for rmm in rmms}}

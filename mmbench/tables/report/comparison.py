@@ -22,7 +22,7 @@ from mmbench.tables.frame import METRIC, grouped
 from mmbench.tables.report.pictures import Point, Spec, axis, rule, scatter
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View, run_facts, signed
-from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p, wins_and_losses
+from mmbench.tables.statistics import LEVEL, holm, mcnemar_p, paired_p, wins_and_losses, z_value
 
 #: Names of the three tests: paired t-test, McNemar's test, and test based on standard errors.
 PAIRED, ROWS, MEANS = "paired t-test", "McNemar's test", "standard errors of both means"
@@ -89,8 +89,7 @@ def _test(before: View, after: View, key: Key) -> tuple[float, float, str, float
     if old.se is None or new.se is None:
         return gain, math.nan, "", math.nan
     error = math.hypot(old.se, new.se)
-    z = abs(gain) / error if error else math.inf if gain else 0.0
-    return gain, error, MEANS, math.erfc(z / math.sqrt(2))
+    return gain, error, MEANS, math.erfc(abs(z_value(0.0, gain, error)) / math.sqrt(2))
 
 
 def _gaps(before: View, after: View, key: Key) -> list[float]:

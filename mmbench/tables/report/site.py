@@ -73,13 +73,12 @@ class Site:
         values |= {"root": "../" * path.count("/"), "version": __version__}
         return self.text(path, visible(template(name).render(**values)))
 
-    def table(self, path: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Path:
+    def table(self, path: str, rows: Iterable[Mapping], columns: tuple[str, ...]) -> Path:
         """Write rows as a CSV file.
 
         Integers are written as integers even if other values of the column are missing.
         """
-        frame = pd.DataFrame(list(rows), columns=list(columns), dtype=object)
-        return self.text(path, csv_text(frame))
+        return self.text(path, csv_text(pd.DataFrame(list(rows), columns=columns, dtype=object)))
 
     def text(self, path: str, text: str) -> Path:
         """Write a text to a file of the report. Returns the path of the file."""
