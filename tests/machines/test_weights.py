@@ -76,6 +76,23 @@ def test_a_row_of_weight_2_is_a_row_twice(repeats, machine, kernel):
     np.testing.assert_allclose(decisions, machine.decision_function(X), atol=1e-4)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("machine", [m for m in MACHINES if not isinstance(m, MMRM)], ids=str)
+def test_a_class_weight_is_the_weight_of_the_rows_of_its_class(repeats, machine, kernel):
+    """Row weights also change the MMRM's default C, which class weights leave as it is."""
+    X, y, weights = repeats
+    own = np.where(y == "virginica", 1.5, 1.0) * weights
+    machine = clone(machine).set_params(kernel=kernel, class_weight={"virginica": 1.5})
+    (by_class,) = machine.fit(X, y, sample_weight=weights).fits_
+    decisions = machine.decision_function(X)
+    machine.set_params(class_weight=None, gamma=machine.kernels_[0].gamma)
+    (plain,) = machine.fit(X, y, sample_weight=weights).fits_
+    (by_row,) = machine.fit(X, y, sample_weight=own).fits_
+    assert by_class.objective == pytest.approx(by_row.objective, rel=1e-6)
+    assert by_class.objective > 1.01 * plain.objective
+    np.testing.assert_allclose(decisions, machine.decision_function(X), atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("machine", "solver"),
     [
