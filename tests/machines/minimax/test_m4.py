@@ -327,6 +327,27 @@ def test_full_reduction_is_the_mpm(normalization, kernel):
     assert model.intercept == pytest.approx(scale * mpm.intercept)
 
 
+@pytest.mark.parametrize(
+    ("normalization", "below"), [("margin", Status.TRIVIAL), ("mean", Status.UNBOUNDED)]
+)
+@pytest.mark.parametrize("share", [0.99, 1.01])
+def test_full_reduction_begins_where_the_slack_of_all_rows_costs_the_margin(
+    normalization, below, share
+):
+    """With "mean" at C = kappa / N, as in section III of the paper."""
+    X, y = gaussians()
+    kappa = MPM(ridge=1e-8).train(problem(X, y)).fit.extra["kappa"]
+    least = (kappa if normalization == "mean" else 1 / kappa) / len(y)
+    machine = m4(nu=1.0, normalization=normalization, C=share * least).fit(X, y)
+    fit = machine.fits_[0]
+    if share < 1:
+        assert fit.status is below
+        np.testing.assert_array_equal(machine.predict(X), 1.0)  # the larger class
+    else:
+        assert fit.status is Status.OPTIMAL
+        assert fit.extra["rho"] == pytest.approx(kappa)
+
+
 @pytest.mark.parametrize("normalization", ["margin", "mean"])
 def test_no_reduction_below_the_smallest_distance(normalization):
     X, y = gaussians(shift=0.8)
@@ -451,6 +472,7 @@ def test_mean_is_bounded_from_the_least_penalty_on(factor):
     data = LinearCoordinates(problem(X, y)).diagonal(1e-8)
     data = MarginProblem(data.rows, y, data.delta, data.var_x, data.var_y, C=1.0)
     price = least_penalty(data)
+    assert price == pytest.approx(MPM(ridge=1e-8).train(problem(X, y)).fit.extra["kappa"] / 25)
     machine = m4(normalization="mean", C=factor * price)
     fit = machine.train(problem(X, y)).fit
     far = MarginProblem(data.rows, y, data.delta, data.var_x, data.var_y, factor * price)
@@ -556,8 +578,11 @@ def test_equal_means():
 @pytest.mark.parametrize("form", [*FORMS, {"margin": "hard"}], ids=str)
 def test_one_row_against_many(form):
     X, y = gaussians(n_y=1)
-    fit = m4(**form).train(problem(X, y)).fit
-    assert fit.status in (Status.OPTIMAL, Status.TRIVIAL, Status.UNBOUNDED)
+    fit, other = (m4(solver=s, **form).train(problem(X, y)).fit for s in ("auto", "clarabel"))
+    assert fit.status is other.status in (Status.OPTIMAL, Status.TRIVIAL, Status.UNBOUNDED)
+    if fit.status is not Status.UNBOUNDED:
+        assert fit.bound <= fit.objective + 1e-6 * abs(fit.objective)
+        assert fit.objective == pytest.approx(other.objective, rel=1e-5)
 
 
 @pytest.mark.parametrize("form", [*FORMS, {"margin": "hard"}], ids=str)
