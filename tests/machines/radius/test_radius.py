@@ -472,3 +472,10 @@ def test_a_fit_without_digits_ends_in_a_status():
     assert model.fit.status in (Status.OPTIMAL, Status.INACCURATE, Status.TRIVIAL)
     assert np.isfinite(model.w).all()
     assert np.isfinite(model.fit.objective)
+
+
+@pairwise
+def test_grids_are_the_paper_s(machine):
+    grid = (0.1, 1.0, 10.0, 100.0, 1000.0)
+    assert machine.search_space.auto_grids["C"] == ("C", grid)
+    assert machine.search_space.auto_grids["lam"] == ("lam", grid)
