@@ -240,10 +240,10 @@ class Sheet:
             for r in known
         )
         texts = (f"{', '.join(map(self.label, dict.fromkeys(m)))} {c}" for c, m in codes.items())
-        changed = sum(map(has_other_code, known))
+        other = sum(map(has_other_code, known))
         lines = [
             f"Code of the machines (version, fingerprint of the sources): {'; '.join(texts)}.",
-            f"Records of other code than the installed code: {changed} of {len(known)}.",
+            f"Records of other code than the code that wrote this table: {other} of {len(known)}.",
         ]
         lacking = f"Records without a fingerprint of the code: {len(done) - len(known)}."
         return [*(lines if known else []), *([lacking] if len(known) < len(done) else [])]
