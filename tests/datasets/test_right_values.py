@@ -666,7 +666,21 @@ def test_the_words_for_a_missing_value_can_be_stated(tmp_path: Path):
     coded = load(tmp_path, "a,kind\n-999,x\n2,y\n", steps=[{"impute": "mean"}], missing=["-999"])
     assert np.isnan(coded.X[:, 0]).tolist() == [True, False]
     line = refusal(tmp_path, "a,kind\nnone,x\n2,y\n3,x\n")
-    assert line.endswith('write missing: ["", none] (--set \'datasets[0].missing=["", none]\')')
+    words = '["", "?", NA, "N/A", NaN, nan, none]'
+    assert line.endswith(f"write missing: {words} (--set 'datasets[0].missing={words}')")
+
+
+@pytest.mark.parametrize("name", ["my.csv", "my.arff"])
+def test_the_advice_on_a_missing_value_keeps_the_other_words(tmp_path: Path, name: str):
+    head = "a,c,kind\n"
+    if name == "my.arff":
+        head = "@relation r\n@attribute a real\n@attribute c real\n@attribute kind {x,y}\n@data\n"
+    text, keys = head + "NULL,1,x\n2,none,y\n3,?,x\n", {}
+    for _ in range(2):
+        line = refusal(tmp_path, text, name, steps=[{"impute": "mean"}], **keys)
+        keys = yaml.safe_load(re.search(r"write (missing: \[.*?\]) \(", line)[1])
+    data = load(tmp_path, text, name, [{"impute": "mean"}], **keys)
+    assert np.isnan(data.X).tolist() == [[True, False], [False, True], [False, True]]
 
 
 CODED = pd.DataFrame(

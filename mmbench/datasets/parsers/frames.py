@@ -268,7 +268,7 @@ def read_arff(
         frame = parse_rows(body, names, text_columns, ["?", *missing], sep=",")
     for a in attributes:
         if a.is_number and frame[a.name].dtype.kind not in "iuf":
-            frame[a.name] = _arff_numbers(frame[a.name])
+            frame[a.name] = _arff_numbers(frame[a.name], missing)
     return frame, nominal
 
 
@@ -340,13 +340,13 @@ def _arff_row(
     return [row.get(k, value) for k, value in enumerate(omitted)]
 
 
-def _arff_numbers(column: pd.Series) -> pd.Series:
+def _arff_numbers(column: pd.Series, missing: Sequence[str]) -> pd.Series:
     """Return a text column as numbers; raise ValueError if a value is not a number."""
     import pandas as pd
 
     for row, cell in enumerate(column):
         if isinstance(cell, str | bool) and not is_number(str(cell)):
-            hint = f"if it marks a missing value, {setting('missing', [str(cell)])}"
+            hint = f"if it marks a missing value, {setting('missing', [*missing, str(cell)])}"
             raise ValueError(f"{cell_name(row, column.name)}: {cell!r} is not a number; {hint}")
     return pd.to_numeric(column)
 

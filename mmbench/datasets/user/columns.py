@@ -30,7 +30,7 @@ from mmbench.datasets.parsers.frames import (
 )
 from mmbench.datasets.parsers.text import is_number, to_labels
 from mmbench.datasets.preprocess import check_steps
-from mmbench.datasets.user.formats import SparseTable, Table, as_text
+from mmbench.datasets.user.formats import MISSING_WORDS, SparseTable, Table, as_text
 from mmbench.datasets.user.options import FileOptions
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     check_width(table.frame.shape[1], options.max_columns)
     if table.frame.empty:
         raise ValueError("the file has no rows")
+    if options.missing is None:
+        options = options.model_copy(update={"missing": MISSING_WORDS if table.is_csv else ()})
     filled = without_codes(table.frame, options.missing or ())
     table, dropped = _labelled(table._replace(frame=filled), options)
     frame, label = table.frame, table.target
@@ -303,8 +305,9 @@ def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
             hints = [f"if the first line names the columns, {setting('header', True)}"]
         elif not hints and len(bad) == column.notna().sum() and not DATE.fullmatch(cell.strip()):
             hints = [f"if the column contains categories, {setting('categorical', 'auto')}", drop]
-        elif not hints and not re.search(r"\d", cell) and options.missing is None:
-            hints = [f"if it marks a missing value, {setting('missing', ['', cell.strip()])}"]
+        elif not hints and not re.search(r"\d", cell):
+            words = [*(options.missing or ()), cell.strip()]
+            hints = [f"if it marks a missing value, {setting('missing', words)}"]
         problem = f"{cell_name(bad[0], column.name)}: {cell!r} is not a number"
         raise ValueError("; ".join([problem, *(hints or [drop])]))
     return values
