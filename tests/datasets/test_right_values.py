@@ -1000,3 +1000,23 @@ def test_large_whole_numbers_as_labels_are_not_called_equal(tmp_path):
     ref = DatasetRef("large", str(tmp_path / "large.csv"), "label")
     data = load_dataset(ref, store=tmp_path / "store")
     assert len(data.classes) == 2 and not any("equal" in text for text in data.warnings)
+
+
+@pytest.mark.parametrize(
+    ("form", "last", "words"),
+    [
+        ("{},5", "7,5", "has categories such as '0,5'; if ',' is the decimal mark, write decimal"),
+        ("{}", "NULL", "has numbers and 'NULL', all read as categories; to read words as missing"),
+    ],
+)
+def test_many_numbers_with_other_marks_are_no_categories(
+    tmp_path, form: str, last: str, words: str
+):
+    rows = "".join(f"{form.format(k)};{'xy'[k % 2]}\n" for k in range(600))
+    text = f"a;kind\n{rows}{last};x\n"
+    line = refusal(tmp_path, text, steps=["one_hot"], categorical="auto")
+    assert f"column 'a' {words}" in line
+    assert "to keep it, write categorical: [a]" in line
+    frame = pd.read_csv(tmp_path / "my.csv", sep=";", keep_default_na=False)
+    line = refusal(tmp_path, pa.Table.from_pandas(frame), steps=["one_hot"])
+    assert "if these are numbers, save them as numbers" in line

@@ -306,7 +306,11 @@ ROWS = "".join(f"{k}.5,{'xy'[k % 2]}\n" for k in range(20))
             "a;kind\n" + ROWS.replace(",", ";").replace(".", ","),
             """write decimal: "," (--set 'datasets[0].decimal=","')""",
         ),
-        ("a,kind\n-,x\n" + ROWS, "numbers and '-', all read as categories; leave the cells"),
+        (
+            "a,kind\n-,x\n" + ROWS,
+            "numbers and '-', all read as categories; to read words as missing values, write "
+            'missing: ["", "?", NA, "N/A", NaN, nan, "-"]',
+        ),
         (
             "a,kind\n" + ROWS.replace(".5", " May"),
             "20 rows, such as '0 May'; to leave it out, write drop: [a]",

@@ -224,20 +224,22 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
         stated = {column_name(c, names, "categorical column"): v for c, v in options.categorical}
     for name in chosen:
         if name in declared and name not in stated:
-            _refuse_no_category(table.frame[name], options)
+            _refuse_no_category(table.frame[name], options, declared=name in table.nominal)
     known = {**stated, **declared}
     return {name: stated.get(name) or known[name] for name in chosen if name in known}
 
 
-def _refuse_no_category(column: pd.Series, options: FileOptions) -> None:
+def _refuse_no_category(column: pd.Series, options: FileOptions, declared: bool) -> None:
     """Raise ValueError if most values are dates or times, or if MOST_CATEGORIES is exceeded."""
     values: Any = column.dropna().unique()
     kind = f"{len(values)} categories" if len(values) > MOST_CATEGORIES else ""
+    doubts = _doubtful(column, options, declared) if kind else []
     dates = [value for value in values if DATE.fullmatch(str(value).strip())]
     if len(dates) > len(values) / 2:
         kind, values = "dates or times", dates
-    if kind and len(values):
+    if kind:
         problem = _about(column.name, f"contains {kind} such as {str(values[0])!r}", options)
+        problem = next(iter(doubts), problem)
         raise ValueError(f"{problem}; to keep it, {setting('categorical', [str(column.name)])}")
 
 
@@ -439,16 +441,17 @@ def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[s
     """
     texts = column.dropna().map(as_text).unique().tolist()
     words = [text for text in texts if not is_number(text)]
-    has = f"column {column.name!r} has"
+    has, save = f"column {column.name!r} has", "if these are numbers, save them as numbers"
     pointed = words or (texts if options.decimal == "," else [])
     hints = _marks(pointed[0], options) if pointed else []
     if hints and all(map(LIKE_NUMBER.fullmatch, texts)):
-        hints = ["if these are numbers, save them as numbers"] if declared else hints
+        hints = [save] if declared else hints
         return ["; ".join([f"{has} categories such as {pointed[0]!r}", *hints])]
     if 0 < len(words) <= FEW_WORDS and len(texts) > 2 * len(words):
         both = f"{has} numbers and {', '.join(map(repr, words))}, all read as categories"
-        return [f"{both}; leave the cells of missing values empty"]
-    if len(texts) == len(column) >= FEWEST_NAMED:
+        option = setting("missing", [*(options.missing or ()), *words])
+        return [f"{both}; {save if declared else f'to read words as missing values, {option}'}"]
+    if len(texts) == len(column) and FEWEST_NAMED <= len(texts) <= MOST_CATEGORIES:
         many = f"has {len(texts)} categories in {len(column)} rows, such as {texts[0]!r}"
         return [_about(column.name, many, options)]
     return []
