@@ -82,7 +82,6 @@ def refit(
     from sklearn.pipeline import Pipeline
 
     from mmbench.datasets import load_dataset, make_preprocess
-    from mmbench.datasets.user.formats import MISSING_WORDS
     from mmbench.datasets.user.rows import TableColumns
     from mmbench.machines.base.foreign import ForeignClassifier
 
@@ -98,8 +97,7 @@ def refit(
         choice: Choice = middle([r.selection.get("params", {}) for r in records])
     fitted = make_machine(job, 1, job_seeds(job)["machine"])
     own = fit_selected(fitted, job, choice, X, data.y)
-    missing = dict(job.dataset.options).get("missing", MISSING_WORDS)
-    table = [("table", TableColumns(data.columns, missing=missing))] if data.columns else []
+    table = [("table", TableColumns(data.columns, job.dataset.options))] if data.columns else []
     # a pipeline needs a scikit-learn estimator, which a `ForeignClassifier` has as an attribute
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])

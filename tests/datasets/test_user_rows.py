@@ -21,7 +21,7 @@ def read(folder, text: str, **keys):
     table = UserTable(path=str(folder / "my.csv"), target="kind", **keys)
     ref = DatasetRef("my", table.source, table.target, STEPS, (), table.pairs())
     data = load_dataset(ref, store=folder / "store")
-    return data, TableColumns(data.columns, **{k: v for k, v in keys.items() if k == "missing"})
+    return data, TableColumns(data.columns, ref.options)
 
 
 WORDS = "age , the  colour,q,kind\n1,red ,?,x\n?,blue,u,y\n3, red,v,x\n4,NA,u ,y\n"
@@ -88,7 +88,8 @@ def test_categories_of_a_data_frame_may_have_blanks():
 @pytest.mark.filterwarnings("error")
 def test_numbers_for_missing_values_are_those_of_the_training():
     table = TableColumns(
-        {"a": None, "b": None, "c": ("1", "2"), "d": None}, ("-99.9", "2e9", "-999")
+        {"a": None, "b": None, "c": ("1", "2"), "d": None},
+        [("missing", ("-99.9", "2e9", "-999"))],
     )
     frame = pd.DataFrame(
         {
@@ -104,6 +105,21 @@ def test_numbers_for_missing_values_are_those_of_the_training():
 
 
 def test_a_number_for_a_missing_value_is_one_in_numeric_columns():
-    table = TableColumns({"size": None, "age": None}, missing=("-999", "none"))
+    table = TableColumns({"size": None, "age": None}, [("missing", ("-999", "none"))])
     rows = pd.DataFrame({"size": [1.5, -999.0], "age": ["7", "none"]})
     np.testing.assert_array_equal(table.transform(rows), [[1.5, 7.0], [np.nan, np.nan]])
+
+
+def test_columns_of_a_table_without_header_are_those_of_pandas(tmp_path):
+    text = "1,10,0\n2,20,1\n3,30,0\n"
+    (tmp_path / "my.csv").write_text(text)
+    options = (("header", False),)
+    ref = DatasetRef("my", str(tmp_path / "my.csv"), -1, options=options)
+    data = load_dataset(ref, store=tmp_path)
+    frame = pd.read_csv(io.StringIO(text), header=None)
+    rows = TableColumns(data.columns, options)
+    assert rows.transform(frame).tolist() == data.X.tolist() == [[1, 10], [2, 20], [3, 30]]
+    assert rows.transform(frame[[1, 0]]).tolist() == data.X.tolist()
+    assert rows.transform(frame.rename(columns=lambda k: str(k + 1))).tolist() == data.X.tolist()
+    named = TableColumns({"1": None, "2": None})  # the header is 0,1,2
+    assert named.transform(frame).tolist() == [[10, 0], [20, 1], [30, 0]]

@@ -4,7 +4,7 @@ This module is imported only if a model is fitted for the user, since importing 
 second.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Self
 from warnings import warn
 
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from mmbench.datasets.parsers.frames import clean_words, without_codes
 from mmbench.datasets.user.formats import MISSING_WORDS, as_text
+from mmbench.datasets.user.options import FileOptions
 from mmbench.errors import listed
 
 
@@ -28,8 +29,9 @@ class TableColumns(TransformerMixin, BaseEstimator):
     ----------
     columns : dict
         Categories of each column, or None for a numeric column; see `Dataset.columns`.
-    missing : sequence of str
-        Words that denote a missing value, unless they are categories of the column.
+    options : iterable of (key, value) pairs
+        Options for reading the table; see `DatasetRef.options`. The words of the option `missing`
+        denote a missing value, unless they are categories of the column.
 
     Examples
     --------
@@ -38,8 +40,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
     [[3.5, 1.0], [1.0, 2.0]]
     """
 
-    def __init__(self, columns: dict[str, Any], missing: Sequence[str] = MISSING_WORDS):
-        self.columns, self.missing = columns, missing
+    def __init__(self, columns: dict[str, Any], options: Iterable[tuple[str, Any]] = ()):
+        self.columns, self.options = columns, options
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Do nothing: the columns and their categories are given."""
@@ -48,17 +50,22 @@ class TableColumns(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return rows as numbers and category codes.
 
-        Columns of a DataFrame are found by name, and columns of an array are found by position.
+        Columns of a DataFrame are found by name, and columns of an array are found by position. If
+        the table has no header, column 0 of a DataFrame is the first column of the table.
         Warns if all categories of a column are unknown.
         """
         import pandas as pd
 
+        given: dict[str, Any] = {"missing": MISSING_WORDS, **dict(self.options)}
+        options, missing = FileOptions.model_construct(**given), given["missing"]
         names = list(self.columns)
         if not isinstance(X, pd.DataFrame):
             X = np.asanyarray(X.toarray() if issparse(X) else X, dtype=object)
             if X.ndim != 2 or X.shape[1] != len(names):
                 raise ValueError(f"X has shape {X.shape}, but the table has the columns {names}")
             X = pd.DataFrame(X, columns=names).infer_objects()
+        if not options.header and 0 in X.columns:  # pandas counts columns from 0
+            X = X.rename(columns=lambda name: name + 1 if isinstance(name, int) else name)
         # without a header, the columns of a file have numbers as names; the function `easy` changes
         # the name 3 of a data frame's column to column_3
         own = {c: n for c in X if not isinstance(c, str) and (n := f"column_{c}") in self.columns}
@@ -67,9 +74,10 @@ class TableColumns(TransformerMixin, BaseEstimator):
         X = X.rename(columns={clean[n]: n for n in names if n in clean and n not in X.columns})
         if lacking := [name for name in names if name not in X.columns]:
             raise ValueError(f"X has no column {lacking[0]!r}")
-        for name in X[names].select_dtypes(exclude=["number", "bool"]):
-            X[name] = clean_words(X[name], self.missing, self.columns[name] or ())
-        X = without_codes(X[names], self.missing)
+        X = X[names].reset_index(drop=True)
+        for name, cells in X.select_dtypes(exclude=["number", "bool"]).astype(object).items():
+            X[name] = clean_words(cells.where(cells.notna()), missing, self.columns[name] or ())
+        X = without_codes(X, missing)
         numbers = [X[name] for name, values in self.columns.items() if values is None]
         codes = []
         for name, values in self.columns.items():
