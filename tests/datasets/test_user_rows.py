@@ -123,3 +123,13 @@ def test_columns_of_a_table_without_header_are_those_of_pandas(tmp_path):
     assert rows.transform(frame.rename(columns=lambda k: str(k + 1))).tolist() == data.X.tolist()
     named = TableColumns({"1": None, "2": None})  # the header is 0,1,2
     assert named.transform(frame).tolist() == [[10, 0], [20, 1], [30, 0]]
+
+
+def test_numbers_with_marks_and_units_are_those_of_the_training(tmp_path):
+    text = 'a,b,kind\n5 %,"1.234,5",x\n7%,"\u22122,5",y\nNA,7,x\n'
+    data, rows = read(tmp_path, text, units=["%"], thousands=".", decimal=",")
+    frame = pd.read_csv(io.StringIO(text), index_col="kind")
+    assert np.array_equal(rows.transform(frame), data.X, equal_nan=True)
+    assert np.array_equal(rows.transform(frame.astype("string")), data.X, equal_nan=True)
+    with pytest.raises(ValueError, match="data row 2, column 'b': '1 kg' is not a number"):
+        rows.transform(frame.assign(b=["1", "1 kg", "2"]))

@@ -263,7 +263,7 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
     from pandas.api.types import is_numeric_dtype
 
     texts = frame.columns[[not is_numeric_dtype(dtype) for dtype in frame.dtypes]]
-    frame = frame.assign(**{name: _number_column(frame[name], options) for name in texts})
+    frame = frame.assign(**{name: number_column(frame[name], options) for name in texts})
     X = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     for i, j in np.argwhere(np.isinf(X)):
         raise ValueError(f"{cell_name(frame.index[i], frame.columns[j])}: infinite value {X[i, j]}")
@@ -296,7 +296,7 @@ def _read_numbers(column: pd.Series, options: FileOptions) -> pd.Series:
     return column.map(parsed, na_action="ignore").astype("float64")
 
 
-def _number_column(column: pd.Series, options: FileOptions) -> pd.Series:
+def number_column(column: pd.Series, options: FileOptions) -> pd.Series:
     """Return a text column as numbers; raise ValueError if a value is not a number."""
     values = _read_numbers(column, options)
     bad = column.index[values.isna() & column.notna()]

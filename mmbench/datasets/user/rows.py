@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from mmbench.datasets.parsers.frames import clean_words, without_codes
+from mmbench.datasets.user.columns import number_column
 from mmbench.datasets.user.formats import MISSING_WORDS, as_text
 from mmbench.datasets.user.options import FileOptions
 from mmbench.errors import listed
@@ -31,7 +32,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         Categories of each column, or None for a numeric column; see `Dataset.columns`.
     options : iterable of (key, value) pairs
         Options for reading the table; see `DatasetRef.options`. The words of the option `missing`
-        denote a missing value, unless they are categories of the column.
+        denote a missing value, unless they are categories of the column. The marks and units of
+        numbers apply to numbers that are text.
 
     Examples
     --------
@@ -69,15 +71,16 @@ class TableColumns(TransformerMixin, BaseEstimator):
         # without a header, the columns of a file have numbers as names; the function `easy` changes
         # the name 3 of a data frame's column to column_3
         own = {c: n for c in X if not isinstance(c, str) and (n := f"column_{c}") in self.columns}
-        X = X.rename(columns=own).rename(columns=str)
+        X = X.rename(columns=own).rename(columns=str).reset_index(drop=True)
         clean = {" ".join(name.split()): name for name in reversed(X.columns)}
         X = X.rename(columns={clean[n]: n for n in names if n in clean and n not in X.columns})
         if lacking := [name for name in names if name not in X.columns]:
             raise ValueError(f"X has no column {lacking[0]!r}")
-        X = X[names].reset_index(drop=True)
-        for name, cells in X.select_dtypes(exclude=["number", "bool"]).astype(object).items():
+        for name, cells in X[names].select_dtypes(None, ["number", "bool"]).astype(object).items():
             X[name] = clean_words(cells.where(cells.notna()), missing, self.columns[name] or ())
-        X = without_codes(X, missing)
+            if self.columns[name] is None:
+                X[name] = number_column(X[name], options)
+        X = without_codes(X[names], missing)
         numbers = [X[name] for name, values in self.columns.items() if values is None]
         codes = []
         for name, values in self.columns.items():
