@@ -82,7 +82,7 @@ def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config
 def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
     if not isinstance(content, Mapping):
         raise UserError(f"{path}: must be a mapping of keys such as 'name' and 'datasets'")
-    content = dict(content)
+    content = _plain(content)
     for option in overrides:
         key, equals, text = option.partition("=")
         if not equals or not KEY_PATH.fullmatch(key):
@@ -94,6 +94,14 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
         config = Config.model_validate(content, context={"folder": path.parent})
         check(config)
     return config
+
+
+def _plain(value: Any) -> Any:
+    """Return a value in which numbers and arrays of NumPy are numbers and lists of Python."""
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return type(value)(map(_plain, value)) if type(value) in (list, tuple) else value
 
 
 def set_value(content: Any, key: str, value: Any, option: str) -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
@@ -122,3 +123,20 @@ def test_an_unknown_format_of_an_export_names_each_format_once(tmp_path):
     with pytest.raises(UserError, match="unknown format 'feather'") as error:
         mmbench.export(REFERENCE / "usps_rbf", "feather")
     assert str(error.value).count("csv") == 1
+
+
+@pytest.mark.parametrize(
+    "values", [np.logspace(-2, 0, 3), tuple(np.logspace(-2, 0, 3)), list(np.arange(1, 4))]
+)
+def test_a_configuration_may_have_numbers_of_numpy(tmp_path: Path, values):
+    protocol = {"test": {"kfold": np.int64(2)}, "seed": np.arange(2), "max_train": np.int64(90)}
+    experiment = {
+        **EXPERIMENT,
+        "protocol": protocol,
+        "select": {"folds": np.int64(2)},
+        "machines": {"lda": {"grid": {"ridge": values}}, "svm": {"params": {"C": np.float64(2)}}},
+    }
+    (finished,) = mmbench.run(experiment, tmp_path)
+    assert (finished.done, finished.exit_code) == (8, 0)
+    (again,) = mmbench.run(finished.folder / "experiment.yaml", tmp_path)
+    assert (again.done, again.reused) == (0, 8)
