@@ -239,6 +239,10 @@ def test_text_among_features_is_no_category_unless_said(tmp_path: Path):
         ("my.svm", "1 1:2\n-1 2000000000:1\n", "columns are too many"),
         ("my.csv", f"a,kind\n{'1' * 400},x\n2,y\n", "infinite value|too large a number"),
         ("my.arff", "@attribute\n@attribute kind {a,b}\n@data\n1,a\n", "column 1 has no name"),
+        ("a9a", "-1 3:1 11:1 14:1 19:1 \n+1 5:1 7:1\n", "svmlight text; let its name end in .svm or"),
+        ("a9a.bz2", bz2.compress(b"1 1:.5 2:3 3:-1e-3\n-1 1:2\n"), "is svmlight text; let its"),
+        ("my.dat", "% a comment\n\n@RELATION r\n@data\n", "text; let its name end in .arff"),
+        ("my.svm", "@relation r\n@data\n", "is ARFF text"),
     ],
 )
 def test_a_file_of_another_format_is_called_by_its_name(tmp_path: Path, name, content, words):

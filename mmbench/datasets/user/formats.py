@@ -49,8 +49,11 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
+#: Pattern of the beginning of an svmlight file: a label, and at least three features.
+SVMLIGHT_LINE = rb"[+-]?[0-9.]+([ \t]+(qid|[0-9]+):[^\s:,]+){3,}\s"
 #: Names of file formats that cannot be read, with advice. The keys are patterns of the first bytes
-#: of a file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``.
+#: of a file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``. A file
+#: is accepted if its suffix is a word of the advice.
 OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"PK\x03\x04": "an archive or an Excel workbook; unpack it, or save it as CSV",
@@ -62,6 +65,8 @@ OTHER_FORMATS = {
     b"SQLite format 3\0": "an SQLite database; export a table as CSV",
     b"<(!DOCTYPE|html)": "an HTML page",
     rb'\{\s*"|\[\s*["{\[]': "JSON; save it as CSV",
+    rb"(?i)(%[^\n]*\n\s*)*@relation\b": "ARFF text; let its name end in .arff",
+    SVMLIGHT_LINE: "svmlight text; let its name end in .svm or .svmlight or .libsvm",
 }
 #: Words that denote a missing value in a CSV file by default. In pandas, "None" and "null" also
 #: denote a missing value by default, but both may be class labels.
@@ -134,13 +139,13 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
         if not start.startswith(tuple(UNPACKERS)):
             # this check precedes `read_bytes`, which reports a file above the size limit as too
             # large
-            _refuse_other(start, options)
+            _refuse_other(start, suffix, options)
         content = read_bytes(path, most)
     except TooLarge as error:
         megabytes = -(-error.needed // 2**20)
         limit = f"and at most {options.max_megabytes} MB are read"
         raise ValueError(f"{error}, {limit}; {setting('max_megabytes', megabytes)}") from error
-    _refuse_other(content[:START], options)
+    _refuse_other(content[:START], suffix, options)
     if suffix in SVMLIGHT:
         return _svmlight(content.removeprefix(codecs.BOM_UTF8), options.max_columns, most)
     text = _decoded(content, options.encoding)
@@ -275,12 +280,12 @@ def first_bytes(path: Path) -> bytes:
         return file.read(START)
 
 
-def _refuse_other(start: bytes, options: FileOptions) -> None:
+def _refuse_other(start: bytes, suffix: str, options: FileOptions) -> None:
     """Raise ValueError if the first bytes of a file show an unsupported format or binary data."""
     if start.startswith(tuple(MARKS)):
         return
     for magic, name in OTHER_FORMATS.items():
-        if re.match(magic, start.lstrip()):
+        if re.match(magic, start.lstrip()) and suffix not in name.split():
             raise ValueError(f"is {name}")
     if b"\0" in start and codecs.lookup(options.encoding).name == "utf-8":
         hint = "for UTF-16 text, write encoding: utf-16-le or utf-16-be"
