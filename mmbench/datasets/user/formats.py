@@ -65,6 +65,8 @@ OTHER_FORMATS = {
     b"SQLite format 3\0": "an SQLite database; export a table as CSV",
     b"<(!DOCTYPE|html)": "an HTML page",
     rb'\{\s*"|\[\s*["{\[]': "JSON; save it as CSV",
+    rb"\(\xb5/\xfd": "a Zstandard file; unpack it",
+    rb"version https://git-lfs": "a pointer of Git LFS; fetch the file by 'git lfs pull'",
     rb"(?i)(%[^\n]*\n\s*)*@relation\b": "ARFF text; let its name end in .arff",
     SVMLIGHT_LINE: "svmlight text; let its name end in .svm or .svmlight or .libsvm",
 }
