@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from mmbench.config.plan import replan
+from mmbench.config.read import load_config
 from mmbench.errors import UserError, converted, did_you_mean, listed
 from mmbench.jobs.record import Choice, middle
-from mmbench.jobs.store import key_of
+from mmbench.jobs.store import CONFIG, key_of
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
 from mmbench.tables.frame import grouped
 from mmbench.tables.results import read_results
@@ -87,6 +90,9 @@ def refit(
 
     records = _records(Path(results), machine, dataset, kernel)
     job = records[0].job
+    with suppress(UserError, KeyError):  # the table may have moved since the job was run
+        entry = {e.label: e for e in load_config(Path(results) / CONFIG).datasets}[job.dataset.name]
+        job = replace(job, dataset=replace(job.dataset, path=entry.source, folds=entry.folds))
     data = load_dataset(job.dataset, store=Path(store), mirror=mirror)
     if data.content_hash != job.dataset_hash:
         name = job.dataset.path or job.dataset.name

@@ -238,3 +238,23 @@ def test_splits_with_a_failed_fit_count_neither_here_nor_in_tables(folder, tmp_p
     origin = mmbench.refit(tmp_path / "small", "lda").provenance_
     assert origin["expected_accuracy_pct"]["n_splits"] == 1
     assert "1 of 2 splits not counted" in str(mmbench.table(tmp_path / "small"))
+
+
+def test_a_table_that_has_moved_is_read_at_its_new_place(tmp_path):
+    for place in ("old", "new"):
+        (tmp_path / place).mkdir()
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    table["kind"] = np.arange(40) % 2
+    table.to_csv(tmp_path / "old" / "t.csv", index=False)
+
+    def run(place):
+        data = [{"path": str(tmp_path / place / "t.csv"), "target": "kind"}]
+        return mmbench.run({**EXPERIMENT, "datasets": data}, tmp_path / "results", jobs=1)[0]
+
+    run("old")
+    (tmp_path / "old" / "t.csv").rename(tmp_path / "new" / "t.csv")
+    assert run("new").done == 0
+    assert len(mmbench.refit(tmp_path / "results" / "small", "svm").predict(table)) == 40
+    (tmp_path / "new" / "t.csv").unlink()
+    with pytest.raises(UserError, match=r"old/t\.csv: No such file"):
+        mmbench.refit(tmp_path / "results" / "small", "svm")
