@@ -142,8 +142,8 @@ class Dataset:
     card : Card or None
         Card of the data set, or None for a user's data.
     rows : ndarray of shape (n_samples,) or None
-        Row numbers in the data set with all classes, or None if the data set is not restricted to
-        some of its classes.
+        Row numbers in the data set with all classes, including the rows of a user's table without a
+        label or group. None if no row is left out.
     n_categorical : int
         Number of categorical columns. The categorical columns are the last columns of `X` and
         contain category codes.
@@ -232,7 +232,7 @@ def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
         split=data.split and cut(data.split),
         predefined=data.predefined and [cut(split) for split in data.predefined],
         deviations=(*data.deviations, f"classes {names} of {len(data.classes)}"),
-        rows=np.flatnonzero(kept),
+        rows=np.flatnonzero(kept) if data.rows is None else data.rows[kept],
         groups=None if data.groups is None else data.groups[kept],
         time=None if data.time is None else data.time[kept],
     )

@@ -27,6 +27,7 @@ from mmbench.datasets import (
     DatasetRef,
     UserTable,
     dataset_hash,
+    keep_classes,
     load_dataset,
     make_preprocess,
     parse_steps,
@@ -532,3 +533,15 @@ def test_a_job_reads_its_table_as_the_configuration_says(tmp_path: Path):
     assert np.isfinite(data.X_train).all()
     assert np.isfinite(data.X_test).all()
     assert np.abs(data.X_train.mean(axis=0)).max() < 1e-12
+
+
+def test_the_rows_that_are_kept_have_the_numbers_of_the_file(tmp_path: Path):
+    text = "a,kind\n1,x\n2,\n3,y\n4,z\n5,\n6,x\n7,y\n"
+    data = load(tmp_path, "my.csv", text, unlabelled="drop")
+    assert data.rows is not None
+    assert data.rows.tolist() == [0, 2, 3, 5, 6]
+    part = keep_classes(data, ["x", "y"])
+    assert (part.rows.tolist(), part.X.ravel().tolist()) == ([0, 2, 5, 6], [1, 3, 6, 7])
+    whole = load(tmp_path, "my.csv", text.replace("2,\n", "2,x\n").replace("5,\n", "5,x\n"))
+    assert whole.rows is None
+    assert keep_classes(whole, ["x", "y"]).rows.tolist() == [0, 1, 2, 4, 5, 6]

@@ -135,6 +135,7 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
         columns={name: codes[name][1] if name in codes else None for name in chosen},
         groups=None if options.groups is None else _groups(_column(frame, options.groups)),
         time=None if options.time is None else _time(_column(frame, options.time), options),
+        rows=None if table.labelled is None else np.flatnonzero(table.labelled),
         labelled=table.labelled,
     )
 
