@@ -305,6 +305,8 @@ def certify_file(
     config = config_of(content, Path(f"certify {data.name}"), overrides)
     entry = config.datasets[0]
     training = load_dataset(entry.ref(config.steps_of(entry)), store=Path())
+    for remark in training.warnings:
+        warnings.warn(f"{data}: {remark}", stacklevel=2)
     X: Any = training.X
     names = [*map(str, getattr(model, "feature_names_in_", ()))]
     known = bool(names) and set(names) <= set(training.columns or ())

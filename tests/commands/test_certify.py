@@ -707,3 +707,11 @@ def test_faulty_weights_of_a_file_and_rows_for_a_kernel_matrix_are_one_line(wine
         mmbench.certify(tmp_path / "m.model", X[:, :2], y, C=1)
     with pytest.raises(UserError, match="square matrix"):
         mmbench.certify(mmbench.KLDA(kernel="precomputed").fit(X @ X.T, y), X, y)
+
+
+def test_remarks_about_the_table_are_shown(table, tmp_path):
+    rows, y = table[["a", "b", "c"]], table["label"].map({0: "u", 1: "v", 2: "w"})
+    joblib.dump(LinearSVC().fit(rows.to_numpy(), y), tmp_path / "m.joblib")
+    rows.assign(label=y).to_csv(tmp_path / "t.csv", index=False, header=False)
+    with pytest.warns(UserWarning, match=r"t\.csv: the first line, taken as column names"):
+        certify_file(tmp_path / "m.joblib", tmp_path / "t.csv", "-1", None, True)
