@@ -289,6 +289,7 @@ def certify_file(
     from mmbench.commands.easy import experiment_of
     from mmbench.config.read import config_of
     from mmbench.datasets import load_dataset
+    from mmbench.datasets.user.options import SVMLIGHT, inner_path
 
     if not path.is_file():
         raise UserError(f"{path}: no such file")
@@ -304,7 +305,9 @@ def certify_file(
     content = experiment_of(data, target, overrides)
     config = config_of(content, Path(f"certify {data.name}"), overrides)
     entry = config.datasets[0]
-    training = load_dataset(entry.ref(config.steps_of(entry)), store=Path())
+    # the rows are not preprocessed, and most preprocessing steps refuse a table that stays sparse
+    steps = () if inner_path(data).suffix.lower() in SVMLIGHT else config.steps_of(entry)
+    training = load_dataset(entry.ref(steps), store=Path())
     for remark in training.warnings:
         warnings.warn(f"{data}: {remark}", stacklevel=2)
     X: Any = training.X

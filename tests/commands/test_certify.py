@@ -715,3 +715,15 @@ def test_remarks_about_the_table_are_shown(table, tmp_path):
     rows.assign(label=y).to_csv(tmp_path / "t.csv", index=False, header=False)
     with pytest.warns(UserWarning, match=r"t\.csv: the first line, taken as column names"):
         certify_file(tmp_path / "m.joblib", tmp_path / "t.csv", "-1", None, True)
+
+
+def test_svmlight_data_that_stay_sparse_are_certified(tmp_path):
+    X = np.random.default_rng(0).normal(size=(600, 300))
+    X[np.abs(X) < 2] = 0
+    y = np.where(X.sum(axis=1) > 0, 1, -1)
+    model = LinearSVC(C=0.1).fit(csr_array(X), y)
+    joblib.dump(model, tmp_path / "m.joblib")
+    dump_svmlight_file(X, y, str(tmp_path / "t.svm"), zero_based=False)
+    files = tmp_path / "m.joblib", tmp_path / "t.svm"
+    found = certify_file(*files, None, None, True, ["datasets[0].max_megabytes=1"])
+    assert_allclose(found.objective, mmbench.certify(model, X, y).objective, rtol=1e-6)

@@ -384,7 +384,7 @@ def _npz(path: Path, most: int) -> Table:
 
 def _svmlight(content: bytes, max_columns: int, most: int) -> Table | SparseTable:
     """Return svmlight data; a dense table of more than `most` bytes stays sparse."""
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, csr_matrix
 
     # scikit-learn would read 1_0 as 10
     if odd := re.search(rb"^[^#\n]*?([^\s#]*_[^\s#]*)", content, re.M):
@@ -394,7 +394,8 @@ def _svmlight(content: bytes, max_columns: int, most: int) -> Table | SparseTabl
     if X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(f"{X.shape[1]} columns are too many; number the features 1, 2, ...")
     if X.shape[0] * X.shape[1] > min(MOST_CELLS, most // 8):
-        return SparseTable(csr_array(X), y, ignored)
+        # a `csr_matrix` reduces 64-bit indices, which LinearSVC refuses, to 32 bits if possible
+        return SparseTable(csr_array(csr_matrix((X.data, X.indices, X.indptr))), y, ignored)
     check_width(X.shape[1], max_columns)
     table = of_arrays(X.toarray(), y)
     frame = table.frame.assign(**dict.fromkeys(ignored, queries))
