@@ -678,7 +678,7 @@ def _libsvm_model(
     support, n_coef = [], len(classes) - 1
     words = [line.split() for line in lines]
     text = "\n".join(" ".join(["0", *fields[n_coef:]]) for fields in words)
-    vectors = read_svmlight(text.encode(), zero_based=False)[0]
+    vectors = read_svmlight(text.encode())[0]
     n, d = vectors.shape
     if d > dense.shape[1]:
         raise UserError(f"a support vector has feature {d}, but X has {dense.shape[1]} columns")

@@ -205,7 +205,7 @@ def test_other_data_than_the_training_data_are_refused(wine):
         mmbench.certify(model, X, (y + 1) % 3)
 
 
-def libsvm_file(model: SVC, path, digits: str) -> None:
+def libsvm_file(model: SVC, path, digits: str, first: int = 1) -> None:
     """Write an SVC as libsvm writes it: signs of the first class, columns by the other classes."""
     binary = len(model.classes_) == 2
     sign = -1 if binary else 1
@@ -223,22 +223,22 @@ def libsvm_file(model: SVC, path, digits: str) -> None:
     ]
     for coef, row in zip(model.dual_coef_.T, model.support_vectors_, strict=True):
         values = [repr(float(sign * c)) for c in coef]
-        values += [f"{j + 1}:{v:{digits}}" for j, v in enumerate(row) if v]
+        values += [f"{j + first}:{v:{digits}}" for j, v in enumerate(row) if v]
         lines.append(" ".join(values))
     path.write_text("\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize("name", ["cancer", "wine"])
-@pytest.mark.parametrize("digits", [".8g", ".17g"])
-def test_a_file_of_libsvm_is_its_model(name, digits, request, tmp_path):
+@pytest.mark.parametrize(("digits", "first"), [(".8g", 1), (".17g", 1), (".17g", 0)])
+def test_a_file_of_libsvm_is_its_model(name, digits, first, request, tmp_path):
     X, y = request.getfixturevalue(name)
     model = SVC(C=2.0).fit(X, y)
-    libsvm_file(model, tmp_path / "m.model", digits)
+    libsvm_file(model, tmp_path / "m.model", digits, first)
     there = mmbench.certify(model, X, y)
     back = mmbench.certify(tmp_path / "m.model", X, y)
     assert_allclose(back.objective, there.objective)
     assert (back.n_support == there.n_support).all()
-    dump_svmlight_file(X, y, str(tmp_path / "train.svm"), zero_based=False)
+    dump_svmlight_file(X, y, str(tmp_path / "train.svm"), zero_based=not first)
     call = ["certify", str(tmp_path / "m.model"), str(tmp_path / "train.svm"), "--C", "2"]
     answer = CliRunner().invoke(app, [*call, "--output", str(tmp_path / "c.csv")])
     assert answer.exit_code == 0, answer.output
