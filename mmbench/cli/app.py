@@ -388,9 +388,9 @@ def certify(
     from mmbench.tables.render import csv_text
 
     certificate = certify_file(model, data, target, C, trusted, set or ())
+    echo(certificate.T.to_string(header=False))
     if output is not None:
         output.write_text(csv_text(certificate), encoding="utf-8")
-    echo(certificate.T.to_string(header=False))
 
 
 # -- lists and checks --------------------------------------------------------------------------

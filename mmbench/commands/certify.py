@@ -294,7 +294,7 @@ def certify_file(
     if not path.is_file():
         raise UserError(f"{path}: no such file")
     model: Any = path
-    if path.suffix in (".joblib", ".pkl", ".pickle"):
+    if inner_path(path).suffix in (".joblib", ".pkl", ".pickle"):
         if not trusted:
             raise UserError(f"{path}: reading it runs code stored in it; if trusted, add --trusted")
         import joblib

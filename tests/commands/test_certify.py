@@ -727,3 +727,14 @@ def test_svmlight_data_that_stay_sparse_are_certified(tmp_path):
     files = tmp_path / "m.joblib", tmp_path / "t.svm"
     found = certify_file(*files, None, None, True, ["datasets[0].max_megabytes=1"])
     assert_allclose(found.objective, mmbench.certify(model, X, y).objective, rtol=1e-6)
+
+
+def test_a_certificate_that_cannot_be_written_is_printed(wine, tmp_path):
+    X, y = wine
+    joblib.dump(SVC().fit(X, y), tmp_path / "m.joblib.gz")
+    dump_svmlight_file(X, y, str(tmp_path / "train.svm"), zero_based=False)
+    call = ["certify", str(tmp_path / "m.joblib.gz"), str(tmp_path / "train.svm"), "--trusted"]
+    answer = CliRunner().invoke(app, [*call, "--output", str(tmp_path / "no" / "c.csv")])
+    assert answer.exit_code == 2
+    assert "objective" in answer.stdout
+    assert "No such file or directory" in answer.output
