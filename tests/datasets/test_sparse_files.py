@@ -53,6 +53,11 @@ def test_keys_of_columns_are_refused_for_sparse_rows(file: Path, option: tuple):
         load_dataset(DatasetRef("wide", str(file), options=(option,)), store=file.parent)
 
 
+def test_keys_of_other_formats_are_refused_for_sparse_rows(file: Path):
+    with pytest.raises(UserError, match="header has no effect on this file format"):
+        load_dataset(DatasetRef("wide", str(file), options=(("header", False),)), store=file.parent)
+
+
 @pytest.mark.parametrize("step", ["standard", "minmax"])
 def test_steps_that_would_fill_zeros_are_refused(file: Path, step: str):
     with pytest.raises(UserError, match="preprocess must be none or unit_norm"):

@@ -545,3 +545,32 @@ def test_the_rows_that_are_kept_have_the_numbers_of_the_file(tmp_path: Path):
     whole = load(tmp_path, "my.csv", text.replace("2,\n", "2,x\n").replace("5,\n", "5,x\n"))
     assert whole.rows is None
     assert keep_classes(whole, ["x", "y"]).rows.tolist() == [0, 1, 2, 4, 5, 6]
+
+
+OF_CSV = [{"header": False}, {"separator": ";"}, {"skip_lines": 1}]
+IDLE = [*OF_CSV, {"decimal": ","}, {"thousands": "_"}, {"units": ["%"]}]
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [(name, key) for name in ("my.npz", "my.svm") for key in IDLE]
+    + [(name, key) for name in ("my.arff", "my.parquet") for key in OF_CSV],
+    ids=str,
+)
+def test_keys_without_an_effect_on_the_format_are_refused(tmp_path: Path, name: str, key: dict):
+    np.savez(tmp_path / "my.npz", X=np.array(X), y=np.array(KIND))
+    pd.DataFrame({"a": [1, 2], "kind": ["x", "y"]}).to_parquet(tmp_path / "my.parquet")
+    arff = "@relation r\n@attribute a real\n@attribute kind {x,y}\n@data\n1,x\n2,y\n"
+    text = {"my.svm": "1 1:1\n-1 1:2\n", "my.arff": arff}.get(name)
+    keys = {"target": None} if name in ("my.npz", "my.svm") else {}
+    assert load(tmp_path, name, text, **keys).warnings == ()
+    words = f"{min(key)} has no effect on this file format; remove it"
+    assert words in refusal(tmp_path, name, text, **keys, **key)
+
+
+def test_times_of_a_parquet_file_may_be_text_with_a_decimal_comma(tmp_path: Path):
+    frame = pd.DataFrame({"a": [1, 2], "t": ["2,5", "1,5"], "kind": ["x", "y"]})
+    frame.to_parquet(tmp_path / "my.parquet")
+    data = load(tmp_path, "my.parquet", None, time="t", decimal=",")
+    assert data.time is not None
+    assert data.time.tolist() == [2.5, 1.5]

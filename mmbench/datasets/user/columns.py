@@ -93,13 +93,15 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
         If a column does not exist or contains invalid values, if there are fewer than two classes,
         or if the preprocessing steps do not fit the columns.
     """
+    if idle := sorted(table.idle & {*dict(ref.options)}):
+        raise ValueError(f"{idle[0]} has no effect on this file format; remove it")
     if isinstance(table, SparseTable):
         return _sparse_dataset(ref, table, options)
     check_width(table.frame.shape[1], options.max_columns)
     if table.frame.empty:
         raise ValueError("the file has no rows")
     if options.missing is None:
-        options = options.model_copy(update={"missing": MISSING_WORDS if table.is_csv else ()})
+        options = options.model_copy(update={"missing": () if table.idle else MISSING_WORDS})
     filled = without_codes(table.frame, options.missing or ())
     table, dropped = _labelled(table._replace(frame=filled), options)
     frame, label = table.frame, table.target
@@ -115,12 +117,12 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
             raise ValueError(f"data row {row + 1} repeats the column names; remove the row")
     codes = {name: _codes(frame[name], nominal[name]) for name in words}
     X = np.column_stack([_numbers(frame[numbers], options), *(c for c, _ in codes.values())])
-    remarks += [*dropped, *more, *(_other_mark(frame, numbers, options) if table.is_csv else ())]
+    remarks += [*dropped, *more, *(() if table.idle else _other_mark(frame, numbers, options))]
     for name in nominal if options.categorical == "auto" else ():
         remarks += _doubtful(frame[name], options, declared=name in table.nominal)
     like_data = [name for name in chosen if is_number(name) and not name.isdigit()]
     like_data += [label] * (options.header and label in set(map(str, y)))
-    if like_data and table.is_csv:
+    if like_data and not table.idle:
         first = f"the first line, taken as column names, contains {like_data[0]!r}"
         remarks.append(f"{first}; if it is a data row, {setting('header', False)}")
     names = numbers + words

@@ -82,6 +82,8 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
+#: Options of CSV files.
+OF_CSV = frozenset({"header", "separator", "skip_lines"})
 #: Number of bytes at the beginning of a file from which the file format is recognised.
 START = 4096
 #: Number of rows of a Parquet file that are read at a time.
@@ -103,8 +105,9 @@ class Table(NamedTuple):
     unusable: Mapping[str, str] = NO_NAMES
     #: Columns that the source excludes from the features.
     ignored: tuple[str, ...] = ()
-    #: Whether the file is a CSV file, to which the options ``header`` and ``decimal`` apply.
-    is_csv: bool = False
+    #: Options that have no effect on the file format; empty for a CSV file. In ARFF and Parquet
+    #: files, numbers may be text.
+    idle: frozenset[str] = OF_CSV | {"decimal", "thousands", "units"}
     #: Mask of the rows of the file that have a label and a group, or None if no row is left out.
     labelled: NDArray[np.bool_] | None = None
 
@@ -118,6 +121,8 @@ class SparseTable(NamedTuple):
     y: NDArray
     #: Columns that the source excludes from the features.
     ignored: tuple[str, ...] = ()
+    #: Options that have no effect on the file format.
+    idle: frozenset[str] = OF_CSV | {"decimal", "thousands", "units"}
 
 
 def read_file(path: Path, options: FileOptions, target: Column | None) -> Table | SparseTable:
@@ -153,10 +158,10 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
     text = _decoded(content, options.encoding)
     if suffix != ".arff":
         frame = read_csv(text, options, target)
-        return Table(frame, _label(target, list(frame.columns)), is_csv=True)
+        return Table(frame, _label(target, list(frame.columns)), idle=frozenset())
     given = options.missing or (), options.max_columns, options.row_weights
     frame, nominal = read_arff(text, *given)
-    return Table(frame, _label(target, list(frame.columns)), nominal)
+    return Table(frame, _label(target, list(frame.columns)), nominal, idle=OF_CSV)
 
 
 def _label(target: Column | None, names: Sequence[str]) -> str:
@@ -362,7 +367,7 @@ def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set
         if options.missing and pd.api.types.is_string_dtype(series.dtype):
             series = series.where(~series.isin(options.missing), None)
         columns[name] = series
-    return Table(pd.DataFrame(columns), label, nominal, unusable)
+    return Table(pd.DataFrame(columns), label, nominal, unusable, idle=OF_CSV)
 
 
 def as_text(value: object) -> str:
