@@ -57,7 +57,9 @@ def test_categories_with_blanks_in_a_parquet_file_stay_apart():
 def test_a_column_without_any_known_category_is_reported(tmp_path):
     text = "zip,kind\n01,x\n02,y\n01,y\n"
     data, rows = read(tmp_path, text, categorical=["zip"])
-    with pytest.warns(UserWarning, match="column 'zip' has no known category: '1', not one of 01"):
+    with pytest.warns(
+        UserWarning, match="column 'zip' has the unknown category '1', not one of 01"
+    ):
         assert rows.transform(pd.read_csv(io.StringIO(text))).tolist() == [[2], [2], [2]]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -133,3 +135,13 @@ def test_numbers_with_marks_and_units_are_those_of_the_training(tmp_path):
     assert np.array_equal(rows.transform(frame.astype("string")), data.X, equal_nan=True)
     with pytest.raises(ValueError, match="data row 2, column 'b': '1 kg' is not a number"):
         rows.transform(frame.assign(b=["1", "1 kg", "2"]))
+
+
+def test_an_unknown_category_that_is_equal_as_a_number_is_reported(tmp_path):
+    text = "month,kind\n09,x\n10,y\n11,x\n"
+    _, rows = read(tmp_path, text, categorical=["month"])
+    with pytest.warns(UserWarning, match="'month' has the unknown category '9', not one of 09, 10"):
+        assert rows.transform(pd.read_csv(io.StringIO(text))).tolist() == [[3], [1], [2]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rows.transform([["12"], ["10"]]).tolist() == [[3], [1]]

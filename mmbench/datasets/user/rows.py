@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from mmbench.datasets.parsers.frames import clean_words, without_codes
+from mmbench.datasets.parsers.text import is_number
 from mmbench.datasets.user.columns import number_column
 from mmbench.datasets.user.formats import MISSING_WORDS, as_text
 from mmbench.datasets.user.options import FileOptions
@@ -54,7 +55,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
         Columns of a DataFrame are found by name, and columns of an array are found by position. If
         the table has no header, column 0 of a DataFrame is the first column of the table.
-        Warns if all categories of a column are unknown.
+        Warns if all categories of a column are unknown, or if an unknown category is equal to a
+        known category as a number, such as 9 and 09.
         """
         import pandas as pd
 
@@ -87,8 +89,11 @@ class TableColumns(TransformerMixin, BaseEstimator):
             if values is not None:
                 text = X[name].map(as_text, na_action="ignore")
                 known = text.map({value: k for k, value in enumerate(values)}).astype(np.float64)
-                if known.isna().all() and text.notna().any():
-                    first = f"column {name!r} has no known category: {text.dropna().iloc[0]!r}"
+                unknown = text[known.isna()].dropna().unique().tolist()
+                equal = {float(value) for value in values if is_number(value)}
+                alike = [value for value in unknown if is_number(value) and float(value) in equal]
+                if shown := alike or (unknown if known.isna().all() else []):
+                    first = f"column {name!r} has the unknown category {shown[0]!r}"
                     warn(f"{first}, not one of {listed(values)}", stacklevel=2)
                 codes.append(known.where(known.notna() | text.isna(), len(values)))
         return np.column_stack([c.to_numpy(np.float64, na_value=np.nan) for c in numbers + codes])
