@@ -142,7 +142,7 @@ def select(
         tol = machine.search_space.tol
     if tol is not None:
         machine = clone(machine).set_params(tol=tol)
-    cut = Cut(folds, split, repeats, seed, groups, ordered)
+    cut = Cut(folds, split, repeats, seed, None if groups is None else np.asarray(groups), ordered)
     data = SearchRows(X, y, n_train, sum(map(len, parts)), cut)
     # ties are resolved first by the parameters in `prefer`, then by the machine's preferences
     rule = {**(prefer or {}), **machine.search_space.prefer, **(prefer or {})}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
@@ -138,3 +139,13 @@ def test_a_job_selects_on_splits_of_the_kind_it_is_tested_on(entry, test, tmp_pa
         seed=record["seeds"]["selection"],
     )
     assert record["selection"]["scores"] == expected.scores
+
+
+def test_groups_of_a_data_frame_are_those_of_its_rows():
+    random = np.random.default_rng(0)
+    X, order = random.normal(size=(60, 2)), random.permutation(60)
+    series = pd.Series(GROUPS)[order]  # its index is `order`
+    more = {"grid": {"C": [0.1, 10.0]}, "folds": 3}
+    expected = select(SVM(), X[order], Y[order], groups=GROUPS[order], **more).scores
+    for given in (series, series.tolist()):
+        assert select(SVM(), X[order], Y[order], groups=given, **more).scores == expected
