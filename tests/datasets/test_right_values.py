@@ -1020,3 +1020,12 @@ def test_many_numbers_with_other_marks_are_no_categories(
     frame = pd.read_csv(tmp_path / "my.csv", sep=";", keep_default_na=False)
     line = refusal(tmp_path, pa.Table.from_pandas(frame), steps=["one_hot"])
     assert "if these are numbers, save them as numbers" in line
+
+
+def test_a_word_for_a_missing_value_is_no_label_of_an_npz_file(tmp_path: Path):
+    np.savez(tmp_path / "my.npz", X=[[1.0], [2.0], [3.0]], y=["u", "unknown", "v"])
+    content = (tmp_path / "my.npz").read_bytes()
+    data = load(tmp_path, content, "my.npz", target=None, missing=["unknown"], unlabelled="drop")
+    assert data.y.tolist() == ["u", "v"]
+    data = load(tmp_path, content, "my.npz", target=None)
+    assert data.y.tolist() == ["u", "unknown", "v"]

@@ -93,6 +93,8 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
         If a column does not exist or contains invalid values, if there are fewer than two classes,
         or if the preprocessing steps do not fit the columns.
     """
+    from pandas.api.types import is_string_dtype
+
     if idle := sorted(table.idle & {*dict(ref.options)}):
         raise ValueError(f"{idle[0]} has no effect on this file format; remove it")
     if isinstance(table, SparseTable):
@@ -103,6 +105,8 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     if options.missing is None:
         options = options.model_copy(update={"missing": () if table.idle else MISSING_WORDS})
     filled = without_codes(table.frame, options.missing or ())
+    for name in filled.columns[[is_string_dtype(kind) for kind in filled.dtypes]]:
+        filled[name] = filled[name].mask(filled[name].isin(options.missing or ()))
     table, dropped = _labelled(table._replace(frame=filled), options)
     frame, label = table.frame, table.target
     chosen, remarks = _chosen(table, options)

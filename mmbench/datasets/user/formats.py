@@ -364,8 +364,6 @@ def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set
             series = series.astype(object)
         elif pd.api.types.is_string_dtype(series.dtype) and name not in unusable:
             nominal[name] = ()
-        if options.missing and pd.api.types.is_string_dtype(series.dtype):
-            series = series.where(~series.isin(options.missing), None)
         columns[name] = series
     return Table(pd.DataFrame(columns), label, nominal, unusable, idle=OF_CSV)
 
