@@ -98,6 +98,9 @@ def easy(
         # in a file, a first line that contains only numbers would be a row of data
         texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in data.columns}
         target = texts.get(target, target)
+        for c, column in data.select_dtypes("category").items():
+            if column.cat.categories.dtype.kind in "biuf" and texts[c] != target:
+                say(f"column {texts[c]!r} is read as numbers; words would be read as categories")
         content = data.rename(columns=texts).to_csv(index=False).encode()  # for the workers
         data = Path(results) / f"frame_{sha256(content).hexdigest()[:8]}.csv"
         data.parent.mkdir(parents=True, exist_ok=True)

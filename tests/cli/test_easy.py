@@ -314,3 +314,18 @@ def test_the_advice_about_many_classes_quotes_their_names(tmp_path):
     assert command[0] == "--set"
     done = easy(path, *ONE, *command)
     assert done.exit_code == 0, done.stderr
+
+
+def test_categories_of_a_data_frame_that_are_numbers_are_named(tmp_path):
+    import pandas as pd
+
+    import mmbench
+
+    rng, said = np.random.default_rng(0), []
+    frame = pd.DataFrame({"a": rng.normal(size=40), "kind": pd.Categorical(np.arange(40) % 2)})
+    frame["ward"] = pd.Categorical(rng.integers(3, size=40))
+    frame["colour"] = pd.Categorical(rng.choice(["red", "blue"], size=40))
+    machines = "machines={rf: {estimator: sklearn.naive_bayes.GaussianNB}}"
+    mmbench.easy(frame, "kind", tmp_path / "results", set=[machines], say=said.append)
+    found = [line for line in said if "is read as numbers" in line]
+    assert found == ["column 'ward' is read as numbers; words would be read as categories"]
