@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -39,9 +40,9 @@ def _resolved(path: str, info: ValidationInfo) -> str:
     """Return the absolute path of a file, given its path relative to the folder of the
     configuration.
     """
-    full = Path((info.context or {}).get("folder", "."), path).resolve()
+    full = Path((info.context or {}).get("folder", "."), os.path.expanduser(path)).resolve()
     if not full.is_file():
-        raise ValueError(f"{path}: no such file")
+        raise ValueError(f"{full}: {'is a folder' if full.is_dir() else 'no such file'}")
     return str(full)
 
 

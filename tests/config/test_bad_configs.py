@@ -78,6 +78,7 @@ FAULTS = {
     "a file instead of a card": ("[wine]", "[my.csv]", ["{path: FILE, target: COLUMN}"]),
     "a file without target": ("[wine]", "[{path: a.yaml}]", ["datasets[0]", "target"]),
     "a missing file": ("[wine]", "[{path: no.csv, target: y}]", ["datasets[0].path", "no.csv"]),
+    "a folder instead of a data file": ("[wine]", "[{path: ., target: y}]", ["path", "is a folder"]),
     "unknown layout": ("name: trial", "name: t\nlayout: genric", ["layout", "mean 'generic'?"]),
     "unknown kernel": ("kernel: rbf", "kernel: rbv", ["kernel", "did you mean 'rbf'?"]),
     "name that is no folder": ("name: trial", "name: ../x", ["name", "letters"]),
@@ -428,3 +429,17 @@ def test_a_mapping_of_any_type_is_an_experiment():
     content = {"name": "mine", "datasets": ["iris"], "machines": {"svm": {"grid": {"C": [1, 2]}}}}
     (config,) = load_configs([MappingProxyType(content | {"protocol": {"test": {"kfold": 3}}})])
     assert config.name == "mine"
+
+
+def test_a_path_in_the_home_folder_is_read_and_a_missing_one_is_shown_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "my.csv").write_text("a,y\n1,u\n2,v\n")
+    path = tmp_path / "configs" / "a.yaml"
+    path.parent.mkdir()
+    path.write_text(GOOD.replace("[wine]", "[{path: ~/my.csv, target: y}]"))
+    (config,) = load_configs([path])
+    assert config.datasets[0].path == str(tmp_path / "my.csv")
+    path.write_text(GOOD.replace("[wine]", "[{path: my.csv, target: y}]"))
+    assert_refused(run(path), path, [f"{tmp_path / 'configs' / 'my.csv'}: no such file"])
