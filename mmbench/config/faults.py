@@ -42,6 +42,7 @@ WORDS = {
     "a valid integer": "a whole number",
     "a valid number": "a number",
     "a valid string": "text",
+    "a valid boolean": "true or false",
 }
 #: Messages that replace messages of pydantic, by pydantic's error type.
 MESSAGES = {

@@ -78,6 +78,7 @@ FAULTS = {
     "a file instead of a card": ("[wine]", "[my.csv]", ["{path: FILE, target: COLUMN}"]),
     "a file without target": ("[wine]", "[{path: a.yaml}]", ["datasets[0]", "target"]),
     "a missing file": ("[wine]", "[{path: no.csv, target: y}]", ["datasets[0].path", "no.csv"]),
+    "a word of YAML 1.1": ("[wine]", "[{sklearn: wine, name: w, header: no}]", ["true or false, got 'no'"]),
     "a folder instead of a data file": ("[wine]", "[{path: ., target: y}]", ["path", "is a folder"]),
     "unknown layout": ("name: trial", "name: t\nlayout: genric", ["layout", "mean 'generic'?"]),
     "unknown kernel": ("kernel: rbf", "kernel: rbv", ["kernel", "did you mean 'rbf'?"]),
