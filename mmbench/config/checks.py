@@ -331,7 +331,7 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
     known = card_names()
     grids = {parameter for machine in config.machines.values() for parameter in machine.grid}
     with at("datasets"):
-        distinct([entry.label for entry in config.datasets])
+        distinct([e.label for e in config.datasets], hint="; a file can have another 'name'")
     for k, entry in enumerate(config.datasets):
         name, steps = entry.label, config.steps_of(entry)
         dividing = {config.protocol.test.rule, config.select.validation} & {"time_series", "rest"}

@@ -5,6 +5,7 @@ The values of one parameter are called an axis of the grid. An axis is a list of
 ``{log2: [-5, 15, 2]}`` are 2^-5, 2^-3, ..., 2^15.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Any
@@ -51,12 +52,11 @@ def parse_axis(axis: Any) -> Axis:
     return tuple(distinct(axis))
 
 
-def distinct(values: Sequence[Any]) -> Any:
-    """Return the values unchanged, or raise ValueError if a value occurs twice."""
-    first: dict[Any, int] = {}
-    for k, value in enumerate(values):
-        if first.setdefault(value, k) != k:
-            raise ValueError(f"{value!r} occurs twice")
+def distinct(values: Sequence[Any], *, hint: str = "") -> Any:
+    """Return the values unchanged, or raise ValueError, with a hint, if a value occurs twice."""
+    for value, count in Counter(values).items():
+        if count > 1:
+            raise ValueError(f"{value!r} occurs twice{hint}")
     return values
 
 
