@@ -363,7 +363,7 @@ def test_a_first_row_of_data_is_no_pair_of_equal_names(tmp_path: Path):
 def test_columns_that_are_not_there_are_named(tmp_path: Path):
     assert "no column 'ages'; did you mean 'age'?" in refusal(tmp_path, "a.csv", CSV, drop="ages")
     line = refusal(tmp_path, "a.csv", CSV, target=4)
-    assert "no target column 4; the columns are numbered from 1 to 3" in line
+    assert "no target column 4; columns are numbered from 1 to 3" in line
     assert "no categorical column 'x'" in refusal(tmp_path, "a.csv", CSV, categorical="x")
 
 
@@ -574,3 +574,11 @@ def test_times_of_a_parquet_file_may_be_text_with_a_decimal_comma(tmp_path: Path
     data = load(tmp_path, "my.parquet", None, time="t", decimal=",")
     assert data.time is not None
     assert data.time.tolist() == [2.5, 1.5]
+
+
+def test_a_number_that_is_a_name_is_written_in_quotes(tmp_path: Path):
+    text = CSV.replace("size", "2019")
+    line = refusal(tmp_path, "my.csv", text, drop=[2019])
+    assert "no column 2019; columns are numbered from 1 to 3; if it is a name, write '2019'" in line
+    assert load(tmp_path, "my.csv", text, drop=["2019"]).X.ravel().tolist() == [1, 2, 3]
+    assert refusal(tmp_path, "my.csv", text, drop=[2020]).endswith("numbered from 1 to 3")

@@ -55,7 +55,8 @@ def column_name(column: Column, names: Sequence[str], what: str = "column") -> s
             raise ValueError(f"no {what} {column!r}{did_you_mean(column, names)}")
         return column
     if not 1 <= abs(column) <= len(names):
-        raise ValueError(f"no {what} {column}; the columns are numbered from 1 to {len(names)}")
+        hint = f"; if it is a name, write '{column}' in quotes" * (str(column) in names)
+        raise ValueError(f"no {what} {column}; columns are numbered from 1 to {len(names)}{hint}")
     return names[column - (column > 0)]
 
 
