@@ -92,7 +92,8 @@ def test_a_table_is_the_same_in_every_form(tmp_path: Path, name: str, content, k
 
 
 def test_arrays_in_a_file_of_numpy(tmp_path: Path):
-    np.savez(tmp_path / "my.npz", X=np.array(X), y=np.array(KIND))
+    names = np.array(["age", "size"], dtype=object)
+    np.savez(tmp_path / "my.npz", X=np.array(X), y=np.array(KIND), names=names)
     data = load(tmp_path, "my.npz", None, target=None)
     assert data.X.tolist() == X
     assert data.y.tolist() == KIND

@@ -377,11 +377,12 @@ def _npz(path: Path, most: int) -> Table:
     problem = f"{path.name}: not a readable .npz file"
     with converted(problem, zipfile.BadZipFile, to=ValueError), zipfile.ZipFile(path) as archive:
         size = sum(member.file_size for member in archive.infolist())
+        names = {name.removesuffix(".npy") for name in archive.namelist()}
     if size > most:
         raise TooLarge(f"{path.name}: arrays of {size} bytes", size)
-    arrays = read_npz(path)
-    if not {"X", "y"} <= set(arrays):
-        raise ValueError(f"must contain arrays X and y, has {', '.join(sorted(arrays)) or 'none'}")
+    if not {"X", "y"} <= names:
+        raise ValueError(f"must contain arrays X and y, has {', '.join(sorted(names)) or 'none'}")
+    arrays = read_npz(path, ["X", "y"])
     return of_arrays(arrays["X"], arrays["y"])
 
 
