@@ -767,9 +767,10 @@ def test_a_parquet_column_that_is_no_feature_is_named(tmp_path: Path, column, wo
     assert load(tmp_path, content, drop=["odd"]).X.tolist() == [[1], [2]]
 
 
-def test_groups_that_are_lists_are_named(tmp_path: Path):
+@pytest.mark.parametrize("groups", ["odd", 2])
+def test_groups_that_are_lists_are_named(tmp_path: Path, groups: str | int):
     content = table(n=[1, 2], odd=[[1], [2, 3]])
-    assert "groups 'odd' contains lists, not labels" in refusal(tmp_path, content, groups="odd")
+    assert "groups 'odd' contains lists, not labels" in refusal(tmp_path, content, groups=groups)
 
 
 def test_numbers_of_all_kinds_in_parquet_are_numbers(tmp_path: Path):

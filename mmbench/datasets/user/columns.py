@@ -194,7 +194,8 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
     chosen = [name for name in names if name in wanted]
     if not chosen:
         raise ValueError(f"there is no feature column besides the target {target!r}")
-    for key, column in (("target", target), ("groups", str(options.groups))):
+    for key, given in (("target", target), ("groups", options.groups)):
+        column = "" if given is None else column_name(given, names)
         if table.unusable.get(column, "dates") not in ("dates", "times"):
             raise ValueError(f"{key} {column!r} contains {table.unusable[column]}, not labels")
     for name in chosen:
