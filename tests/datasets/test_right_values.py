@@ -1030,3 +1030,12 @@ def test_a_word_for_a_missing_value_is_no_label_of_an_npz_file(tmp_path: Path):
     assert data.y.tolist() == ["u", "v"]
     data = load(tmp_path, content, "my.npz", target=None)
     assert data.y.tolist() == ["u", "unknown", "v"]
+
+
+def test_the_euro_sign_of_a_windows_file_is_read_with_the_advice(tmp_path: Path):
+    content = "a,kind\n1,€\n2,é\n".encode("cp1252")
+    line = refusal(tmp_path, content)
+    assert "not utf-8 text (byte 9); for another encoding, write encoding: cp1252 (" in line
+    assert load(tmp_path, content, encoding="cp1252").classes.tolist() == ["é", "€"]
+    line = refusal(tmp_path, b"a,kind\n1,\x81\n2,y\n", encoding="cp1252")
+    assert "not cp1252 text (byte 9); for another encoding, write encoding: latin-1" in line

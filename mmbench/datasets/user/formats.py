@@ -269,8 +269,8 @@ def _decoded(content: bytes, encoding: str) -> str:
     try:
         text = content[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
-        option = f"; for another encoding, {setting('encoding', 'latin-1')}"
-        option = option if encoding == "utf-8" and not mark else ""
+        other = {"utf-8": "cp1252", "cp1252": "latin-1"}.get(encoding)
+        option = f"; for another encoding, {setting('encoding', other)}" * bool(other and not mark)
         raise ValueError(f"not {encoding} text (byte {len(mark) + error.start}){option}") from error
     if not text.strip():
         raise ValueError("the file is empty")
