@@ -397,9 +397,11 @@ def with_folds(data: Dataset, path: str) -> Dataset:
     if n > n_rows:
         table = list(compress(table, labelled))
     splits: list[Rows] = []
-    for column in zip(*table, strict=True):
+    for k, column in enumerate(zip(*table, strict=True), 1):
         cells = np.array(column)
         names = sorted(set(column) - {""}, key=lambda name: (len(name), name))  # "2" before "10"
+        if len(names) == len(cells) and len(columns) > 1:
+            raise UserError(f"{path}: column {k} has another fold in each row; remove row names")
         splits += [(np.flatnonzero(cells != name), np.flatnonzero(cells == name)) for name in names]
     if not splits:
         raise UserError(f"{path}: all cells are empty, so there are no test rows")
