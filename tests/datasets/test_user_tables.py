@@ -388,6 +388,7 @@ def test_a_feature_that_another_key_leaves_out_is_refused(tmp_path: Path, key: s
         ({"path": "a.csv", "target": "y", "categorical": [{"a": 1}]}, "values in order"),
         ({"path": "a.csv", "target": "y", "drop": ["a", None]}, "in quotes, got None"),
         ({"path": "a.csv", "target": "y", "categorical": [None]}, "in quotes, got None"),
+        ({"sklearn": "wine", "categorical": [{"a": [False, True]}]}, "in quotes, got False"),
         ({"path": "a.csv", "target": "y", "separator": "§"}, "must be an ASCII character, got '§'"),
     ],
 )

@@ -33,6 +33,8 @@ def _parse_categorical(value: Any) -> Any:
         (column, values), *more = item.items() if isinstance(item, dict) else [(item, ())]
         if more or not isinstance(values, list | tuple):
             raise ValueError(f"must be a column or {{column: [values in order]}}, got {item!r}")
+        if truths := [value for value in values if isinstance(value, bool)]:
+            raise ValueError(f"a category is a number or a name in quotes, got {truths[0]!r}")
         pairs.append((_parse_column(column), tuple(map(str, values))))
     return tuple(pairs)
 
