@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from helpers.data_server import DataServer
 from pydantic import ValidationError
+from scipy import sparse
 from sklearn import datasets
 from sklearn.utils import Bunch
 
@@ -512,6 +513,13 @@ def test_names_of_the_target_are_no_names_of_classes(store: Path, monkeypatch):
     monkeypatch.setattr(datasets, "fetch_covtype", lambda **_: bunch)
     data = load_dataset(DatasetRef("a", "sklearn:covtype"), store=store)
     assert data.classes.tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_sparse_data_set_of_scikit_learn_is_called_sparse(store: Path, monkeypatch):
+    bunch = Bunch(data=sparse.csr_array(np.eye(7)), target=np.arange(7) % 2)
+    monkeypatch.setattr(datasets, "fetch_rcv1", lambda **_: bunch)
+    with pytest.raises(UserError, match=r"sklearn:rcv1: is sparse; save X and y as \.svm"):
+        load_dataset(DatasetRef("a", "sklearn:rcv1"), store=store)
 
 
 # From a configuration to arrays

@@ -453,6 +453,7 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
 
 def sklearn_table(name: str, places: Places, most: int) -> Table:
     """Return the data set of scikit-learn's function ``load_NAME`` or ``fetch_NAME``."""
+    from scipy.sparse import issparse
     from sklearn import datasets
 
     named = (loader for loader in datasets.__all__ if loader.startswith(("fetch_", "load_")))
@@ -466,6 +467,8 @@ def sklearn_table(name: str, places: Places, most: int) -> Table:
     try:
         with bounded_urlopen(most, threading.Event()):
             bunch = getattr(datasets, loaders[name])(**options)
+        if issparse(bunch.data):
+            raise ValueError("is sparse; save X and y as .svm by scikit-learn's dump_svmlight_file")
         y, names = np.asarray(bunch.target), np.atleast_1d(getattr(bunch, "target_names", ()))
         # the `target_names` of fetch_covtype are not the names of the classes
         if y.ndim == 1 and y.dtype.kind == "i" and np.isin(y, range(len(names))).all():
