@@ -217,21 +217,12 @@ class Card(_Strict):
 
     def expected(self, source: Source) -> Expected:
         """Return the expected shape, classes, splits and hash of the data from `source`."""
-        if not source.expect:
-            return self.expect
         return Expected.model_validate({**self.expect.model_dump(), **source.expect})
 
     def max_bytes(self, source: Source) -> int:
         """Return the maximum size of each download from `source`, in bytes."""
         rows, columns = self.expected(source).shape
         return source.max_bytes or max(MOST_UNKNOWN, BYTES_PER_VALUE * rows * (columns + 1))
-
-    def parser_of(self, source: Source) -> ParserSpec:
-        """Return the parser of the files of `source`."""
-        parser = source.parser or self.parser
-        if parser is None:
-            raise ValueError(f"card {self.name}: source {source.label} has no parser")
-        return parser
 
 
 @cache

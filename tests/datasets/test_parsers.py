@@ -102,7 +102,7 @@ def test_usps_in_libsvms_format_is_the_same_data(mirror: Path, tmp_path: Path):
         )  # fmt: skip
         paths.append(path)
     source = next(s for s in card.sources if s.kind == "url")
-    parser = card.parser_of(source)
+    parser = source.parser or card.parser
     data = PARSERS[parser.name](paths, **parser.model_extra)
     assert data.content_hash() == card.expect.content
 

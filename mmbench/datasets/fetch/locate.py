@@ -91,7 +91,12 @@ class SourceFiles:
         """
         where = ", ".join(map(str, self.paths)) or self.source.label
         try:
-            data = self._parse()
+            if self.source.in_memory:
+                data = obtain(self.card, self.source, Path(), progress=False)
+            elif self.packed:
+                data = packed(self.paths)
+            else:
+                data = parse_files(self.card, self.source, self.paths)
         except ValueError as error:
             # files with a known hash are intact, so that the parser or its options are wrong
             hint = "remove it and run 'mmbench data fetch'" if self.packed else "check the parser"
@@ -108,13 +113,6 @@ class SourceFiles:
         if content := self.card.expected(self.source).content:
             return content
         return packed_hash(self.paths[0]) if self.packed else self.read().content_hash()
-
-    def _parse(self) -> Parsed:
-        if self.source.in_memory:
-            return obtain(self.card, self.source, Path(), progress=False)
-        if self.packed:
-            return packed(self.paths)
-        return parse_files(self.card, self.source, self.paths)
 
 
 def recipe_hash(card: Card, source: Source) -> str:
@@ -161,11 +159,9 @@ class Places:
         with converted(f"{self.store}: cannot store data", OSError):
             incoming = self.store / SCRATCH
             incoming.mkdir(parents=True, exist_ok=True)
-            folder = Path(tempfile.mkdtemp(dir=incoming))
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            folder = tempfile.TemporaryDirectory(dir=incoming, ignore_cleanup_errors=True)
+        with folder:
+            yield Path(folder.name)
 
 
 def find(card: Card, places: Places) -> SourceFiles:
@@ -175,11 +171,10 @@ def find(card: Card, places: Places) -> SourceFiles:
     data are missing only because servers cannot be reached, the UserError is a NotAvailable.
     """
     search = Search(card, places)
-    found = search.local() or (search.remote() if places.allow_network else None)
-    if found is None:
-        unreachable = set(search.tried.values()) == {NoAnswer}
-        raise (NotAvailable if unreachable else UserError)(search.advice())
-    return found
+    if found := search.local() or (search.remote() if places.allow_network else None):
+        return found
+    unreachable = set(search.tried.values()) == {NoAnswer}
+    raise (NotAvailable if unreachable else UserError)(search.advice())
 
 
 class Search:
@@ -234,10 +229,9 @@ class Search:
         return f"data set {card.name!r} {reason}; {' or '.join(hints)}"
 
     def _in_folder(self, source: Source, folder: Path) -> SourceFiles | None:
-        if source.kind == "keel" and not keel_is_installed():
-            return None
         if source.in_memory:
-            return SourceFiles(self.card, source)
+            absent = source.kind == "keel" and not keel_is_installed()
+            return None if absent else SourceFiles(self.card, source)
         paths = tuple(folder / name for name in source.stored_names(self.card.name))
         if not all(path.is_file() for path in paths):
             return None

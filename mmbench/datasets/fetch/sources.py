@@ -106,7 +106,8 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
 
 def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: Any) -> Parsed:
     """Parse the files of a source; the parser options of the card override `defaults`."""
-    parser = card.parser_of(source)
+    if (parser := source.parser or card.parser) is None:
+        raise ValueError(f"card {card.name}: source {source.label} has no parser")
     with converted(f"card {card.name!r}: wrong parser or options", KeyError, TypeError):
         return PARSERS[parser.name](paths, **{**defaults, **(parser.model_extra or {})})
 
@@ -249,9 +250,7 @@ def _from_sklearn(source: Source, folder: Path, most: int) -> Parsed:
         from sklearn import datasets
 
         bunch = getattr(datasets, str(source.loader))(**source.options)
-        names = getattr(bunch, "target_names", None)
-        y = bunch.target if names is None else np.asarray(names)[bunch.target]
-        return Parsed(bunch.data.astype(np.float64), np.asarray(y))
+        return Parsed(bunch.data.astype(np.float64), np.asarray(bunch.target_names)[bunch.target])
     fetch = {"fetch_lfw_people": _people, "fetch_lfw_pairs": _pairs}[str(source.loader)]
     options = {"data_home": folder, "n_retries": 1, **source.options}
     name = f"scikit-learn's {source.loader}"
