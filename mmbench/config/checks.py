@@ -145,6 +145,8 @@ def _check_machines(config: Config) -> list[MachineColumn]:
     columns: list[MachineColumn] = []
     for name, entry in config.machines.items():
         with at("machines", name):
+            if entry.machine is not None and entry.estimator is not None:
+                raise ValueError("give only one of machine and estimator")
             _check_name(name, config.machine_of(name))
             with at("machine" if entry.estimator is None else "estimator"):
                 columns.append(MachineColumn(config, name))

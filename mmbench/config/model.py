@@ -44,6 +44,7 @@ from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
 from mmbench.datasets.splits import SplitRule
+from mmbench.datasets.user.options import inner_path
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.jobs.limits import Limits, parse_limits
@@ -95,8 +96,10 @@ class DatasetEntry(UserTable):
 
     @property
     def label(self) -> str:
-        """Name of the data set in tables."""
-        return self.name if self.name is not None else self.table_name
+        """Name of the data set in tables, such as openml_31, or ``my`` for ``data/my.csv.gz``."""
+        source = str(self.source)
+        of_source = inner_path(source).stem if self.path else source.replace(":", "_")
+        return self.name if self.name is not None else of_source
 
     def ref(self, steps: Steps) -> DatasetRef:
         """Return the `DatasetRef` by which a job names the data set and its preprocessing steps."""
@@ -228,12 +231,6 @@ class MachineEntry(Strict):
     label: Annotated[str, Field(min_length=1)] | None = None
     calibrate: Literal["sigmoid", "isotonic"] | None = None
 
-    @model_validator(mode="after")
-    def _one_machine(self) -> MachineEntry:
-        if self.machine is not None and self.estimator is not None:
-            raise ValueError("give only one of machine and estimator")
-        return self
-
 
 #: Type of a `MachineEntry`; a key without a value, such as ``svm:``, stands for default settings.
 ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None else v)]
@@ -281,8 +278,7 @@ class QueueJobs(Strict):
         limits = parse_limits(self.walltime, self.memory)
         minutes, seconds = divmod(int(limits.time or 0), 60)
         # LSF accepts only hours and minutes
-        end = "" if queue == "lsf" else f":{seconds:02}"
-        walltime = f"{minutes // 60:02}:{minutes % 60:02}{end}"
+        walltime = f"{minutes // 60:02}:{minutes % 60:02}" + f":{seconds:02}" * (queue != "lsf")
         memory = f"{limits.memory:.0f} B"
         return {"cores": self.cores, "memory": memory, "walltime": walltime, **self.options}
 

@@ -7,7 +7,6 @@ error is reported in one line with file, key and problem.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,7 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
         if not equals or not KEY_PATH.fullmatch(key):
             raise UserError(f"--set {option}: must be KEY=VALUE, such as select.folds=3")
         value = text if text in INDICATORS else parse_yaml(text, f"--set {option}")
-        set_value(content, key, value, option)
+        set_value(content, key, _plain(value), option)
     check_counts(content, path)
     with _in_file(path, content):
         config = Config.model_validate(content, context={"folder": path.parent})
@@ -97,7 +96,11 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in which numbers and arrays of NumPy are numbers and lists of Python."""
+    """Return a copy of a value, with numbers and lists for numbers and arrays of NumPy.
+
+    An anchor or a merge key of YAML shares a mapping between parts of a file; in the copy, no
+    mapping is shared.
+    """
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
     value = value.tolist() if hasattr(value, "tolist") else value
@@ -107,8 +110,7 @@ def _plain(value: Any) -> Any:
 def set_value(content: Any, key: str, value: Any, option: str) -> None:
     """Set the value at a path of keys in the content of a YAML file.
 
-    Missing mappings are created. The mappings and lists on the path are copied, since an anchor or
-    a merge key of YAML shares them with other parts of the content.
+    Missing mappings are created.
 
     Examples
     --------
@@ -129,9 +131,8 @@ def set_value(content: Any, key: str, value: Any, option: str) -> None:
             raise UserError(f"--set {option}: {problem}")
         if k == len(keys) - 1:
             content[part] = value
-        else:
-            missing = isinstance(content, dict) and content.get(part) is None
-            content[part] = {} if missing else copy(content[part])
+        elif isinstance(content, dict) and content.get(part) is None:
+            content[part] = {}
         content = content[part]
 
 

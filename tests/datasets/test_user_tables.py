@@ -472,7 +472,7 @@ def test_a_number_of_openml_is_a_data_set(server: DataServer, store: Path, tmp_p
     arff = "@relation r\n@attribute a {u,v}\n@attribute b real\n@attribute class {x,y}\n@data\n"
     server.openml(31, (arff + "u,1,x\nv,2,y\n").encode())
     table = UserTable(openml=31)
-    ref = DatasetRef(table.table_name, table.source, preprocess=(("one_hot", None),))
+    ref = DatasetRef("openml_31", table.source, preprocess=(("one_hot", None),))
     offline = dataset_hash(ref, store=store, allow_network=False)
     data = load_dataset(ref, store=store)
     assert data.name == "openml_31"

@@ -181,12 +181,6 @@ class UserTable(FileOptions):
             return f"openml:{self.openml}"
         return self.path if self.sklearn is None else f"sklearn:{self.sklearn}"
 
-    @property
-    def table_name(self) -> str:
-        """Name of the table, such as openml_31, or ``my`` for the path ``data/my.csv.gz``."""
-        source = str(self.source)
-        return inner_path(source).stem if self.path else source.replace(":", "_")
-
 
 def inner_path(path: str | Path) -> Path:
     """Return a path without the suffix of a compressed file, such as ``.gz``."""
