@@ -21,14 +21,12 @@ from mmbench.config.files import config_files
 if TYPE_CHECKING:
     from mmbench.tables.catalogue import Entry
 
-Rows = list[tuple]
 
-
-def machine_rows(aliases: bool = False) -> Rows:
+def machine_rows(aliases: bool = False) -> list[tuple]:
     """Return names and descriptions of the machines and, if `aliases` is true, of the aliases."""
     from mmbench.machines import ALIASES, MACHINES
 
-    rows: Rows = [(name, _first_line(path)) for name, path in MACHINES.items()]
+    rows: list[tuple] = [(name, _first_line(path)) for name, path in MACHINES.items()]
     for name, alias in ALIASES.items() if aliases else ():
         params = ", ".join(f"{key}={value!r}" for key, value in alias.params.items())
         axes = " then ".join(", ".join(stage) for stage in alias.stages)
@@ -37,7 +35,7 @@ def machine_rows(aliases: bool = False) -> Rows:
     return rows
 
 
-def dataset_rows() -> Rows:
+def dataset_rows() -> list[tuple]:
     """Return the name and the title of each data set with a card."""
     from mmbench.datasets import card_names
     from mmbench.datasets.card_files import read_card
@@ -45,21 +43,21 @@ def dataset_rows() -> Rows:
     return [(name, read_card(name)[1].get("title", "")) for name in card_names()]
 
 
-def layout_rows() -> Rows:
+def layout_rows() -> list[tuple]:
     """Return the name and the description of each table layout."""
     from mmbench.tables.layouts import LAYOUTS
 
     return [(name, _first_line(path)) for name, path in LAYOUTS.items()]
 
 
-def figure_rows() -> Rows:
+def figure_rows() -> list[tuple]:
     """Return the name and the description of each figure."""
     from mmbench.tables.figures import FIGURES
 
     return [(name, _first_line(path)) for name, path in FIGURES.items()]
 
 
-def config_rows() -> Rows:
+def config_rows() -> list[tuple]:
     """Return the name and the description of each experiment.
 
     The description is the first sentence of the comment at the beginning of the experiment's file.
@@ -116,7 +114,6 @@ def _source(name: str) -> bytes:
         root = Path(mmbench.__file__).parents[1]
         return root.joinpath(*name.split(".")).with_suffix(".py").read_bytes()
     try:
-        spec = find_spec(name)
-        return Path(str(spec and spec.origin)).read_bytes()
+        return Path(str(getattr(find_spec(name), "origin", None))).read_bytes()
     except (ImportError, OSError):
         return b'"""not found: its package is incomplete"""'
