@@ -143,7 +143,7 @@ class Dataset:
         Card of the data set, or None for a user's data.
     rows : ndarray of shape (n_samples,) or None
         Row numbers in the data set with all classes, including the rows of a user's table without a
-        label or group. None if no row is left out.
+        label or group. None for all rows of a card.
     n_categorical : int
         Number of categorical columns. The categorical columns are the last columns of `X` and
         contain category codes.
@@ -160,7 +160,7 @@ class Dataset:
         file.
     labelled : ndarray of bool or None
         Mask of the rows of a user's table that have a label and a group. The other rows are left
-        out of the data set. None if no row is left out.
+        out of the data set. None for the data of a card.
     """
 
     name: str

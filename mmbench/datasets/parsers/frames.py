@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,13 +63,6 @@ def column_name(column: Column, names: Sequence[str], what: str = "column") -> s
 def cell_name(row: int, column: object) -> str:
     """Return the row and the column of a table cell as text for messages."""
     return f"data row {row + 1}, column {column!r}"
-
-
-def existing(columns: Sequence[Column], names: Sequence[str]) -> set[str]:
-    """Return the names of the `columns` (given by name or number) that exist in `names`."""
-    n = len(names)
-    found = (names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= n else c for c in columns)
-    return {str(column) for column in found} & set(names)
 
 
 def check_width(n_columns: int, most: int) -> None:
@@ -128,7 +121,7 @@ def refuse_equal_names(names: Sequence[str], droppable: bool = False) -> None:
 
 
 def parse_rows(
-    text: str, names: list[str], keep_text: Sequence[Column], missing: Sequence[str], **more: Any
+    text: str, names: list[str], keep_text: Iterable[str], missing: Sequence[str], **more: Any
 ) -> pd.DataFrame:
     """Return CSV text without header as a data frame; `more` are arguments of `pandas.read_csv`."""
     import pandas as pd
@@ -148,7 +141,7 @@ def parse_rows(
             na_values=list(missing),
             keep_default_na=False,
             low_memory=False,
-            dtype=dict.fromkeys(existing(keep_text, names), str),
+            dtype=dict.fromkeys(keep_text, str),
             **more,
         )
     except pd.errors.ParserError as error:

@@ -112,14 +112,13 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     chosen, remarks = _chosen(table, options)
     nominal = _nominal(table, chosen, options)
     numbers = [name for name in chosen if name not in nominal]
-    words = [name for name in chosen if name in nominal]
     if table.nominal.get(label):
         _codes(frame[label], table.nominal[label])  # ValueError if a class is not declared
     y, more = _labels(frame[label], declared=label in table.nominal)
     for row in frame.index[frame[label].astype(str) == label] if options.header else ():
         if all(str(frame[name][row]) == name for name in chosen):
             raise ValueError(f"data row {row + 1} repeats the column names; remove the row")
-    codes = {name: _codes(frame[name], nominal[name]) for name in words}
+    codes = {name: _codes(frame[name], stated) for name, stated in nominal.items()}
     X = np.column_stack([_numbers(frame[numbers], options), *(c for c, _ in codes.values())])
     remarks += [*dropped, *more, *(() if table.idle else _other_mark(frame, numbers, options))]
     for name in nominal if options.categorical == "auto" else ():
@@ -129,20 +128,20 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     if like_data and not table.idle:
         first = f"the first line, taken as column names, contains {like_data[0]!r}"
         remarks.append(f"{first}; if it is a data row, {setting('header', False)}")
-    names = numbers + words
+    names = [*numbers, *nominal]
     remarks += [*_row_names(X, frame[numbers], names, options), *_useless(X, y, names, frame.index)]
     missing = [cell_name(frame.index[i], names[j]) for i, j in np.argwhere(np.isnan(X))[:1]]
-    if problem := check_steps(ref.preprocess, X.shape[1], words, *missing):
+    if problem := check_steps(ref.preprocess, X.shape[1], [*nominal], *missing):
         raise ValueError(problem)
     return Dataset(
         *(ref.name, X, y, np.unique(y)),
         warnings=tuple(remarks),
-        n_categorical=len(words),
+        n_categorical=len(nominal),
         columns={name: codes[name][1] if name in codes else None for name in chosen},
         groups=None if options.groups is None else _groups(_column(frame, options.groups)),
         time=None if options.time is None else _time(_column(frame, options.time), options),
-        rows=None if table.labelled is None else np.flatnonzero(table.labelled),
-        labelled=table.labelled,
+        rows=np.asarray(frame.index),
+        labelled=filled.index.isin(frame.index),
     )
 
 
@@ -198,10 +197,9 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
         column = "" if given is None else column_name(given, names)
         if table.unusable.get(column, "dates") not in ("dates", "times"):
             raise ValueError(f"{key} {column!r} contains {table.unusable[column]}, not labels")
-    for name in chosen:
-        if name in table.unusable:
-            content = f"contains {table.unusable[name]}, neither numbers nor categories"
-            raise ValueError(_about(name, content, options))
+    for name in [name for name in chosen if name in table.unusable]:
+        content = f"contains {table.unusable[name]}, neither numbers nor categories"
+        raise ValueError(_about(name, content, options))
     absent = sorted(listed - {name.casefold() for name in names})
     missing = [f"the source excludes a column {name!r}, which is not there" for name in absent]
     return chosen, _left_out(ignored) + missing
@@ -371,7 +369,7 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
     if not kept.any():
         raise ValueError(f"no row has {' and '.join(map(repr, names))}; choose another column")
     without = f"{(~kept).sum()} rows without {' and '.join(map(repr, names))} are left out"
-    return table._replace(frame=table.frame[kept], labelled=kept.to_numpy()), [without]
+    return table._replace(frame=table.frame[kept]), [without]
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:

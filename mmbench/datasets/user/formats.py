@@ -31,7 +31,6 @@ from mmbench.datasets.parsers.frames import (
     check_names,
     check_width,
     column_name,
-    existing,
     field_counts,
     parse_rows,
     read_arff,
@@ -108,8 +107,6 @@ class Table(NamedTuple):
     #: Options that have no effect on the file format; empty for a CSV file. In ARFF and Parquet
     #: files, numbers may be text.
     idle: frozenset[str] = OF_CSV | {"decimal", "thousands", "units"}
-    #: Mask of the rows of the file that have a label and a group, or None if no row is left out.
-    labelled: NDArray[np.bool_] | None = None
 
 
 class SparseTable(NamedTuple):
@@ -207,7 +204,8 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
         hints = [f"; if {mark!r} separates fields, {setting('separator', mark)}" for mark in marks]
         raise ValueError(f"its only column is {names[0]!r}, not {target!r}{''.join(hints)}")
     words = MISSING_WORDS if options.missing is None else options.missing
-    return parse_rows(body, names, text_columns(options, target), words, sep=found, decimal=decimal)
+    texts = text_columns(options, target, names)
+    return parse_rows(body, names, texts, words, sep=found, decimal=decimal)
 
 
 def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list[str]:
@@ -256,10 +254,12 @@ def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[
     return fields, "".join(text.split("\n", n_lines)[n_lines:]), found
 
 
-def text_columns(options: FileOptions, target: Column | None) -> list[Column]:
-    """Return the columns that are read as text even if all values are numbers."""
+def text_columns(options: FileOptions, target: Column | None, names: Sequence[str]) -> set[str]:
+    """Return the names of the columns that are read as text even if all values are numbers."""
     stated = [] if options.categorical == "auto" else [c for c, _ in options.categorical]
-    return [column for column in (target, options.groups, *stated) if column is not None]
+    n, given = len(names), {target, options.groups, *stated} - {None}
+    found = (names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= n else c for c in given)
+    return {str(column) for column in found} & set(names)
 
 
 def _decoded(content: bytes, encoding: str) -> str:
@@ -321,13 +321,12 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
         table = pyarrow.Table.from_batches(batches, schema).unify_dictionaries()
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     refuse_equal_names(schema.names)
-    label = _label(target, schema.names)
-    ignored = tuple(name for name in index if isinstance(name, str))
     # in the Arrow schema of the file, columns of categories are dictionary-encoded
     stored = (file.metadata.metadata or {}).get(b"ARROW:schema")
     fields = pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(stored))) if stored else ()
     declared = {field.name for field in fields if pyarrow.types.is_dictionary(field.type)}
-    return _from_arrow(table, label, options, declared)._replace(ignored=ignored)
+    read = _from_arrow(table, _label(target, schema.names), options, declared)
+    return read._replace(ignored=tuple(name for name in index if isinstance(name, str)))
 
 
 def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set[str]) -> Table:
@@ -337,7 +336,7 @@ def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set
 
     kinds = {"structs": types.is_struct, "maps": types.is_map, "lists": types.is_nested}
     kinds |= {"dates": types.is_date, "times": types.is_temporal}
-    words = existing(text_columns(options, label), table.schema.names)
+    words = text_columns(options, label, table.schema.names)
     columns: dict[str, pd.Series] = {}
     nominal: dict[str, tuple[str, ...]] = {}
     unusable: dict[str, str] = {}
