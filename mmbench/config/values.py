@@ -20,6 +20,7 @@ from mmbench.config.grids import distinct, parse_axis
 from mmbench.datasets import parse_steps
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Scalar, Steps
+from mmbench.datasets.user.options import of_kind
 from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
 
@@ -82,12 +83,11 @@ def _parse_classes(value: Any) -> tuple[str, ...]:
     """Return class labels as a sorted tuple of texts, for example ``("3", "8")`` for ``[3, 8]``."""
     if not isinstance(value, list):
         raise ValueError(f"must be a list of classes, got {value!r}")
-    for label in value:
-        if isinstance(label, bool) or not isinstance(label, str | int | float):
-            raise ValueError(f"a class is a number or a name in quotes, got {label!r}")
+    problem = "a class is a number or a name in quotes"
+    labels = [str(of_kind(label, problem, str | int | float)) for label in value]
     if len(value) < 2:
         raise ValueError(f"must have at least two classes, got {value!r}")
-    return tuple(distinct(sorted(map(str, value))))
+    return tuple(distinct(sorted(labels)))
 
 
 def parse_fixed(value: Any) -> Scalar | bool:

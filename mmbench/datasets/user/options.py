@@ -14,10 +14,15 @@ SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 PACKED = (".gz", ".bz2", ".xz", ".z")
 
 
-def _parse_column(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(f"a column is a whole number or a name in quotes, got {value!r}")
+def of_kind(value: Any, problem: str, kinds: Any = str | int) -> Any:
+    """Return a value; raise ValueError if it is a truth value, or of other kinds."""
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise ValueError(f"{problem}, got {value!r}")
     return value
+
+
+def _parse_column(value: Any) -> Any:
+    return of_kind(value, "a column is a whole number or a name in quotes")
 
 
 def _parse_columns(value: Any) -> tuple[Column, ...]:
@@ -33,9 +38,9 @@ def _parse_categorical(value: Any) -> Any:
         (column, values), *more = item.items() if isinstance(item, dict) else [(item, ())]
         if more or not isinstance(values, list | tuple):
             raise ValueError(f"must be a column or {{column: [values in order]}}, got {item!r}")
-        if truths := [value for value in values if isinstance(value, bool)]:
-            raise ValueError(f"a category is a number or a name in quotes, got {truths[0]!r}")
-        pairs.append((_parse_column(column), tuple(map(str, values))))
+        problem = "a category is a number or a name in quotes"
+        words = tuple(str(of_kind(word, problem, str | int | float)) for word in values)
+        pairs.append((_parse_column(column), words))
     return tuple(pairs)
 
 
@@ -46,11 +51,9 @@ def _plain_categorical(value: Any) -> Any:
 
 
 def _parse_words(value: Any) -> Any:
-    words = () if value is None else one_or_more(value)
-    for word in words:
-        if isinstance(word, bool) or not isinstance(word, str | int):
-            raise ValueError(f"must be a word in quotes, got {word!r}")
-    return None if value is None else tuple(map(str, words))
+    if value is None:
+        return None
+    return tuple(str(of_kind(word, "must be a word in quotes")) for word in one_or_more(value))
 
 
 def _parse_units(value: Any) -> Any:
