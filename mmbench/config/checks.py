@@ -338,6 +338,10 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
         name, steps = entry.label, config.steps_of(entry)
         dividing = {config.protocol.test.rule, config.select.validation} & {"time_series", "rest"}
         with at("datasets", k):
+            if entry.source is None and entry.name is None:
+                raise ValueError("give the name of a card, or path and target of a file")
+            if not re.fullmatch(NAME_PATTERN, name):
+                raise ValueError(f"{name!r} cannot be a name in tables; add a 'name'")
             if entry.groups is not None and dividing:
                 raise Fault(f"{min(dividing)} would divide groups; remove one of them", "groups")
             if entry.source is not None and name in known:

@@ -7,7 +7,6 @@ machines, data sets and table layouts. The modules `model` and `checks` do not r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal, get_args
@@ -85,14 +84,6 @@ class DatasetEntry(UserTable):
     published_as: str | None = None
     path: DataFile | None = None
     folds: DataFile | None = None
-
-    @model_validator(mode="after")
-    def _card_or_table(self) -> DatasetEntry:
-        if self.source is None and self.name is None:
-            raise ValueError("give the name of a card, or path and target of a file")
-        if not re.fullmatch(NAME_PATTERN, self.label):
-            raise ValueError(f"{self.label!r} cannot be a name in tables; add a 'name'")
-        return self
 
     @property
     def label(self) -> str:
@@ -195,10 +186,9 @@ class Select(Strict):
             raise ValueError(f"give only one of {' and '.join(stated)}")
         if self.validation is not None and self.repeats > 1:
             raise ValueError("validation is not repeated; remove repeats")
-        if self.validation == "test" and self.scope == "pair":
-            raise ValueError("validation: test needs scope: global")
-        if self.validation == "test" and self.metric != "accuracy":
-            raise ValueError("validation: test needs metric: accuracy")
+        for key, needed in (("scope", "global"), ("metric", "accuracy")):
+            if self.validation == "test" and getattr(self, key) != needed:
+                raise ValueError(f"validation: test needs {key}: {needed}")
         return self
 
     @property
