@@ -361,8 +361,7 @@ def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
     If `options.unlabelled` is "drop", rows without a label or a group are left out. The index of
     the returned frame contains the row numbers of the file, counted from 0.
     """
-    known = list(table.frame.columns)
-    names = [column_name(c, known) for c in (table.target, options.groups) if c is not None]
+    names = [_column(table.frame, c).name for c in (table.target, options.groups) if c is not None]
     kept = table.frame[names].notna().all(axis=1)
     if options.unlabelled == "error" or kept.all():
         return table, []

@@ -459,13 +459,12 @@ def sklearn_table(name: str, places: Places, most: int) -> Table:
     loaders = {loader.partition("_")[2]: loader for loader in named}
     if name not in loaders:
         raise ValueError(f"scikit-learn has no data set {name!r}{did_you_mean(name, loaders)}")
-    options: dict[str, Any] = {}
+    more: dict[str, Any] = {}
     if loaders[name].startswith("fetch_"):
-        home = Path(places.store) / "sklearn"
-        options = {"data_home": home, "download_if_missing": places.allow_network}
+        more = {"data_home": places.store / "sklearn", "download_if_missing": places.allow_network}
     try:
         with bounded_urlopen(most, threading.Event()):
-            bunch = getattr(datasets, loaders[name])(**options)
+            bunch = getattr(datasets, loaders[name])(**more)
         if issparse(bunch.data):
             raise ValueError("is sparse; save X and y as .svm by scikit-learn's dump_svmlight_file")
         y, names = np.asarray(bunch.target), np.atleast_1d(getattr(bunch, "target_names", ()))
