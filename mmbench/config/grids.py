@@ -5,7 +5,6 @@ The values of one parameter are called an axis of the grid. An axis is a list of
 ``{log2: [-5, 15, 2]}`` are 2^-5, 2^-3, ..., 2^15.
 """
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Any
@@ -46,17 +45,16 @@ def parse_axis(axis: Any) -> Axis:
         raise ValueError(f"must be {FORMS}, got {axis!r}")
     if not axis:
         raise ValueError("the grid is empty")
-    for value in axis:
-        if isinstance(value, list | Mapping | set):
-            raise ValueError(f"must be {FORMS}, got {value!r} inside the list")
+    if nested := [value for value in axis if isinstance(value, list | Mapping | set)]:
+        raise ValueError(f"must be {FORMS}, got {nested[0]!r} inside the list")
     return tuple(distinct(axis))
 
 
 def distinct(values: Sequence[Any], *, hint: str = "") -> Any:
     """Return the values unchanged, or raise ValueError, with a hint, if a value occurs twice."""
-    for value, count in Counter(values).items():
-        if count > 1:
-            raise ValueError(f"{value!r} occurs twice{hint}")
+    first: dict[Any, int] = {}
+    if twice := [value for k, value in enumerate(values) if first.setdefault(value, k) != k]:
+        raise ValueError(f"{twice[0]!r} occurs twice{hint}")
     return values
 
 

@@ -200,10 +200,9 @@ def too_few_rows(y: NDArray, folds: int) -> str | None:
 def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> None:
     """Raise UserError if the data set `name` does not have all `wanted` classes."""
     names = list(map(str, known))
-    for label in wanted:
-        if label not in names:
-            classes = f"unknown class {label!r}; the classes are {listed(names)}"
-            raise UserError(f"data set {name!r}: {classes}")
+    if unknown := [label for label in wanted if label not in names]:
+        classes = f"unknown class {unknown[0]!r}; the classes are {listed(names)}"
+        raise UserError(f"data set {name!r}: {classes}")
 
 
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:

@@ -111,13 +111,12 @@ def check_names(names: list[str], droppable: bool = False) -> None:
 
 def refuse_equal_names(names: Sequence[str], droppable: bool = False) -> None:
     """Raise ValueError if two columns have the same name."""
-    for name, count in Counter(names).most_common(1):
-        if count > 1:
-            second = names.index(name, names.index(name) + 1) + 1
-            hint = f"; to leave out the second, {setting('drop', [second])}" if droppable else ""
-            if is_number(name):
-                hint = f"; if the first line is a data row, {setting('header', False)}"
-            raise ValueError(f"two columns are named {name!r}{hint}")
+    for name in [name for name, count in Counter(names).items() if count > 1]:
+        second = names.index(name, names.index(name) + 1) + 1
+        hint = f"; to leave out the second, {setting('drop', [second])}" if droppable else ""
+        if is_number(name):
+            hint = f"; if the first line is a data row, {setting('header', False)}"
+        raise ValueError(f"two columns are named {name!r}{hint}")
 
 
 def parse_rows(

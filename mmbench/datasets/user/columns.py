@@ -228,9 +228,8 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
         declared = {**dict.fromkeys(text, ()), **declared}
     else:
         stated = {column_name(c, names, "categorical column"): v for c, v in options.categorical}
-    for name in chosen:
-        if name in declared and name not in stated:
-            _refuse_no_category(table.frame[name], options, declared=name in table.nominal)
+    for name in [name for name in chosen if name in declared and name not in stated]:
+        _refuse_no_category(table.frame[name], options, declared=name in table.nominal)
     known = {**stated, **declared}
     return {name: stated.get(name) or known[name] for name in chosen if name in known}
 
