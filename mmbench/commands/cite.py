@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -33,18 +33,16 @@ def citation(name: str | None = None) -> str:
         parts = entries_of([alias_of(str(name)).machine])
     elif name is not None:
         parts = _of_experiment(name)
-    [software] = entries_of(["mmbench"])
-    return "\n\n".join([*parts, software.replace("VERSION", __version__)])
+    return "\n\n".join([*parts, entries_of(["mmbench"])[0].replace("VERSION", __version__)])
 
 
-def entries_of(machines: Iterable[str]) -> list[str]:
+def entries_of(machines: Sequence[str]) -> list[str]:
     """Return the BibTeX entries whose keywords include one of the machines."""
-    wanted = set(machines)
     text = files("mmbench.machines").joinpath("citations.bib").read_text(encoding="utf-8")
     return [
         KEYWORDS.sub("", entry)
         for entry in ENTRY.findall(text)
-        if wanted & set(re.split(r",\s*", KEYWORDS.findall(entry)[0]))
+        if {*machines} & {*re.split(r",\s*", KEYWORDS.findall(entry)[0])}
     ]
 
 

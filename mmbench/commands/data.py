@@ -44,8 +44,7 @@ def licences() -> list[tuple]:
 
 def _where(card: Card, places: Places) -> str:
     search = Search(card, places)
-    found = search.local()
-    if found is None:
+    if (found := search.local()) is None:
         return "damaged" if search.tried else "-"
     if found.source.in_memory:
         return "built in"

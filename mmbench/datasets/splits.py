@@ -170,8 +170,7 @@ def _holdout(share: float, data: Dataset, random: np.random.RandomState) -> Rows
 
         cutter = GroupShuffleSplit(1, test_size=share, random_state=random)
         train, test = next(cutter.split(data.y, data.y, data.groups))
-    lacking = np.setdiff1d(data.classes, data.y[train])
-    if len(lacking):
+    if len(lacking := np.setdiff1d(data.classes, data.y[train])):
         raise ValueError(f"holdout {share:g} leaves no training row of class {lacking[0]!s}")
     return train, test
 

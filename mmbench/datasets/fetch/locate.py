@@ -173,8 +173,7 @@ def find(card: Card, places: Places) -> SourceFiles:
     search = Search(card, places)
     if found := search.local() or (search.remote() if places.allow_network else None):
         return found
-    unreachable = set(search.tried.values()) == {NoAnswer}
-    raise (NotAvailable if unreachable else UserError)(search.advice())
+    raise (NotAvailable if set(search.tried.values()) == {NoAnswer} else UserError)(search.advice())
 
 
 class Search:

@@ -189,8 +189,7 @@ def _download(url: str, path: Path, progress: bool, most: int, stop: threading.E
 def looks_like_html(path: Path) -> bool:
     """Return whether a file is an HTML page, which some servers send instead of an HTTP error."""
     with path.open("rb") as file:
-        start = file.read(64).lstrip().lower()
-    return start.startswith((b"<!doctype html", b"<html"))
+        return file.read(64).lstrip().lower().startswith((b"<!doctype html", b"<html"))
 
 
 # OpenML

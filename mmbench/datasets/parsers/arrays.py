@@ -129,8 +129,7 @@ def ida_mat(paths: Sequence[Path], *, key: str) -> Parsed:
     with converted(f"{paths[0].name}: no structure {key!r}", Exception, to=ValueError):
         entry = loadmat(paths[0], variable_names=[key])[key][0, 0]
         X, t = np.asarray(entry["x"], dtype=np.float64), np.asarray(entry["t"]).ravel()
-        splits = _splits(entry["train"], entry["test"], first=1)
-    return Parsed(X, t.astype(np.int64), None, splits)
+        return Parsed(X, t.astype(np.int64), None, _splits(entry["train"], entry["test"], first=1))
 
 
 def ida_standardised(paths: Sequence[Path], **options: Any) -> Parsed:

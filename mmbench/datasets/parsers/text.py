@@ -70,8 +70,7 @@ class TooLarge(ValueError):
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the content of a file, decompressed if its first bytes denote a compressed file."""
-    size = path.stat().st_size
-    if size > most:
+    if (size := path.stat().st_size) > most:
         raise TooLarge(f"{path.name}: {size} bytes", size)
     with path.open("rb") as file:
         start = file.read(6)

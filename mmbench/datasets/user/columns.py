@@ -190,8 +190,7 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
     listed = {name.casefold() for name in table.ignored}
     ignored = [n for n in names if n.casefold() in listed and n not in dropped | stated]
     wanted = (stated or set(names)) - dropped - set(ignored)
-    chosen = [name for name in names if name in wanted]
-    if not chosen:
+    if not (chosen := [name for name in names if name in wanted]):
         raise ValueError(f"there is no feature column besides the target {target!r}")
     for key, given in (("target", target), ("groups", options.groups)):
         column = "" if given is None else column_name(given, names)
