@@ -34,6 +34,7 @@ from mmbench.datasets import (
     parse_steps,
 )
 from mmbench.datasets.parsers.frames import check_names
+from mmbench.datasets.user.rows import TableColumns
 from mmbench.errors import UserError
 from mmbench.jobs.data import prepare
 
@@ -171,6 +172,39 @@ def test_a_declared_column_keeps_its_categories_if_it_is_named(tmp_path: Path):
     pd.DataFrame({"size": sizes, "kind": KIND}).to_parquet(tmp_path / "my.parquet")
     data = load(tmp_path, "my.parquet", None, steps, categorical=["size"])
     assert data.X.tolist() == [[0], [2], [0]]
+
+
+@pytest.mark.parametrize("more", [{}, {"categorical": "auto"}])
+def test_truth_values_are_numbers_with_and_without_gaps(tmp_path: Path, more: dict):
+    for truths in ([True, False, True], [True, None, False]):
+        frame = pd.DataFrame({"t": truths, "kind": KIND})
+        frame.to_parquet(tmp_path / "my.parquet")
+        steps = [{"impute": "mean"}, "one_hot"]
+        found = load(tmp_path, "my.parquet", None, steps, **more)
+        same = load(tmp_path, "my.csv", frame.to_csv(index=False), steps, **more)
+        assert found.n_categorical == same.n_categorical == 0
+        expected = np.array([truths], dtype=float).T
+        np.testing.assert_array_equal(found.X, expected)
+        np.testing.assert_array_equal(same.X, expected)
+
+
+def test_a_stated_category_is_no_missing_value(tmp_path: Path):
+    text = "c,d,kind\nNA,NA,p\nb,u,q\n?,v,q\n"
+    keys = {"categorical": [{"c": ["NA", "b"]}, "d"]}
+    data = load(tmp_path, "my.csv", text, [{"impute": "mean"}, "one_hot"], **keys)
+    np.testing.assert_array_equal(data.X, [[0, np.nan], [1, 0], [np.nan, 1]])
+    assert data.columns == {"c": ("NA", "b"), "d": ("u", "v")}
+
+
+def test_a_word_stated_as_missing_is_no_category_of_an_arff_file(tmp_path: Path):
+    text = "@relation r\n@attribute c {NA,a,b}\n@attribute kind {p,q}\n@data\nNA,p\na,q\nb,q\n"
+    steps = [{"impute": "mean"}, "one_hot"]
+    assert load(tmp_path, "my.arff", text, steps).columns == {"c": ("NA", "a", "b")}
+    data = load(tmp_path, "my.arff", text, steps, missing=["NA"])
+    assert data.columns == {"c": ("a", "b")}
+    np.testing.assert_array_equal(data.X, [[np.nan], [0], [1]])
+    rows = TableColumns(data.columns, (("missing", ("NA",)),)).transform([["NA"], ["a"], ["b"]])
+    np.testing.assert_array_equal(rows, data.X)
 
 
 def test_a_category_that_the_training_rows_lack_is_no_error():

@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -120,9 +120,13 @@ def refuse_equal_names(names: Sequence[str], droppable: bool = False) -> None:
 
 
 def parse_rows(
-    text: str, names: list[str], keep_text: Iterable[str], missing: Sequence[str], **more: Any
+    text: str, names: list[str], keep_text: Nominal, missing: Sequence[str], **more: Any
 ) -> pd.DataFrame:
-    """Return CSV text without header as a data frame; `more` are arguments of `pandas.read_csv`."""
+    """Return CSV text without header as a data frame; `more` are arguments of `pandas.read_csv`.
+
+    The columns in `keep_text` are read as text. The words in `missing` denote missing values,
+    unless they are categories that `keep_text` states for the column.
+    """
     import pandas as pd
 
     if not text.strip():
@@ -137,7 +141,7 @@ def parse_rows(
             names=names,
             index_col=False,
             skipinitialspace=True,
-            na_values=list(missing),
+            na_values={name: list(missing) for name in names if name not in keep_text},
             keep_default_na=False,
             low_memory=False,
             dtype=dict.fromkeys(keep_text, str),
@@ -148,7 +152,7 @@ def parse_rows(
         raise ValueError(f"the rows cannot be split into fields ({reason})") from error
     # pandas keeps trailing blanks of words
     for name in frame.columns[[pd.api.types.is_string_dtype(kind) for kind in frame.dtypes]]:
-        frame[name] = clean_words(frame[name], missing)
+        frame[name] = clean_words(frame[name], missing, keep_text.get(name, ()))
     return frame
 
 
@@ -159,7 +163,7 @@ def clean_words(column: pd.Series, missing: Sequence[str], known: Sequence[str] 
     """
     column = column.astype(object) if column.dtype == "category" else column
     cells = column.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
-    return column.where(column.isin(known), cells.mask(cells.isin(list(missing))))
+    return column.where(column.isin(known), cells.mask(cells.isin({*missing} - {*known})))
 
 
 def without_codes(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
@@ -257,7 +261,7 @@ def read_arff(
         rows = [_arff_row(line, k, omitted, missing) for k, line in enumerate(lines, 1)]
         frame = pd.DataFrame(rows, columns=names, dtype=object)
     else:
-        text_columns = [a.name for a in attributes if not a.is_number]
+        text_columns: Nominal = {a.name: () for a in attributes if not a.is_number}
         frame = parse_rows(body, names, text_columns, ["?", *missing], sep=",")
     for a in attributes:
         if a.is_number and frame[a.name].dtype.kind not in "iuf":

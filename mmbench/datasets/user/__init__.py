@@ -26,7 +26,7 @@ from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables. This version is part of the hash of a user's data.
 #: READER must be increased if a change of the code changes the values that are read from a table.
-READER = 4
+READER = 5
 #: Values of the key ``target`` that are accepted for a table whose format defines the labels (npz,
 #: svmlight, scikit-learn).
 OWN_TARGETS = (None, "target", "y", -1)

@@ -30,7 +30,13 @@ from mmbench.datasets.parsers.frames import (
 )
 from mmbench.datasets.parsers.text import is_number, to_labels
 from mmbench.datasets.preprocess import check_steps
-from mmbench.datasets.user.formats import MISSING_WORDS, SparseTable, Table, as_text
+from mmbench.datasets.user.formats import (
+    MISSING_WORDS,
+    SparseTable,
+    Table,
+    as_text,
+    text_columns,
+)
 from mmbench.datasets.user.options import FileOptions
 
 if TYPE_CHECKING:
@@ -105,8 +111,10 @@ def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptio
     if options.missing is None:
         options = options.model_copy(update={"missing": () if table.idle else MISSING_WORDS})
     filled = without_codes(table.frame, options.missing or ())
+    known = text_columns(options, table.target, list(filled.columns))
     for name in filled.columns[[is_string_dtype(kind) for kind in filled.dtypes]]:
-        filled[name] = filled[name].mask(filled[name].isin(options.missing or ()))
+        words = [word for word in options.missing or () if word not in known.get(name, ())]
+        filled[name] = filled[name].mask(filled[name].isin(words))
     table, dropped = _labelled(table._replace(frame=filled), options)
     frame, label = table.frame, table.target
     chosen, remarks = _chosen(table, options)
@@ -214,15 +222,15 @@ def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str,
     """
     from pandas.api.types import is_numeric_dtype
 
-    names, declared = list(table.frame.columns), table.nominal
+    names, missing = list(table.frame.columns), options.missing or ()
+    declared = {n: tuple(v for v in own if v not in missing) for n, own in table.nominal.items()}
     stated: Nominal = {}
     if options.categorical == "auto":
-        number = _number_pattern(options)
         text = (
             name
             for name in chosen
             if not is_numeric_dtype(table.frame[name])
-            and not all(number.fullmatch(str(cell)) for cell in table.frame[name].dropna().unique())
+            and _read_numbers(table.frame[name].dropna().drop_duplicates(), options).isna().any()
         )
         declared = {**dict.fromkeys(text, ()), **declared}
     else:

@@ -254,12 +254,17 @@ def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[
     return fields, "".join(text.split("\n", n_lines)[n_lines:]), found
 
 
-def text_columns(options: FileOptions, target: Column | None, names: Sequence[str]) -> set[str]:
-    """Return the names of the columns that are read as text even if all values are numbers."""
-    stated = [] if options.categorical == "auto" else [c for c, _ in options.categorical]
-    n, given = len(names), {target, options.groups, *stated} - {None}
-    found = (names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= n else c for c in given)
-    return {str(column) for column in found} & set(names)
+def text_columns(options: FileOptions, target: Column | None, names: Sequence[str]) -> Nominal:
+    """Return the columns that are read as text even if all values are numbers, as a dict that maps
+    the name of each column to its stated categories, or to () if none are stated.
+    """
+    stated = () if options.categorical == "auto" else options.categorical
+    n, given = len(names), {target: (), options.groups: (), **dict(stated)}
+    found = {
+        names[c - (c > 0)] if isinstance(c, int) and 0 < abs(c) <= n else c: values
+        for c, values in given.items()
+    }
+    return {name: found[name] for name in names if name in found}
 
 
 def _decoded(content: bytes, encoding: str) -> str:
@@ -349,6 +354,8 @@ def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set
             continue
         if types.is_decimal(kind):
             column = column.cast("string" if name in words else "float64")
+        if types.is_boolean(kind) and column.null_count and name not in words:
+            column = column.cast("float64")  # pandas would return Python objects
         series = column.cast("float64" if types.is_null(kind) else column.type).to_pandas()
         if "binary" in str(kind):
             try:

@@ -103,7 +103,7 @@ class FileOptions(BaseModel):
     #: Words that denote a missing value. By default, the following denote a missing value: in a CSV
     #: file, an empty cell, ?, NA, N/A, NaN and nan; in an ARFF file, an unquoted ?; in a Parquet
     #: file, null. A word that is a number, such as -999, also denotes a missing value in numeric
-    #: columns of every file format.
+    #: columns of every file format. A category that `categorical` lists is no missing value.
     missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words)] = None
     #: Column of row names. It is not a feature.
     index: OneColumn = None
