@@ -298,6 +298,9 @@ def _source_problems(config: Config, source: Config) -> Iterator[str]:
             yield f"does not run {name} with these kernels"
     if not set(config.degree or ()) <= set(source.degree or ()):
         yield "does not have all degrees"
+    for key, kernel in (("gamma_scaling", "rbf"), ("kernel_scaling", "poly")):
+        if kernel in config.kernel and getattr(config, key) != getattr(source, key):
+            yield f"has another {key}, so that its parameters have another meaning"
     protocol, other = config.protocol, source.protocol
     if not one_choice and (protocol.repeats or 1) > (other.repeats or 1):
         yield "has fewer repeats"

@@ -168,6 +168,7 @@ def test_differences_that_change_no_split_are_accepted(tmp_path: Path, test, ent
             ["other preprocessing, rows, columns or classes of 'wine'"],
         ),
         ("preprocess: unit_norm", "preprocess: none", ["parameters_from", "other preprocessing"]),
+        ("kernel_scaling: trace", "kernel_scaling: none", ["parameters_from", "kernel_scaling"]),
         ("from: part", "from: {experiment: part, splits: 2}", ["part has too few splits", "1"]),
         ("from: part", "from: {experiment: part, splits: 0}", ["parameters_from.splits"]),
         ("from: part", "from: {experiment: none}", ["parameters_from.experiment", "none.yaml"]),
@@ -199,6 +200,19 @@ def test_a_source_with_several_choices_per_split_is_refused(files: Path, protoco
     assert result.exit_code == 2, result.output
     assert words in result.stderr
     assert not (files / "r").exists()
+
+
+@pytest.mark.parametrize(("kernel", "refused"), [("rbf", True), ("poly", False)])
+def test_gamma_of_a_source_with_another_scaling_is_refused(files: Path, kernel: str, refused: bool):
+    source = SOURCE.replace("kernel: poly", "kernel: [rbf, poly]") + "gamma_scaling: per_feature\n"
+    target = TARGET.replace("kernel: poly", f"kernel: {kernel}")
+    if kernel == "rbf":
+        target = target.replace("degree: 2\nkernel_scaling: trace\n", "")
+    (files / "part.yaml").write_text(source)
+    (files / "whole.yaml").write_text(target)
+    result = run(files, "--dry-run")
+    assert result.exit_code == (2 if refused else 0), result.output
+    assert ("part has another gamma_scaling" in result.output) == refused
 
 
 @pytest.mark.parametrize("entry", ["params: {degree: 1}", "grid: {C: [1, 100], degree: [2, 3]}"])
