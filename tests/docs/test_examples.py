@@ -58,6 +58,21 @@ def test_the_results_of_a_comparison_are_in_the_folder_that_is_stated(folder):
     assert f'`mmbench.refit("results/{name}", "rmm")`' in PAGES["own_table"]
 
 
+@pytest.mark.usefixtures("one_process")
+def test_the_saved_model_is_used_as_the_page_states(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (option,) = set(re.findall(r"`(--save \S+)`", PAGES["own_table"]))
+    few = ["--set", "machines={lda: {params: {ridge: 0.1}}}", "--set", "protocol.test={kfold: 2}"]
+    easy = ["easy", "my.csv", "--target", "label", *few, *option.split()]
+    assert CliRunner().invoke(app, easy).exit_code == 0
+    rows = (folder / "my.csv").read_text().splitlines()
+    (folder / "new.csv").write_text("\n".join(row.rpartition(",")[0] for row in rows))
+    (code,) = re.findall(r"```python\n(.*?)```", PAGES["own_table"], re.S)
+    exec(code, found := {})
+    assert set(found["labels"]) == {"a", "b"}
+    assert len(found["labels"]) == len(rows) - 1
+
+
 def test_the_ratios_of_grid_searches_are_those_of_the_benchmarks():
     with (ROOT / "benchmarks/results/peers.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["task"] == "search"]
