@@ -162,7 +162,7 @@ class Status(StrEnum):
     - ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
       optimum.
     - ``uncertified``: the classifier has no certificate of optimality.
-    - ``one_class``: the training rows have a single class.
+    - ``one_class``: in records of earlier versions, the training rows have a single class.
     - ``trivial``: the weight vector w = 0 is optimal, so that every row gets the same class.
     - ``inaccurate``: the duality gap or the constraint violation exceeds its tolerance.
     - ``iteration_limit``, ``time_limit``: the training ended at a limit.

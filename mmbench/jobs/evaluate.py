@@ -133,7 +133,7 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 def doubts(fits: Sequence[Fit]) -> str:
     """Return a text that states, per status, the number of fits and the first pair of classes.
 
-    The statuses ``optimal``, ``stopped_by_rule``, ``uncertified`` and ``one_class`` are left out.
+    The statuses ``optimal``, ``stopped_by_rule`` and ``uncertified`` are left out.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def doubts(fits: Sequence[Fit]) -> str:
     """
     kinds: dict[Status, list[Fit]] = {}
     for fit in fits:
-        if fit.status not in (*FINISHED, Status.UNCERTIFIED, Status.ONE_CLASS):
+        if fit.status not in (*FINISHED, Status.UNCERTIFIED):
             kinds.setdefault(Status(fit.status), []).append(fit)
     return "; ".join(
         f"{status}: {len(found)} of {len(fits)} pairs, {'first ' if found[1:] else ''}"

@@ -131,54 +131,45 @@ class KLDA(WeightedClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at all grid points; the Gram matrix is computed once."""
+        """Train at all grid points; the ridge is eta ``tr(K)/n``."""
         if any(set(point) - {"eta"} for point in points):
             return super().train_path(problem, points)
         etas = [point.get("eta", self.eta) for point in points]
-        return train_klda(problem, etas, self.bias, self.solver, self.class_weight)
+        errors, reference = row_weights(problem, self.class_weight), self.solver == "reference"
+        gram = problem.copied_gram() if reference else gram_by_features(problem)
+        started = time.perf_counter()
+        rows = _Rows(gram, problem.y, problem.weights)
+        gram, delta = rows.gram, rows.delta
+        # if all rows are 0, w is 0 for any ridge
+        level = float(gram.trace()) / sum(rows.totals) or 1.0
+        ridges = level * np.array(etas)
+        status, route, features = Status.OPTIMAL, "Cholesky", None
+        if isinstance(gram, FeatureGram):
+            route, features = "Cholesky in features", gram.features
+        if delta @ (gram @ delta) <= len(rows.y) * np.finfo(float).eps * level:
+            status, route, features = Status.TRIVIAL, "equal means", None
+            coef = np.zeros((len(rows.y), len(etas)))
+        elif reference:
+            # The solved system is (P K + eta I) a = delta, where P subtracts the mean of each
+            # class. The paper prints this system multiplied by K. The multiplied system has no
+            # unique solution if K is singular.
+            route, eye = "printed system", np.eye(len(rows.y))
+            printed = rows.centred(np.asarray(gram))
+            coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])
+        else:
+            coef = _solve_by_least_squares(rows, features, ridges)
+        models = _certified(rows, ridges, coef, self.bias, errors, features)
+        seconds = (time.perf_counter() - started) / len(etas)
+        for model in models:
+            model.fit = replace(model.fit, seconds=seconds, status=status, route=route)
+            if model.fit.objective > 0:  # the objective value at w = 0 is 0
+                model.fit = refused(model.fit, "by rounding the solution is worse than w = 0")
+        return models
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.class_weight is not None and self.bias != "optimized":
             raise ValueError('KLDA: class_weight needs bias="optimized", which counts errors')
-
-
-def train_klda(
-    problem: BinaryProblem,
-    etas: Sequence[float],
-    bias: str = "optimized",
-    solver: str = "auto",
-    class_weight: Any = None,
-) -> list[BinaryModel]:
-    """Train one binary machine for each value of eta; the ridge is eta times ``tr(K)/n``."""
-    errors, reference = row_weights(problem, class_weight), solver == "reference"
-    gram = problem.copied_gram() if reference else gram_by_features(problem)
-    started = time.perf_counter()
-    rows = _Rows(gram, problem.y, problem.weights)
-    gram, delta = rows.gram, rows.delta
-    level = float(gram.trace()) / sum(rows.totals) or 1.0  # if all rows are 0, w is 0 for any ridge
-    ridges = level * np.array(etas)
-    status, route, features = Status.OPTIMAL, "Cholesky", None
-    if isinstance(gram, FeatureGram):
-        route, features = "Cholesky in features", gram.features
-    if delta @ (gram @ delta) <= len(rows.y) * np.finfo(float).eps * level:
-        status, route, features = Status.TRIVIAL, "equal means", None
-        coef = np.zeros((len(rows.y), len(etas)))
-    elif reference:
-        # The solved system is (P K + eta I) a = delta, where P subtracts the mean of each class.
-        # The paper prints this system multiplied by K. The multiplied system has no unique solution
-        # if K is singular.
-        route, printed, eye = "printed system", rows.centred(np.asarray(gram)), np.eye(len(rows.y))
-        coef = np.column_stack([np.linalg.solve(printed + eta * eye, delta) for eta in ridges])
-    else:
-        coef = _solve_by_least_squares(rows, features, ridges)
-    models = _certified(rows, ridges, coef, bias, errors, features)
-    seconds = (time.perf_counter() - started) / len(etas)
-    for model in models:
-        model.fit = replace(model.fit, seconds=seconds, status=status, route=route)
-        if model.fit.objective > 0:  # the objective value at w = 0 is 0
-            model.fit = refused(model.fit, "by rounding the solution is worse than w = 0")
-    return models
 
 
 class _Rows:

@@ -160,40 +160,29 @@ class LSSVM(WeightedClassifier):
             return super().train_path(problem, points)
         costs = [point.get("C", self.C) for point in points]
         weights = row_weights(problem, self.class_weight)
-        return train_lssvm(problem, costs, self.reading, self.solver, weights)
-
-
-def train_lssvm(
-    problem: BinaryProblem,
-    costs: Sequence[float],
-    reading: str = "gram",
-    solver: str = "auto",
-    weights: NDArray | None = None,
-) -> list[BinaryModel]:
-    """Train one binary LS-SVM for each value of C; the row weights are 1 by default."""
-    reference, squared = solver == "reference", reading == "empirical"
-    gram: Gram = problem.copied_gram() if reference else gram_by_features(problem)
-    started = time.perf_counter()
-    root = np.ones(len(problem.y)) if weights is None else np.sqrt(weights)
-    gram, y = gram if weights is None else scaled(gram, root), root * problem.y
-    route = "Cholesky in features" if isinstance(gram, FeatureGram) else "Cholesky"
-    rows: Any = gram
-    if isinstance(gram, FeatureGram) and not squared:
-        rows, a = gram.features, None
-        coef, b = solve_weights(rows, y, costs, root)
-        given = [{"w": w} for w in coef.T]
-    else:
-        solve: Callable[..., Solutions] = solve_printed if reference else solve_path
-        route = "printed system" if reference else route
-        found = solve(gram, y, costs, squared, root)
-        coef, b, a = found.coef, found.b, found.a
-        given = [{"coef": root * own} for own in coef.T]
-    fits = _certificates(rows, y, root, np.array(costs), coef, b, a, squared or a is None)
-    seconds = (time.perf_counter() - started) / len(costs)
-    return [
-        BinaryModel(intercept=float(one), fit=replace(fit, seconds=seconds, route=route), **own)
-        for one, fit, own in zip(b, fits, given, strict=True)
-    ]
+        reference, squared = self.solver == "reference", self.reading == "empirical"
+        gram: Gram = problem.copied_gram() if reference else gram_by_features(problem)
+        started = time.perf_counter()
+        root = np.ones(len(problem.y)) if weights is None else np.sqrt(weights)
+        gram, y = gram if weights is None else scaled(gram, root), root * problem.y
+        route = "Cholesky in features" if isinstance(gram, FeatureGram) else "Cholesky"
+        rows: Any = gram
+        if isinstance(gram, FeatureGram) and not squared:
+            rows, a = gram.features, None
+            coef, b = solve_weights(rows, y, costs, root)
+            given = [{"w": w} for w in coef.T]
+        else:
+            solve: Callable[..., Solutions] = solve_printed if reference else solve_path
+            route = "printed system" if reference else route
+            found = solve(gram, y, costs, squared, root)
+            coef, b, a = found.coef, found.b, found.a
+            given = [{"coef": root * own} for own in coef.T]
+        fits = _certificates(rows, y, root, np.array(costs), coef, b, a, squared or a is None)
+        seconds = (time.perf_counter() - started) / len(costs)
+        return [
+            BinaryModel(intercept=float(one), fit=replace(fit, seconds=seconds, route=route), **own)
+            for one, fit, own in zip(b, fits, given, strict=True)
+        ]
 
 
 def _certificates(

@@ -193,7 +193,6 @@ def _at(
         objective=value,
         bound=value,
         max_violation=0.0,
-        iterations=0,
         seconds=seconds + time.perf_counter() - started,
         n_support=len(y),
         route="closed form, bias pair by pair" if reference else "closed form",

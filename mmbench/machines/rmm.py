@@ -197,10 +197,10 @@ class RMM(WeightedClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference"),
-        '"smo" takes pairwise steps from the SVM\'s solution; "auto" is "smo", except that '
-        'with a linear kernel, many rows and few features all forms but "relaxed" are solved by '
-        'an interior point in the feature space; "reference" is libsvm for the SVM and Clarabel '
-        "for (8).",
+        '"smo" is sequential minimal optimisation from the solution of the SVM. "auto" is "smo", '
+        "except that with a linear kernel, many rows and few features, all forms but "
+        '"relaxed" are solved by an interior-point method in the feature space. "reference" is '
+        "libsvm for the SVM and Clarabel for (8).",
     )
     tol: float = SVM.parameters["tol"]
     cache_size: float | None = cache_size()

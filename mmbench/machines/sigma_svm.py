@@ -159,9 +159,10 @@ class SigmaSVM(WeightedClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "smo", "reference", "libsvm", "sklearn", "clarabel"),
-        '"smo" takes pairwise steps on the kernel matrix of (4); "auto" is "smo", except that '
-        "problems with a linear kernel, many rows and few features are solved by an interior "
-        "point without this matrix; the others solve the SVM with the kernel (4) as in `SVM`.",
+        '"smo" is sequential minimal optimisation on the kernel matrix of (4). "auto" is "smo", '
+        "except that problems with a linear kernel, many rows and few features are solved by an "
+        "interior-point method without this matrix. The other solvers train the SVM with the "
+        "kernel (4), as in `SVM`.",
     )
     tol: float = SVM.parameters["tol"]
 

@@ -192,11 +192,12 @@ class SVM(WeightedClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "smo", *NATIVE),
-        '"smo" takes pairwise steps on the kernel matrix; "auto" is "smo", except that problems '
-        "with a linear kernel, many rows and few features are solved by an interior point in the "
-        'feature space; "libsvm" is libsvm-official, "sklearn" is scikit-learn\'s copy of libsvm, '
-        '"reference" is the first of them that is installed and supports the rows\' weights; '
-        '"clarabel" is a general solver on (2); "liblinear" is LinearSVC, which adds b^2/2 to (1).',
+        '"smo" is sequential minimal optimisation on the kernel matrix. "auto" is "smo", except '
+        "that problems with a linear kernel, many rows and few features are solved by an "
+        'interior-point method in the feature space. "libsvm" is libsvm-official, "sklearn" is '
+        'the copy of libsvm in scikit-learn, and "reference" is the first of the two that is '
+        'installed and supports row weights. "clarabel" is a general solver for (2). "liblinear" '
+        "is LinearSVC, which adds b^2/2 to (1).",
     )
     tol: float = parameter(
         1e-5,
@@ -208,8 +209,8 @@ class SVM(WeightedClassifier):
     max_iter: int = parameter(
         -1,
         Param(low=-1, integer=True),
-        "Maximum number of pairwise steps for each pair of classes, which are then the only route; "
-        "-1 for no limit.",
+        "Maximum number of SMO steps for each pair of classes, or -1 for no limit. With a limit, "
+        'the solver is "smo".',
         after="tol",
     )
 

@@ -137,6 +137,20 @@ def test_a_solution_that_is_not_finite_is_an_error(iris):
         Lost().fit(*iris)
 
 
+def test_random_ties_take_a_generator_as_in_scikit_learn():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.repeat([0, 1, 2], 20)
+    machine = machine_class("svm")(ties="random", random_state=np.random.RandomState(1))
+    machine.fit(X, y)
+    expected = clone(machine).set_params(random_state=1).fit(X, y).predict(X)
+    np.testing.assert_array_equal(machine.predict(X), expected)
+    machine.set_params(break_ties=np.True_).fit(X, y)
+    for wrong in ("1", 2**32, np.random.default_rng(1)):
+        words = r"^SVM: random_state must be a whole number >= 0 and <= 4294967295 or a RandomState"
+        with pytest.raises(ValueError, match=words):
+            machine.set_params(random_state=wrong).fit(X, y)
+
+
 def test_completion_offers_machines_and_results_before_they_are_imported():
     code = "import mmbench; print(*dir(mmbench), *dir(mmbench.machines)); mmbench.results.load"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -21,6 +21,8 @@ from mmbench.machines import (
     MAMC,
     RMM,
     SVM,
+    RSVMMuPlus,
+    RSVMPlus,
     SigmaSVM,
     machine_class,
 )
@@ -107,6 +109,13 @@ def test_weights_whose_products_overflow_are_refused(wine, machine):
         ValueError, match=r"^sample_weight has values above 1e\+100.*scale the data$"
     ):
         machine.fit(*wine, np.full(len(wine[1]), 1e300))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("machine", [RSVMPlus(C=1e300), RSVMMuPlus(C=1e300)])
+def test_penalties_that_overflow_with_the_features_are_refused(wine, machine):
+    with pytest.raises(ValueError, match="range of double precision; scale the data"):
+        machine.fit(wine[0] * 1e5, wine[1])
 
 
 @pytest.mark.filterwarnings("error")

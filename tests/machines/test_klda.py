@@ -13,8 +13,6 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import KLDA, LSSVM, klda
 from mmbench.machines.base.problem import BinaryProblem, judged
-from mmbench.machines.klda import train_klda
-from mmbench.machines.lssvm import train_lssvm
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
 LINEAR, RBF = KERNELS[0], KERNELS[2]
@@ -35,8 +33,8 @@ def test_direction_is_that_of_the_least_squares_svm(pair, kernel, eta):
     whole = pair(kernel)
     train = BinaryProblem(whole.X[::2], whole.y[::2], kernel)
     level = np.trace(train.gram) / len(train.y)
-    (ours,) = train_klda(train, [eta], solver="reference")
-    (theirs,) = train_lssvm(train, [1 / (eta * level)])
+    ours = KLDA(eta=eta, solver="reference").train(train)
+    theirs = LSSVM(C=1 / (eta * level)).train(train)
     for rows in (whole.X[::2], whole.X[1::2]):
         a, b = (scores(train, model, rows) for model in (ours, theirs))
         cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
@@ -47,7 +45,7 @@ def test_direction_is_that_of_the_least_squares_svm(pair, kernel, eta):
 @pytest.mark.parametrize("eta", [1e-3, 10.0])
 def test_fast_and_reference_agree(pair, kernel, eta):
     problem = pair(kernel)
-    fast, printed = (train_klda(problem, [eta], solver=s)[0] for s in ("auto", "reference"))
+    fast, printed = (KLDA(eta=eta, solver=s).train(problem) for s in ("auto", "reference"))
     assert fast.fit.objective == pytest.approx(printed.fit.objective, rel=1e-6)
     np.testing.assert_allclose(
         scores(problem, fast), scores(problem, printed), atol=1e-5 * np.ptp(scores(problem, fast))
@@ -64,7 +62,7 @@ def test_linear_direction_is_fisher_s_with_a_ridge(pair, eta):
     ridge = eta * np.trace(problem.gram) / len(y)
     delta = parts[0].mean(axis=0) - parts[1].mean(axis=0)
     w = np.linalg.solve(Sw + ridge * np.eye(X.shape[1]), delta)
-    model = train_klda(problem, [eta])[0]
+    model = KLDA(eta=eta).train(problem)
     ours = X.T @ model.coef if model.w is None else model.w
     np.testing.assert_allclose(ours, w, rtol=1e-6, atol=1e-8 * np.abs(w).max())
     assert model.fit.objective == pytest.approx(-0.5 * w @ delta, rel=1e-6)
@@ -74,8 +72,8 @@ def test_linear_direction_is_fisher_s_with_a_ridge(pair, eta):
 @pytest.mark.parametrize("bias", ["optimized", "midpoint"])
 def test_threshold(pair, bias):
     problem = pair(RBF)
-    s, y = scores(problem, train_klda(problem, [1.0])[0]), problem.y
-    b = train_klda(problem, [1.0], bias)[0].intercept
+    s, y = scores(problem, KLDA(eta=1.0).train(problem)), problem.y
+    b = KLDA(eta=1.0, bias=bias).train(problem).intercept
     if bias == "midpoint":
         assert b == pytest.approx(-(s[y > 0].mean() + s[y < 0].mean()) / 2)
         return
@@ -90,7 +88,7 @@ def test_any_coefficients_bound_the_optimum_from_both_sides(pair, eta):
     problem = pair(RBF)
     y, gram = problem.y, np.asarray(problem.gram, dtype=float)
     rows = klda._Rows(gram, y, None)
-    optimum = train_klda(problem, [eta])[0]
+    optimum = KLDA(eta=eta).train(problem)
     # directions in which the kernel hardly varies, where the ridge is all there is
     away = np.linalg.norm(optimum.coef) * np.linalg.eigh(gram)[1][:, [len(y) // 8, len(y) // 2]]
     a, etas = optimum.coef[:, None] + away, np.full(2, eta)
@@ -102,7 +100,8 @@ def test_any_coefficients_bound_the_optimum_from_both_sides(pair, eta):
 
 def test_a_path_gives_the_models_of_single_trainings(pair):
     problem = pair(RBF)
-    for eta, model in zip(ETAS, train_klda(problem, ETAS), strict=True):
+    path = KLDA().train_path(problem, [{"eta": eta} for eta in ETAS])
+    for eta, model in zip(ETAS, path, strict=True):
         alone = KLDA(eta=eta).train(problem)
         assert model.fit.objective == pytest.approx(alone.fit.objective, rel=1e-6)
         assert judged(model.fit, 1e-6, 1e-6).status is Status.OPTIMAL
@@ -112,7 +111,7 @@ def test_kernel_values_may_have_any_scale(pair):
     """eta is relative to tr(K)/n."""
     problem = pair(RBF)
     scaled = replace(problem, given_gram=problem.gram * 1000)
-    one, other = (train_klda(p, [1e-3])[0] for p in (problem, scaled))
+    one, other = (KLDA(eta=1e-3).train(p) for p in (problem, scaled))
     np.testing.assert_allclose(scores(problem, one) * 1, scores(scaled, other), rtol=1e-6)
 
 
@@ -132,7 +131,7 @@ def test_rotation_and_label_swap(pair):
 
 def test_equal_class_means_are_called_trivial():
     X = np.array([[-1.0], [1.0], [-2.0], [2.0], [0.0]])
-    model = train_klda(BinaryProblem(X, np.array([1.0, 1, -1, -1, -1]), LINEAR), [0.1])[0]
+    model = KLDA(eta=0.1).train(BinaryProblem(X, np.array([1.0, 1, -1, -1, -1]), LINEAR))
     assert model.fit.status is Status.TRIVIAL
     assert not model.coef.any()
     assert model.intercept < 0  # the larger class
@@ -148,7 +147,7 @@ def test_equal_class_means_are_called_trivial():
 def test_small_problems_with_repeated_rows_are_certified(n, eta, seed, kernel):
     X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    fit = judged(train_klda(BinaryProblem(X, y, kernel), [eta])[0].fit, 1e-6, 1e-6)
+    fit = judged(KLDA(eta=eta).train(BinaryProblem(X, y, kernel)).fit, 1e-6, 1e-6)
     assert fit.status in (Status.OPTIMAL, Status.TRIVIAL)
     assert fit.max_violation <= 1e-6
     assert 0 <= fit.gap < 1e-6

@@ -16,9 +16,10 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import LSSVM
 from mmbench.machines.base.problem import BinaryProblem, judged
-from mmbench.machines.lssvm import COSTS, GAMMAS, train_lssvm
+from mmbench.machines.lssvm import COSTS, GAMMAS
 
 READINGS = ("gram", "empirical")
+PATH = [{"C": C} for C in COSTS]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def bordered_dual(G, y, C):
 @pytest.mark.parametrize("C", [0.1, 10.0, 2000.0])
 def test_gram_reading_is_the_dual_with_k(C, problem):
     a, b = bordered_dual(problem.gram, problem.y, C)
-    (model,) = train_lssvm(problem, [C], "gram")
+    model = LSSVM(C=C, reading="gram").train(problem)
     assert model.intercept == pytest.approx(b, abs=1e-7)
     np.testing.assert_allclose(problem.gram @ model.coef, problem.gram @ a, atol=1e-7)
 
@@ -48,7 +49,7 @@ def test_gram_reading_is_the_dual_with_k(C, problem):
 def test_empirical_reading_is_the_dual_with_k_times_k(C, problem):
     K = problem.gram
     a, b = bordered_dual(K @ K, problem.y, C)
-    (model,) = train_lssvm(problem, [C], "empirical")
+    model = LSSVM(C=C, reading="empirical").train(problem)
     assert model.intercept == pytest.approx(b, abs=1e-6)
     np.testing.assert_allclose(K @ model.coef, K @ K @ a, atol=1e-6)
 
@@ -57,7 +58,7 @@ def test_empirical_reading_is_the_dual_with_k_times_k(C, problem):
 def test_empirical_reading_solves_the_printed_system(C, problem):
     """(36), (37) with phi(x) = (k(x, x_1), ..., k(x, x_M))'."""
     K, y = problem.gram, problem.y
-    (model,) = train_lssvm(problem, [C], "empirical")
+    model = LSSVM(C=C, reading="empirical").train(problem)
     w, b = model.coef, model.intercept
     np.testing.assert_allclose(w / C + K @ (K @ w) + K.sum(axis=1) * b, K @ y, atol=1e-7)
     assert K.sum(axis=0) @ w + len(y) * b == pytest.approx(y.sum(), abs=1e-7)
@@ -70,7 +71,7 @@ def test_average_margin_term_only_rescales(problem):
     left = np.block(
         [[np.eye(n) + C * K @ K, C * K.sum(axis=1)[:, None]], [C * K.sum(axis=0), C * n]]
     )
-    (model,) = train_lssvm(problem, [C], "empirical")
+    model = LSSVM(C=C, reading="empirical").train(problem)
     expected = K @ model.coef + model.intercept
     for Ca in (0.0, 1.0, 1000.0):
         solved = np.linalg.solve(left, (Ca / n + C) * np.append(K @ y, y.sum()))
@@ -82,7 +83,7 @@ def test_average_margin_term_only_rescales(problem):
 def test_optimum_of_the_printed_problem(reading, problem):
     """No random step from the solution lowers (30)."""
     K, y, C = problem.gram, problem.y, 20.0
-    (model,) = train_lssvm(problem, [C], reading)
+    model = LSSVM(C=C, reading=reading).train(problem)
     rng = np.random.RandomState(0)
 
     def value(coef, b):
@@ -101,8 +102,8 @@ def test_optimum_of_the_printed_problem(reading, problem):
 @pytest.mark.parametrize("gamma", [0.001, 0.4, 60.0])
 def test_path_gives_the_models_of_single_systems(reading, gamma, problem):
     problem = BinaryProblem(problem.X, problem.y, Kernel("rbf", gamma))
-    path = train_lssvm(problem, COSTS, reading)
-    single = train_lssvm(problem, COSTS, reading, solver="reference")
+    path = LSSVM(reading=reading).train_path(problem, PATH)
+    single = LSSVM(reading=reading, solver="reference").train_path(problem, PATH)
     for one, other in zip(path, single, strict=True):
         assert judged(one.fit, 1e-6, 1e-6).status is Status.OPTIMAL
         assert one.fit.objective == pytest.approx(other.fit.objective, rel=1e-6)
@@ -115,7 +116,7 @@ def test_path_gives_the_models_of_single_systems(reading, gamma, problem):
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_bound_and_residual_certify_the_solution(reading, problem):
-    for model in train_lssvm(problem, COSTS, reading):
+    for model in LSSVM(reading=reading).train_path(problem, PATH):
         assert model.fit.bound <= model.fit.objective + 1e-9 * model.fit.objective
         assert model.fit.gap < 1e-7
         assert model.fit.max_violation < 1e-7
@@ -128,8 +129,8 @@ def test_small_problems_with_repeated_rows(n, C, seed, reading):
     X = rng.randint(3, size=(n, 2)).astype(float)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     problem = BinaryProblem(X, y, Kernel("rbf", 0.7))
-    fast = train_lssvm(problem, [C, 2 * C], reading)[0]
-    (plain,) = train_lssvm(problem, [C], reading, solver="reference")
+    fast = LSSVM(reading=reading).train_path(problem, [{"C": C}, {"C": 2 * C}])[0]
+    plain = LSSVM(C=C, reading=reading, solver="reference").train(problem)
     np.testing.assert_allclose(
         problem.gram @ fast.coef + fast.intercept,
         problem.gram @ plain.coef + plain.intercept,
@@ -139,7 +140,7 @@ def test_small_problems_with_repeated_rows(n, C, seed, reading):
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_small_C_leaves_no_weights(reading, problem):
-    (model,) = train_lssvm(problem, [1e-9], reading)
+    model = LSSVM(C=1e-9, reading=reading).train(problem)
     assert np.abs(problem.gram @ model.coef).max() < 1e-4
     assert model.intercept == pytest.approx(problem.y.mean(), abs=1e-4)
 
@@ -147,7 +148,7 @@ def test_small_C_leaves_no_weights(reading, problem):
 def test_singular_gram_and_a_huge_C_still_give_an_answer():
     X = np.repeat(np.eye(3), 20, axis=0)
     problem = BinaryProblem(X, np.tile([1.0, -1.0], 30), Kernel("rbf", 1.0))
-    (model,) = train_lssvm(problem, [1e18], "gram")
+    model = LSSVM(C=1e18, reading="gram").train(problem)
     assert np.isfinite(model.coef).all()
 
 

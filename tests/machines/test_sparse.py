@@ -34,6 +34,15 @@ def test_sparse_and_dense_rows_have_one_machine(name, kind):
         assert sparse.issparse(getattr(machine, "support_vectors_", kind(X)))
 
 
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_rows_far_from_the_origin_have_the_decisions_of_dense_ones(kind):
+    X, y = data(150)
+    machine = machine_class("svm")(kernel="linear").fit(X + 1e6, y)
+    expected, found = (machine.decision_function(rows) for rows in (X + 1e6, kind(X + 1e6)))
+    assert type(found) is np.ndarray
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("name", SPARSE)
 def test_many_sparse_rows_are_never_dense(name, monkeypatch):
     X, y = data(3000)

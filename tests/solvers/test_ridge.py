@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
+from mmbench.machines import KLDA, LSSVM
 from mmbench.machines.base.problem import BinaryProblem, judged
 from mmbench.machines.kernel_pca import gram_by_features
-from mmbench.machines.klda import train_klda
-from mmbench.machines.lssvm import train_lssvm
 from mmbench.solvers.ridge import FeatureGram, ridge_inverse, solve_path, solve_printed
 
 COSTS = (1e-2, 1.0, 1e3)
@@ -74,8 +73,8 @@ def test_machines_take_few_features_as_they_take_the_matrix(reading, monkeypatch
 
     def train():
         if reading == "klda":
-            return train_klda(problem, [1e-6, 1e-1])
-        return train_lssvm(problem, [1.0, 2000.0], reading)
+            return KLDA().train_path(problem, [{"eta": 1e-6}, {"eta": 1e-1}])
+        return LSSVM(reading=reading).train_path(problem, [{"C": 1.0}, {"C": 2000.0}])
 
     found = gram_by_features(problem)
     assert found.features.shape == (60, 4)

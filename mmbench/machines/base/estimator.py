@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, effective_n_jobs
+from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigvalsh
 from scipy.sparse import csr_array, issparse
@@ -251,8 +252,10 @@ class PairwiseClassifier(Declared, Estimator):
         choice("lowest", "random"),
         "Rule that selects one of several classes with equally many votes.",
     )
-    random_state: int | None = parameter(
-        None, Param(low=0, integer=True, optional=True), 'Seed of ``ties="random"``.'
+    random_state: int | RandomState | None = parameter(
+        None,
+        Param(low=0, high=2**32 - 1, integer=True, optional=True, kinds=(RandomState,)),
+        'Seed or random number generator of ``ties="random"``.',
     )
     decision_function_shape: str = parameter(
         "ovr",

@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
 
+import numpy as np
+
 from mmbench.errors import did_you_mean
 
 
@@ -70,6 +72,8 @@ class Param:
         Whether a function is valid.
     infinite : bool, default=False
         Whether infinity is valid.
+    kinds : tuple of type, default=()
+        Classes whose instances are valid.
     """
 
     low: float = -math.inf
@@ -83,6 +87,7 @@ class Param:
     mapping: bool = False
     function: bool = False
     infinite: bool = False
+    kinds: tuple[type, ...] = ()
 
     def problem(self, value: object) -> str | None:
         """Return an error message for an invalid value, and None for a valid value.
@@ -96,13 +101,13 @@ class Param:
         """
         if (self.optional and value is None) or (isinstance(value, str) and value in self.choices):
             return None
-        if self.function and callable(value):
+        if (self.function and callable(value)) or isinstance(value, self.kinds):
             return None
         if self.mapping and isinstance(value, Mapping):
             wrong = [number for number in value.values() if positive().problem(number)]
             return f"must map to numbers > 0, got {wrong[0]!r}" if wrong else None
         in_range = self.numeric and self._in_range(value)
-        valid = isinstance(value, bool) if self.boolean else in_range
+        valid = isinstance(value, bool | np.bool_) if self.boolean else in_range
         return None if valid else f"must be {self.describe()}, got {value!r}"
 
     def _in_range(self, value: object) -> bool:
@@ -119,7 +124,7 @@ class Param:
     def describe(self) -> str:
         """Return a description of the valid values for error messages."""
         bounds = [
-            f"{sign} {bound:g}"
+            f"{sign} {bound:.10g}"
             for sign, bound in ((">" if self.open_low else ">=", self.low), ("<=", self.high))
             if math.isfinite(bound)
         ]
@@ -129,6 +134,7 @@ class Param:
             number.strip(): self.numeric and not self.boolean,
             "a mapping to numbers > 0": self.mapping,
             "a function": self.function,
+            **{f"a {kind.__name__}": True for kind in self.kinds},
             "None": self.optional,
         }
         return " or ".join([*map(repr, self.choices), *(w for w, valid in words.items() if valid)])

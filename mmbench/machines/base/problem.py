@@ -365,4 +365,5 @@ def far_origin(X: NDArray) -> NDArray | None:
 
 def around(X: NDArray, origin: NDArray | None) -> NDArray:
     """Return ``X - origin``, or `X` itself if `origin` is None."""
-    return X if origin is None else X - origin
+    # the difference of a csr_matrix and an array is an np.matrix
+    return X if origin is None else np.asarray(X - origin)

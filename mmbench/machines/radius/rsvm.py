@@ -214,7 +214,7 @@ class PairwiseRadiusMachine(RadiusMachine):
         square = features.unit**2
         length = square if self.simplex else 1.0
         lam = self.lam * square * length
-        if not np.isfinite(lam):
+        if not np.isfinite([lam, self.C * float(s.max()) * square]).all():
             raise ValueError(
                 "powers of the features leave the range of double precision; scale the data"
             )
