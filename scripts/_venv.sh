@@ -23,9 +23,13 @@ setup_venv() {
     local pip=".venv/bin/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable"
     $pip ".$1" || return 2
     $pip ".[all]" 2> /dev/null && return
-    local extra missing=""
-    for extra in solvers report lfw dask parquet; do
-        $pip ".[$extra]" 2> /dev/null || missing="$missing $extra"
-    done
+    local package missing=""
+    while read -r package; do
+        .venv/bin/python -m pip install --quiet --disable-pip-version-check "$package" 2> /dev/null ||
+            missing="$missing ${package%%[>;]*}"
+    done < <(.venv/bin/python -c 'import tomllib
+extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]
+for extra in extras["all"][0].partition("[")[2].rstrip("]").split(","):
+    print(*extras[extra], sep="\n")')
     [ -z "$missing" ] || echo "optional packages that cannot be installed here:$missing" >&2
 }

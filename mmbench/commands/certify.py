@@ -443,7 +443,8 @@ def _kernel_problems(
 ) -> Iterator[Binary]:
     """Yield one binary problem per pair of classes, for a model with dual variables.
 
-    The support vectors may differ from the rows `X` by `rounding` times the largest value.
+    The support vectors may differ from the rows of `X` at the indices `support_` by `rounding`
+    times the largest absolute value of the support vectors.
     """
     from sklearn.utils.class_weight import compute_class_weight
 

@@ -40,9 +40,10 @@ s_j``.
 | root search | (13) and (14) | 10 RMM trainings with warm starts |
 | Clarabel | never; only by solver="reference" | n^3 operations per iteration |
 
-In the tables of results/reference, the mean CPU time of training the RMM (7) is 4 to 13 times the
-SVM's in rmm_table1_opt (digits of 64 features), and 1.1 to 2.5 times the SVM's in rmm_table1_usps
-and rmm_table1_mnist1000. In a grid search, each RMM starts from the solution at a neighbouring grid
+Therefore "auto" ends in one of six algorithms: the five of the SVM, or the root search. In the
+tables of results/reference, the mean CPU time of training the RMM (7) is 4 to 13 times the SVM's in
+rmm_table1_opt (digits of 64 features), and 1.1 to 2.5 times the SVM's in rmm_table1_usps and
+rmm_table1_mnist1000. In a grid search, each RMM starts from the solution at a neighbouring grid
 point. The experiment configs/rmm_fig2.yaml measures the CPU time of an RMM that starts from the
 SVM's solution.
 

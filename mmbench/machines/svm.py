@@ -23,11 +23,12 @@ follow the paper on relative margin machines. If ``C=inf``, all slacks are zero 
 | liblinear | never; only by solver="liblinear" | `solvers.libsvm_` |
 | Clarabel | never; only by solver="clarabel" | `solvers.clarabel_` |
 
-If SMO (sequential minimal optimisation) finds no optimal solution with a linear kernel,
-`solvers.features` continues. If `solvers.features` finds no optimal solution, SMO continues. If
-coordinate descent finds no optimal solution, `solvers.features` or SMO continues. SMO alone leaves
-a relative duality gap of up to 0.7 on unscaled features. The interior-point method alone stalls if
-there are many rows and one class is rare.
+Therefore "auto" ends in one of five algorithms; the route "warm start" returns the solution at the
+neighbouring grid point without steps. If SMO (sequential minimal optimisation) finds no optimal
+solution with a linear kernel, `solvers.features` continues. If `solvers.features` finds no optimal
+solution, SMO continues. If coordinate descent finds no optimal solution, `solvers.features` or SMO
+continues. SMO alone leaves a relative duality gap of up to 0.7 on unscaled features. The
+interior-point method alone stalls if there are many rows and one class is rare.
 
 References
 ----------
@@ -169,14 +170,15 @@ class SVM(WeightedClassifier):
     #: C below 1e-5. In this case, w = 0 is returned. Version 4: before w = 0 is returned, smaller
     #: tolerances are tried.
     version: ClassVar[int] = 4
-    #: Version 1 of ``linear``: problems with many rows are solved exactly. The exact solutions may
-    #: change ties in a grid search. Version 2 of ``linear``: in addition to problems with many
-    #: rows, problems with few rows and degenerate problems are solved exactly. Version 3 of
-    #: ``linear``: coordinate descent is added to the solvers. Version 4 of ``linear``: coordinate
-    #: descent is also used for many dense features. Version 5 of ``linear``: the gap is relative to
-    #: the objective, even if the objective is tiny. Version 1 of ``poly`` and ``rbf``: with more
-    #: than 3000 rows, kernel values are computed by NumPy. Version 2 of ``rbf``: distances of rows
-    #: with up to 64 features are computed from differences of features.
+    #: Versions of the results with one kernel. Version 1 of ``linear``: problems with many rows are
+    #: solved exactly. The exact solutions may change ties in a grid search. Version 2 of
+    #: ``linear``: in addition to problems with many rows, problems with few rows and degenerate
+    #: problems are solved exactly. Version 3 of ``linear``: coordinate descent is added to the
+    #: solvers. Version 4 of ``linear``: coordinate descent is also used for many dense features.
+    #: Version 5 of ``linear``: the gap is relative to the objective, even if the objective is tiny.
+    #: Version 1 of ``poly`` and ``rbf``: with more than 3000 rows, kernel values are computed by
+    #: NumPy. Version 2 of ``rbf``: distances of rows with up to 64 features are computed from
+    #: differences of features.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 

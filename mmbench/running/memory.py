@@ -2,10 +2,11 @@
 
 If memory runs out, the operating system kills a process without a message. The killed process is
 not always the process that needs the memory. The estimates of peak memory are upper bounds, so that
-running jobs do not exceed the free memory; `_search_bytes` states an exception. If the estimate of
-a job exceeds the free memory, the job is not run, and its record states the reason. Each machine
-class declares the memory that one training needs. The memory of a grid search is computed from the
-sizes of the kernel matrices that `mmbench.selection.views` stores.
+running jobs do not exceed the free memory. The docstring of `_search_bytes` describes the only case
+in which an estimate is too low. If the estimate of a job exceeds the free memory, the job is not
+run, and its record states the reason. Each machine class declares the memory that one training
+needs. The memory of a grid search is computed from the sizes of the kernel matrices that
+`mmbench.selection.views` stores.
 """
 
 from dataclasses import dataclass, replace
@@ -105,12 +106,12 @@ def _training_bytes(job: Job, n_rows: int, n_columns: int, itemsize: int = 8) ->
 def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     """Return the memory of a grid search in bytes.
 
-    If all pairs of classes have the same parameters, all rows are training rows, and the kernel
-    matrix of all rows is small enough, a grid search stores this matrix. If all pairs of classes
-    are trained jointly, the matrix may also contain validation rows. If not, each thread stores
-    the kernel matrix of the training rows of a pair of classes, provided that this matrix is small
-    enough. Each thread also needs the memory of a training on the training part of a validation
-    split.
+    A grid search stores the kernel matrix of all rows under three conditions: all pairs of classes
+    have the same parameters, all rows are training rows, and the matrix is small enough. If all
+    pairs of classes are trained jointly, the matrix may also contain validation rows. Otherwise
+    each thread stores the kernel matrix of the training rows of a pair of classes, provided that
+    this matrix is small enough. Each thread also needs the memory of a training on the training
+    part of a validation split.
 
     Values of the rbf kernel are counted as float32. If features are so large that float64 is needed
     (see `LARGEST_SINGLE_EXPONENT`), the stored matrices need twice the returned memory.

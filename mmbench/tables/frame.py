@@ -578,7 +578,7 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
 
 
 def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[dict]:
-    """Return rows of the long table for the regression of accuracy on margin ratio.
+    """Return the rows of the long table with the results of regressing accuracy on margin ratio.
 
     The rows contain the slope, the intercept, the correlation coefficient r and the p-value. The
     regression has one point per separable pair of classes, and ``n`` is the number of points. A

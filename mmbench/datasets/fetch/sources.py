@@ -147,7 +147,7 @@ def _within_limit(url: str, stop: threading.Event, function: Callable[[], Any]) 
 
 
 def _without_body(answer: Any, **options: Any) -> None:
-    """Mark the body of a redirect as read, since `requests` would read even an endless body."""
+    """Mark the body of a redirect as read, so that `requests` does not read an endless body."""
     if answer.is_redirect:
         answer._content = b""
 

@@ -82,8 +82,8 @@ def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images:
 def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
     """Parse the 6000 image pairs of LFW's final test; a row has the descriptors of both images.
 
-    The publication of LFW calls these pairs view 2. `paths` are the file of images and the file of
-    pairs. Each of the ten folds is the test set of one predefined split.
+    In the publication of LFW, these pairs are called "view 2". `paths` are the file of images and
+    the file of pairs. Each of the ten folds is the test set of one predefined split.
     """
     pairs = read_npz(paths[1])
     used, position = np.unique(pairs["index"], return_inverse=True)

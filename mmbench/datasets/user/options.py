@@ -179,7 +179,10 @@ class UserTable(FileOptions):
 
     @property
     def source(self) -> str | None:
-        """Source of the table, such as a path, openml:31 or sklearn:wine, or None for a card."""
+        """Source of a user's table, for example a path, openml:31 or sklearn:wine.
+
+        None if the options belong to a data set card.
+        """
         if self.openml is not None:
             return f"openml:{self.openml}"
         return self.path if self.sklearn is None else f"sklearn:{self.sklearn}"

@@ -19,9 +19,11 @@ probabilities, the common covariance (Sx + Sy)/2, and the costs c_x and c_y. Wit
 ``class_weight="balanced"`` the intercept b is not shifted: balanced class weights stand for equal
 class probabilities, and the midpoint is already the Bayes rule for equal class probabilities.
 
-`Fit.route` is "closed form" for ``solver="auto"``, and "cone program" for all other solvers. If the
-class means are equal, or differ along a direction of zero variance in both classes, `Fit.route` is
-"closed form" for every solver.
+`Fit.route` names the algorithm, for n rows and k coordinates with diagonal covariances:
+
+    closed form   ``solver="auto"``, in O(n k^2); every solver if the class means are equal, or
+                  differ along a direction of zero variance in both classes
+    cone program  all other solvers, one cone program with k + 2 variables
 
 References
 ----------

@@ -20,6 +20,13 @@ of ``kappa(alpha) sx + kappa(beta) sy`` over w is a concave function of (kappa(a
 Therefore the largest kappa(alpha) is a convex function of kappa(beta), and the graph of the
 function lies below each chord.
 
+`Fit.route` names the algorithm. The training times are in ``results/reference/solvers/table.csv``.
+
+    branch and bound  every solver; for each value of beta, a few problems like the MPM, which are
+                      solved by the algorithm "secant" of `mpm` or, with the solvers "reference",
+                      "clarabel" and "ecos", as cone programs
+    closed form       equal class means
+
 References
 ----------
 K. Huang, H. Yang, I. King, M. Lyu, L. Chan: The minimum error minimax probability machine. JMLR 5,

@@ -53,8 +53,8 @@ LEAST_MARGIN = 1e-9
 #: solution violates the constraints of the linear program by at most OVERLAP_TOLERANCE.
 OVERLAP_TOLERANCE = 1e-6
 
-#: Target value of ``e - ||D w||^2 / e`` for the variable e of a class spread, relative to the sum
-#: of all complementarity products.
+#: Let e be the variable of a class spread ``||D w||``. In each step, the target of the difference
+#: ``e - ||D w||^2 / e`` is EXCESS_SHARE times the sum of all complementarity products.
 EXCESS_SHARE = 0.5
 
 #: Maximum relative decrease of a variable e_j per interior-point step.

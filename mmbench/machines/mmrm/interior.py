@@ -6,9 +6,12 @@ The last row of A belongs to the upper limit on the coefficients, ``-sum(u)/limi
 right-hand side `right` is -1 in the last row and 1 in all other rows. The dual variables are the
 multipliers lam of the rows, between 0 and cost, and the reduced costs ``s = c - A'lam >= 0``. The
 iterations reduce the complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` to zero at
-the same rate. Each iteration consists of Mehrotra's predictor and corrector step. Let Theta and D
-be the diagonal matrices with the entries ``u/s`` and ``xi/(cost - lam) + z/lam``. The Newton
-equations for the step (du, dlam, db) have the right-hand sides r, r_u and r_b:
+the same rate. Each iteration consists of Mehrotra's predictor and corrector step.
+`mmbench.solvers.interior_point` is not used, since it eliminates the unknowns of the rows and
+solves for one weight per feature. Here each column of A has a coefficient in u, and there are
+usually as many columns as rows. Let Theta and D be the diagonal matrices with the entries ``u/s`` and
+``xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) have the right-hand
+sides r, r_u and r_b:
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 

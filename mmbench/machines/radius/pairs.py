@@ -137,8 +137,8 @@ class PairProblem:
 
         `found` is the `RestrictedSolution` of the restricted problem `listed`. The second returned
         value contains at most `most` pairs that are violated and not in `listed`, in decreasing
-        order of distance. A pair is violated if half its weighted squared distance exceeds half the
-        largest weighted squared distance of a listed pair.
+        order of distance. A pair is violated if its weighted squared distance exceeds the weighted
+        squared distances of all listed pairs.
         """
         (n, k), (w, mu, u, theta, iterations) = self.rows.shape, found
         (pairs, rows, features), squares = listed, self.squares(listed.pairs)

@@ -38,7 +38,7 @@ def find_layout(name: str) -> Layout:
 
 
 def check_able(name: str, ability: str, shown: str) -> None:
-    """Raise UserError if a layout does not have an ability.
+    """Raise UserError if the layout `name` does not have the given ability.
 
     There are two abilities, which are fields of `Layout`. A layout with the ability "sized" can
     show several training sizes. A layout with the ability "any_metric" can show other metrics than

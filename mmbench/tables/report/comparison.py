@@ -42,9 +42,10 @@ def changes(before: View, after: View) -> pd.DataFrame:
 
     ``same`` is true if the absolute value of ``gain`` is below 1e-6. ``beyond_noise`` is true if
     the accuracies differ significantly at the level `LEVEL`. ``verdict`` is "better", "worse",
-    "equal", "not significant" or "not tested". ``band`` is a text if the published value is in the
-    comparison band of only one of the two runs, and empty otherwise. If the status of the table
-    cell has changed, ``status`` contains the old and the new status; otherwise, it is empty.
+    "equal", "not significant" or "not tested". If the published value is in the comparison band of
+    only one of the two runs, ``band`` is "left its band" or "entered its band"; otherwise, it is
+    empty. If the status of the table cell has changed, ``status`` contains the old and the new
+    status; otherwise, it is empty.
     """
     bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
     rows = []
