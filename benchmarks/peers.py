@@ -12,7 +12,7 @@ linear    SVM on 20, 200 and 2000 generated features and on documents with 38 of
 programs  the other machines on Heart, Pima and German, linear and RBF; their reference solvers
           (Clarabel, HiGHS, dense linear algebra)
 search    five folds of a grid on Image and USPS; GridSearchCV of scikit-learn over the estimator
-growth    all machines, RBF on the parity of digits and linear on ten times the rows with 54
+growth    14 machines, RBF on the parity of digits and linear on ten times the rows with 54
           features, relative to the SVM
 first     the first fit of each machine, with an empty cache of compiled code
 

@@ -3,7 +3,7 @@ A certificate, read line by line
 ================================
 
 A solver may say "optimal" and be wrong. Here every fit says how good it is by numbers that follow
-from the returned solution, whatever the solver said.
+from the returned solution, not from the status of the solver.
 """
 
 # %%
@@ -16,13 +16,13 @@ from mmbench import SVM
 X, y = load_iris(return_X_y=True)
 X, y = X[50:], y[50:]
 machine = SVM(C=10, kernel="rbf", gamma=0.5).fit(X, y)
-(fit,) = machine.fits_  # one a pair of classes
+(fit,) = machine.fits_  # one per pair of classes
 for name in ("status", "objective", "bound", "gap", "max_violation", "n_support"):
     print(f"{name:>13}: {getattr(fit, name)}")
 
 # %%
 # ``objective`` is the value of the problem on the machine's page at the returned hyperplane: half
-# the squared norm plus the penalty on slack. Nothing keeps us from computing it ourselves. With a
+# the squared norm plus the penalty on slack. It can be computed independently. With a
 # kernel, ``w = sum_i u_i phi(x_i)``, so ``||w||^2 = u'Ku``:
 
 import numpy as np
@@ -45,15 +45,15 @@ print(f"bound {fit.bound:.10f}, ours {t_support @ u - u @ K @ u / 2:.10f}")
 print(f"feasible: {(t_support * u).min():.3g} to {(t_support * u).max():.3g}, sum {u.sum():.1e}")
 
 # %%
-# The optimum lies between the two, whatever happened on the way. ``gap`` is their distance,
-# relative to the larger magnitude. ``max_violation`` is the largest violation of a constraint,
+# The optimum lies between objective and bound. ``gap`` is their distance, relative to the larger
+# magnitude. ``max_violation`` is the largest violation of a constraint,
 # recomputed from the solution.
 
 print(f"gap {fit.gap:.1e}, largest violation {fit.max_violation:.1e}, status {fit.status}")
 
 # %%
-# A status is always relative to what was asked. With a loose tolerance the fit stops early, and
-# the gap shows how early. Judged by the default tolerances the same solution is inaccurate:
+# A status depends on the tolerance of the fit. With a loose tolerance the fit stops early, and the
+# gap shows how early. By the default tolerances, the same solution is inaccurate:
 
 from mmbench.machines.base.problem import judged
 

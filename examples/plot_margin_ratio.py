@@ -9,7 +9,7 @@ are the 45 pairs of the small digits inside scikit-learn.
 """
 
 # %%
-# A fifth of the rows train; the rest test.
+# A fifth of the rows are training rows, the others are test rows.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -2,9 +2,9 @@
 A million rows with a linear machine
 ====================================
 
-A linear machine has one weight a feature, however many rows there are. So none of these forms a
-matrix of rows by rows: LDA and MPM see a class through its mean and covariance, the LS-SVM solves a
-system as large as the features, and the SVM's dual is solved in the space of the features.
+A linear machine has one weight per feature for any number n of rows. Therefore these machines form
+no n x n matrix: LDA and MPM need the mean and the covariance of each class, the LS-SVM solves a
+system with one equation per feature, and the SVM is solved in the space of the features.
 """
 
 # %%

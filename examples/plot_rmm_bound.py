@@ -10,7 +10,7 @@ Here B decreases from a value that has no effect almost to 1.
 # The data
 # --------
 # Handwritten eights against all other digits, with a polynomial kernel, as in the RMM paper's
-# table 1; a third of the rows trains.
+# table 1; a third of the rows are training rows.
 
 import matplotlib.pyplot as plt
 import numpy as np

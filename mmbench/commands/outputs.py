@@ -78,7 +78,7 @@ def table(
     results : path or iterable of path
         Results folders of experiments, or folders that contain results folders.
     fmt : {"markdown", "latex", "csv"}, optional
-        Format of the text. In the format ``csv``, each row contains one value, whatever the layout.
+        Format of the text. In the format ``csv``, each row contains one value, with every layout.
         The suffix of `output` determines the default format. Without `output`, the default is
         Markdown.
     layout : str, optional

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Pages that a person writes; pages computed from results are left out.
 PAGES = sorted(
     [ROOT / name for name in ("README.md", "configs/README.md", "datasets/README.md")]
+    + [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "SUPPORT.md", "CHANGELOG.md")]
     + [
         path
         for path in (ROOT / "docs").rglob("*.md")
@@ -35,6 +36,8 @@ HABITS = re.compile(
     r"|\b(?:is|are|was|were) told\b|\btells? (?:of|that|what|how)\b|\bat hand\b"
     r"|\b(?:line|row|cell|split|job|pair|column|page|set) "
     r"a (?:job|row|split|set|data set|cell|machine)\b"
+    r"|\bone (?:\w+ )?a (?:pair|feature|row)\b|\bwhatever\b|\bkeeps? us\b|\buseful price\b"
+    r"|\b(?:what|than|was) was asked\b|\brest (?:test|train)s?\b"
 )
 
 

@@ -9,9 +9,9 @@ iterations reduce the complementarity products ``u s``, ``xi (cost - lam)`` and 
 the same rate. Each iteration consists of Mehrotra's predictor and corrector step.
 `mmbench.solvers.interior_point` is not used, since it eliminates the unknowns of the rows and
 solves for one weight per feature. Here each column of A has a coefficient in u, and there are
-usually as many columns as rows. Let Theta and D be the diagonal matrices with the entries ``u/s`` and
-``xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) have the right-hand
-sides r, r_u and r_b:
+usually as many columns as rows. Let Theta and D be the diagonal matrices with the entries ``u/s``
+and ``xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) have the
+right-hand sides r, r_u and r_b:
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 
