@@ -23,7 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mmbench.kernels import Kernel
-from mmbench.machines import MMRM, kernel_pca, sigma_svm
+from mmbench.machines import MMRM, SigmaSVM, kernel_pca, sigma_svm
 from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.mmrm import program
 
@@ -47,7 +47,7 @@ def inverse(n, general):
 
     def train():
         with patch.object(sigma_svm, "inverse_kernel", **without):
-            return sigma_svm.train_sigma_svm(problem, [(0.5, 10.0)], "auto", 1e-3)[0].fit.objective
+            return SigmaSVM(D=0.5, C=10.0, tol=1e-3).train(problem).fit.objective
 
     return train
 

@@ -169,62 +169,47 @@ class SigmaSVM(WeightedClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every grid point; grid points with the same D share the kernel matrix of (4)."""
+        """Train at every grid point; grid points with the same D share the kernel matrix of (4).
+
+        For each D, the training with a larger C starts at the solution for a smaller C.
+        """
         if any(set(point) - {"C", "D"} for point in points):
             return super().train_path(problem, points)
-        return train_sigma_svm(
-            problem,
-            [(point.get("D", self.D), point.get("C", self.C)) for point in points],
-            self.solver,
-            tolerance(self.tol, len(problem.y)),
-            row_weights(problem, self.class_weight),
-        )
-
-
-def train_sigma_svm(
-    problem: BinaryProblem,
-    penalties: Sequence[tuple[float, float]],
-    solver: str = "auto",
-    tol: float = 1e-5,
-    weights: NDArray | None = None,
-) -> list[BinaryModel]:
-    """Train one binary Sigma-SVM for each pair (D, C), in ascending order of C for each D.
-
-    The `state` of each model is the SVM with the kernel (4).
-    """
-    decompose = problem.kernel.name == "linear" or solver in NATIVE or weights is not None
-    models: dict[int, BinaryModel] = {}
-    scatter = None
-    for D in dict(penalties):
-        started = time.perf_counter()
-        modified = None if decompose else inverse_kernel(problem, D)
-        if modified is None:
-            if scatter is None:
-                if in_features(problem, solver):
-                    scatter = spectrum_of_many(problem.X, weights)
-                else:
-                    scatter = spectrum(problem, weights=weights)
-            modified = spectral_kernel(problem, scatter, D)
-        twin, original = modified
-        points = {k: C for k, (own, C) in enumerate(penalties) if own == D}
-        start = None
-        shared = (time.perf_counter() - started) / len(points)
-        for k in sorted(points, key=points.__getitem__):
-            C = points[k] if weights is None else points[k] * weights
-            svm = train_svm(twin, C, solver, tol, start)
-            start = svm.state
-            model = replace(original(svm), state=svm)
-            objective = primal_objective(problem, model, D, points[k], weights)
-            bound = svm.fit.bound
-            if D < 1:
-                dual = replace(svm, coef=svm.state.u, w=svm.state.weights)  # u and w, unscaled
-                lower = dual_bound(problem, svm.state.u, original(dual), D, weights)
-                # if `lower` is nan, this order of the arguments of min and max gives 0
-                bound = max(0.0, min(lower, bound))
-            seconds = svm.fit.seconds + shared
-            fit = replace(svm.fit, objective=objective, bound=bound, seconds=seconds)
-            models[k] = replace(model, fit=fit)
-    return [models[k] for k in range(len(penalties))]
+        penalties = [(point.get("D", self.D), point.get("C", self.C)) for point in points]
+        solver, tol = self.solver, tolerance(self.tol, len(problem.y))
+        weights = row_weights(problem, self.class_weight)
+        decompose = problem.kernel.name == "linear" or solver in NATIVE or weights is not None
+        models: dict[int, BinaryModel] = {}
+        scatter = None
+        for D in dict(penalties):
+            started = time.perf_counter()
+            modified = None if decompose else inverse_kernel(problem, D)
+            if modified is None:
+                if scatter is None:
+                    if in_features(problem, solver):
+                        scatter = spectrum_of_many(problem.X, weights)
+                    else:
+                        scatter = spectrum(problem, weights=weights)
+                modified = spectral_kernel(problem, scatter, D)
+            twin, original = modified
+            costs = {k: C for k, (own, C) in enumerate(penalties) if own == D}
+            start, shared = None, (time.perf_counter() - started) / len(costs)
+            for k in sorted(costs, key=costs.__getitem__):
+                C = costs[k] if weights is None else costs[k] * weights
+                svm = train_svm(twin, C, solver, tol, start)
+                start = svm.state
+                model = replace(original(svm), state=svm)
+                objective = primal_objective(problem, model, D, costs[k], weights)
+                bound = svm.fit.bound
+                if D < 1:
+                    dual = replace(svm, coef=svm.state.u, w=svm.state.weights)  # u and w, unscaled
+                    lower = dual_bound(problem, svm.state.u, original(dual), D, weights)
+                    # if `lower` is nan, this order of the arguments of min and max gives 0
+                    bound = max(0.0, min(lower, bound))
+                seconds = svm.fit.seconds + shared
+                fit = replace(svm.fit, objective=objective, bound=bound, seconds=seconds)
+                models[k] = replace(model, fit=fit)
+        return [models[k] for k in range(len(penalties))]
 
 
 def primal_objective(

@@ -16,7 +16,7 @@ from mmbench.kernels import Kernel
 from mmbench.machines import SVM, SigmaSVM, sigma_svm
 from mmbench.machines.base.problem import BinaryProblem
 from mmbench.machines.kernel_pca import spectrum
-from mmbench.machines.sigma_svm import SHARES, inverse_kernel, spectral_kernel, train_sigma_svm
+from mmbench.machines.sigma_svm import SHARES, inverse_kernel, spectral_kernel
 from mmbench.machines.svm import train_svm
 from mmbench.selection import select
 
@@ -67,7 +67,7 @@ def test_decisions_are_those_of_an_svm_with_the_printed_kernel(pair, kernel, D):
     """On training and test rows: libsvm on the printed kernel, which is never formed here."""
     whole = pair(kernel)
     train = BinaryProblem(whole.X[::2], whole.y[::2], kernel)
-    model = train_sigma_svm(train, [(D, 3.0)], tol=1e-8)[0]
+    model = SigmaSVM(D=D, C=3.0, tol=1e-6).train(train)
     gram, cross = train.gram, kernel(whole.X[1::2], train.X)
     printed = replace(train, given_gram=printed_kernel(gram, D))
     svm = train_svm(printed, 3.0, tol=1e-8)
@@ -85,7 +85,7 @@ def test_decisions_are_those_of_an_svm_with_the_printed_kernel(pair, kernel, D):
 def test_objective_is_the_primal(pair):
     """(3) from w, Sigma and slacks that are computed from the data."""
     problem, C, D = pair(LINEAR), 2.0, 0.8
-    model = train_sigma_svm(problem, [(D, C)], tol=1e-9)[0]
+    model = SigmaSVM(D=D, C=C, tol=1e-7).train(problem)
     w, f = weights(problem, model), decide(problem, model, problem.X)
     spread = w @ np.cov(problem.X.T, bias=True) @ w
     slack = np.maximum(0, 1 - problem.y * f).sum()
@@ -176,7 +176,7 @@ def test_small_problems_with_repeated_rows_are_certified(n, C, D, seed, kernel):
     X = np.random.RandomState(seed).randint(3, size=(n, 2)).astype(float)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     problem = BinaryProblem(X, y, kernel)
-    fit = train_sigma_svm(problem, [(D, C)], tol=1e-7)[0].fit
+    fit = SigmaSVM(D=D, C=C, tol=1e-5).train(problem).fit
     assert fit.status is Status.OPTIMAL
     assert fit.max_violation <= 1e-6
     assert -1e-9 <= fit.gap < 1e-4
@@ -193,9 +193,9 @@ def test_an_inverse_gives_what_the_decomposition_does(pair, kernel, D, monkeypat
     gram = spectral_kernel(problem, spectrum(problem), D)[0].gram
     np.testing.assert_allclose(found, gram, atol=1e-8 * np.abs(gram).max())
     np.testing.assert_array_equal(found, found.T)
-    (model,) = train_sigma_svm(problem, [(D, C)], tol=1e-8)
+    model = SigmaSVM(D=D, C=C, tol=1e-6).train(problem)
     monkeypatch.setattr(sigma_svm, "inverse_kernel", lambda problem, D: None)
-    (other,) = train_sigma_svm(problem, [(D, C)], tol=1e-8)
+    other = SigmaSVM(D=D, C=C, tol=1e-6).train(problem)
     assert model.fit.objective == pytest.approx(other.fit.objective, rel=1e-6)
     np.testing.assert_allclose(
         decide(problem, model, problem.X), decide(problem, other, problem.X), atol=1e-5
