@@ -238,7 +238,7 @@ def test_rows_without_a_group_are_left_out(tmp_path):
     path.write_text("\n".join(f"{line},{g}" for line, g in zip(lines, groups, strict=True)) + "\n")
     done = easy(path, *ONE, "--set=datasets[0].groups=patient")
     assert done.exit_code == 0, done.stderr
-    assert "1 rows without 'kind' and 'patient' are left out" in done.stderr
+    assert "1 rows without 'kind' or 'patient' are left out" in done.stderr
 
 
 def test_each_data_frame_has_a_comparison_of_its_own(tmp_path):

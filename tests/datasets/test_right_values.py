@@ -98,6 +98,14 @@ def test_columns_to_ignore_are_found_in_quotes_and_in_other_case(
     )
 
 
+def test_a_column_to_ignore_may_have_a_comma_in_its_name(server: DataServer, store: Path):
+    copies = COPIES.replace("copy", "'copy, x'")
+    tag = "<oml:ignore_attribute>'copy, x', id</oml:ignore_attribute>"
+    server.openml(31, copies.encode(), more=tag)
+    data = load_dataset(DatasetRef("a", "openml:31"), store=store)
+    assert data.X.tolist() == [[5], [6], [7]]
+
+
 def test_a_stored_set_without_these_names_is_fetched_again(server: DataServer, store: Path):
     (store / "openml").mkdir(parents=True)
     (store / "openml" / "31.arff").write_text(COPIES)

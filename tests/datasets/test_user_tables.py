@@ -391,6 +391,33 @@ def test_categories_that_look_like_numbers_with_marks_get_the_hint(tmp_path, cel
     assert [hint in line for line in warnings] == [True] * bool(hint)
 
 
+@pytest.mark.parametrize(
+    ("cell", "hint"), [('"1,{}"', "thousands"), ("${}", "units"), ("{} kg", "units")]
+)
+def test_numbers_with_marks_beside_a_word_get_both_hints(tmp_path, cell, hint):
+    rows = [cell.format(200 + k) if k % 10 else "unknown" for k in range(60)]
+    text = "a,kind\n" + "".join(f"{row},{'pq'[k % 2]}\n" for k, row in enumerate(rows))
+    (warning,) = load(tmp_path, "my.csv", text, ["one_hot"], categorical="auto").warnings
+    assert f"write {hint}: " in warning
+    assert "if 'unknown' marks a missing value, write missing: [" in warning
+
+
+@pytest.mark.parametrize("key", ["target", "groups"])
+def test_lists_as_labels_or_groups_are_named_before_rows_are_left_out(tmp_path, key):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "kind": KIND, "l": [[0], [1], [2]]})
+    frame.to_parquet(tmp_path / "my.parquet")
+    line = refusal(tmp_path, "my.parquet", None, **{key: "l", "unlabelled": "drop"})
+    assert f"{key} 'l' contains lists, not labels" in line
+
+
+def test_a_word_that_is_left_out_as_missing_may_be_a_class(tmp_path):
+    text = "x,kind\n1,NA\n2,EU\n3,US\n"
+    (warning,) = load(tmp_path, "my.csv", text, unlabelled="drop").warnings
+    assert warning.startswith("1 rows without 'kind' are left out; if 'NA' is a class, write miss")
+    kept = load(tmp_path, "my.csv", text, unlabelled="drop", missing=[""])
+    assert kept.y.tolist() == ["NA", "EU", "US"]
+
+
 def test_a_first_row_of_data_is_no_pair_of_equal_names(tmp_path: Path):
     line = refusal(tmp_path, "my.csv", "1,1,x\n2,3,y\n", target=-1)
     assert line.endswith("write header: false (--set 'datasets[0].header=false')")

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import os
 import socket
@@ -237,7 +238,8 @@ def _described(data_id: int, path: Path) -> tuple[str, str | None, str, tuple[st
     if not target or "," in target:
         raise SourceError(f"the target must be a single column, got {target!r}")
     stated = [*texts("row_id_attribute"), *texts("ignore_attribute")]
-    names = dict.fromkeys(name.strip(" \t\n'\"") for text in stated for name in text.split(","))
+    rows = csv.reader(stated, quotechar="'", skipinitialspace=True)  # a name may contain commas
+    names = dict.fromkeys(name.strip(" \t\n'\"") for row in rows for name in row)
     return location, md5, target, tuple(filter(None, names))
 
 

@@ -200,10 +200,6 @@ def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
     wanted = (stated or set(names)) - dropped - set(ignored)
     if not (chosen := [name for name in names if name in wanted]):
         raise ValueError(f"there is no feature column besides the target {target!r}")
-    for key, given in (("target", target), ("groups", options.groups)):
-        column = "" if given is None else column_name(given, names)
-        if table.unusable.get(column, "dates") not in ("dates", "times"):
-            raise ValueError(f"{key} {column!r} contains {table.unusable[column]}, not labels")
     for name in [name for name in chosen if name in table.unusable]:
         content = f"contains {table.unusable[name]}, neither numbers nor categories"
         raise ValueError(_about(name, content, options))
@@ -364,17 +360,25 @@ def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -
 def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
     """Return the table and warnings.
 
-    If `options.unlabelled` is "drop", rows without a label or a group are left out. The index of
+    Raises ValueError if labels or groups are lists, structs, maps or bytes that are no text. If
+    `options.unlabelled` is "drop", rows without a label or a group are left out. The index of
     the returned frame contains the row numbers of the file, counted from 0.
     """
-    names = [_column(table.frame, c).name for c in (table.target, options.groups) if c is not None]
+    given = [c for c in (table.target, options.groups) if c is not None]
+    names = [str(_column(table.frame, column).name) for column in given]
+    for key, column in zip(("target", "groups"), names, strict=False):
+        if table.unusable.get(column, "dates") not in ("dates", "times"):
+            raise ValueError(f"{key} {column!r} contains {table.unusable[column]}, not labels")
     kept = table.frame[names].notna().all(axis=1)
     if options.unlabelled == "error" or kept.all():
         return table, []
     if not kept.any():
         raise ValueError(f"no row has {' and '.join(map(repr, names))}; choose another column")
-    without = f"{(~kept).sum()} rows without {' and '.join(map(repr, names))} are left out"
-    return table._replace(frame=table.frame[kept]), [without]
+    without = f"{(~kept).sum()} rows without {' or '.join(map(repr, names))} are left out"
+    hint = f"; if 'NA' is a class, {setting('missing', [''])}"
+    return table._replace(frame=table.frame[kept]), [
+        without + hint * (options.missing == MISSING_WORDS)
+    ]
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
@@ -453,11 +457,14 @@ def _doubtful(column: pd.Series, options: FileOptions, declared: bool) -> list[s
     texts = column.dropna().map(as_text).unique().tolist()
     words = [text for text in texts if not is_number(text)]
     has, save = f"column {column.name!r} has", "if these are numbers, save them as numbers"
-    pointed = words or (texts if options.decimal == "," else [])
-    hints = _marks(pointed[0], options) if pointed else []
-    if hints and all(map(LIKE_NUMBER.fullmatch, texts)):
+    like = list(filter(LIKE_NUMBER.fullmatch, texts if options.decimal == "," else words))
+    other = [text for text in words if not LIKE_NUMBER.fullmatch(text)]
+    hints = _marks(like[0], options) if like else []
+    if hints and len(other) <= FEW_WORDS and 2 * len(other) < len(texts):
+        missing = setting("missing", [*(options.missing or ()), *other])
+        hints += [f"if {other[0]!r} marks a missing value, {missing}"] if other else []
         hints = [save] if declared else hints
-        return ["; ".join([f"{has} categories such as {pointed[0]!r}", *hints])]
+        return ["; ".join([f"{has} categories such as {like[0]!r}", *hints])]
     if 0 < len(words) <= FEW_WORDS and len(texts) > 2 * len(words):
         both = f"{has} numbers and {', '.join(map(repr, words))}, all read as categories"
         option = setting("missing", [*(options.missing or ()), *words])
