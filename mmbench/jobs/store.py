@@ -392,7 +392,7 @@ class RecordStore:
             If the record is damaged.
         """
         record = parse(read_regular(self.path_of(key)), key)
-        if record["arrays"] is None:
+        if record.get("arrays") is None:
             return record
         with suppress(FileNotFoundError):
             if _sha256(read_regular(self.path_of(key, ".npz"), ARRAYS_BYTES)) == record["arrays"]:

@@ -291,8 +291,8 @@ def _check_greeting(address: str) -> None:
     `ANSWER_SECONDS` for the scheduler's message. Dask itself has no such limit: if a server sends
     only the beginning of a message, Dask waits for ever.
     """
-    place = urlsplit(address if "://" in address else f"tcp://{address}")
     try:
+        place = urlsplit(address if "://" in address else f"tcp://{address}")
         if place.scheme != "tcp" or place.port is None:
             return
         with (

@@ -211,7 +211,7 @@ class Summary:
     @property
     def wrong_input(self) -> list[str]:
         """Reasons why jobs failed because of the user's input, without duplicates."""
-        return list(dict.fromkeys(r["reason"] for r in self.failed if r["wrong_input"]))
+        return list(dict.fromkeys(r["reason"] for r in self.failed if r.get("wrong_input")))
 
     @property
     def exit_code(self) -> int:

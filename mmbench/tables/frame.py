@@ -324,6 +324,8 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
         return metric.compute(truth, arrays["predicted"].astype(str), np.unique(truth))
     if "classes" in arrays:
         classes = arrays["classes"].astype(str)
+    elif not record.per_pair:
+        return "the classes"
     else:  # classes in sorted order, collected from the pairs of classes
         pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
         classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))

@@ -155,6 +155,16 @@ def test_answers_of_any_form_are_mapped_to_the_labels(n_classes, shape):
         np.testing.assert_allclose(machine.pairwise_decision_function(X)[:, 0], values)
 
 
+def test_codes_that_are_also_labels_are_no_labels():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    machine = make_machine(f"{__name__}:Odd", answer="codes").fit(X, y + 1)
+    machine.estimator.classes_ = np.arange(3)
+    text = r"^Odd predicts its own classes \[0, 1, 2\], not the labels$"
+    with pytest.raises(ValueError, match=text):
+        machine.predict(X[y > 0])  # only the codes 1 and 2, which are labels, too
+
+
 @pytest.mark.parametrize(("answer", "label"), [("codes", "0"), ("text", r"'\d'"), ("nan", "nan")])
 def test_a_prediction_that_is_no_label_fails_by_name(answer, label):
     X, y = load_wine(return_X_y=True)

@@ -10,8 +10,10 @@ import shutil
 import pytest
 from helpers.serial_executor import SerialExecutor
 from helpers.small_run import NO_DATA, make_jobs
+from typer.testing import CliRunner
 
 import mmbench
+from mmbench.cli.app import app
 from mmbench.jobs.record import sealed
 from mmbench.jobs.store import PLAN, Plan, RecordStore
 from mmbench.running.runner import run
@@ -64,6 +66,23 @@ def test_a_forged_record_gives_no_traceback(seed, folder, tmp_path):
         _, damaged = store.records()
         assert len(damaged) <= 1, place
         assert not damaged or "1 damaged record(s) left out, such as " in text, place
+    finally:
+        path.write_bytes(intact)
+
+
+@pytest.mark.parametrize("change", [{"arrays": ...}, {"per_pair": []}, {"wrong_input": ...}])
+def test_a_record_that_lacks_a_part_gives_no_traceback(change, folder):
+    store = RecordStore(folder)
+    path = store.path_of(store.keys()[0])
+    intact = path.read_bytes()
+    record = json.loads(intact) | change
+    del record["seal"]
+    path.write_bytes(sealed({k: v for k, v in record.items() if v is not ...}, indent=1))
+    try:
+        mmbench.table(folder)
+        mmbench.export(folder)
+        done = CliRunner().invoke(app, ["table", str(folder), "--metric", "auc"])
+        assert done.exit_code == 0, done.exception
     finally:
         path.write_bytes(intact)
 

@@ -149,7 +149,11 @@ class ForeignClassifier:
         return np.column_stack([np.where(predicted == low, -1.0, 1.0) for low, _ in pairs])
 
     def _predicted(self, X: NDArray) -> NDArray:
-        """Return the index in `classes_` of the predicted label of each row."""
+        """Return the index in `classes_` of the predicted label of each row.
+
+        Raises ValueError if a prediction is no label, or if all predictions are classes of an
+        estimator whose attribute `classes_` contains other values than the labels.
+        """
         name, given = type(self.estimator).__name__, np.asarray(self.estimator.predict(X))
         if given.shape not in [(X.shape[0],), (X.shape[0], 1)]:
             shape = " x ".join(map(str, given.shape))
@@ -160,6 +164,9 @@ class ForeignClassifier:
             labels = listed([repr(label) for label in self.classes_.tolist()])
             label = given.ravel()[wrong].tolist()[0]
             raise ValueError(f"{name} predicts {label!r}, which is no label: {labels}")
+        theirs = np.ravel(getattr(self.estimator, "classes_", self.classes_))
+        if not np.isin(theirs, self.classes_).all() and np.isin(given, theirs).all():
+            raise ValueError(f"{name} predicts its own classes {theirs.tolist()}, not the labels")
         return hits.argmax(axis=1)
 
     def class_scores(self, X: NDArray) -> NDArray | None:
