@@ -1,9 +1,11 @@
-"""The floors of the house: imports go down only, and rooms do not know each other."""
+"""Imports go in one direction only, and names have one meaning."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,3 +22,22 @@ def test_imports_keep_the_contracts_of_pyproject():
 
 def test_no_contract_has_an_exception():
     assert "ignore_imports" not in (ROOT / "pyproject.toml").read_text()
+
+
+def test_no_two_classes_and_no_dict_and_another_constant_share_a_name():
+    classes, constants, dicts = defaultdict(set), defaultdict(set), set()
+    for path in sorted((ROOT / "mmbench").rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].add(path)
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                if isinstance(target, ast.Name):
+                    constants[target.id].add(path)
+                    dicts |= (
+                        {target.id} if isinstance(node.value, ast.Dict | ast.DictComp) else set()
+                    )
+    shared = {name for name, paths in classes.items() if len(paths) > 1}
+    assert shared == set()
+    # the statuses of Clarabel and of HiGHS have one meaning
+    assert {name for name in dicts if len(constants[name]) > 1} == {"STATUS"}

@@ -110,7 +110,7 @@ def flag(name: str, text: str) -> Any:
     return typer.Option(False, name, help=text)
 
 
-CONFIG = {"show_default": False, "autocompletion": complete_config}
+COMPLETED = {"show_default": False, "autocompletion": complete_config}
 MIRROR = option(
     "DIR_OR_URL", "Folder or URL with data files, to work offline.", envvar="MMBENCH_MIRROR"
 )
@@ -145,7 +145,7 @@ def _common(version: bool = flag("--version", "Print the version and exit.")) ->
 @app.command()
 def run(
     configs: list[str] = argument(
-        "CONFIG", "YAML files, or names from 'mmbench list configs'.", **CONFIG
+        "CONFIG", "YAML files, or names from 'mmbench list configs'.", **COMPLETED
     ),
     results: Path = RESULTS,
     jobs: int | None = JOBS,
@@ -303,7 +303,7 @@ def clean(
 @app.command()
 def cite(
     name: str | None = argument(
-        "MACHINE|CONFIG", "A machine, or an experiment [default: mmbench alone].", None, **CONFIG
+        "MACHINE|CONFIG", "A machine, or an experiment [default: mmbench alone].", None, **COMPLETED
     ),
 ) -> None:
     """Print references of a machine, experiment or mmbench as BibTeX."""
@@ -433,7 +433,7 @@ def _group() -> None:
 
 
 @config_app.command()
-def show(name: str = argument("CONFIG", "A YAML file, or a name.", **CONFIG)) -> None:
+def show(name: str = argument("CONFIG", "A YAML file, or a name.", **COMPLETED)) -> None:
     """Print the YAML file of an experiment, as a template."""
     from mmbench.config.files import find_config, read_text
 

@@ -215,8 +215,8 @@ def experiment_of(
 
 def _columns(path: Path, config: Config) -> Sequence[str]:
     """Return the column names of a data file."""
-    from mmbench.datasets.user.formats import Table, read_file
+    from mmbench.datasets.user.formats import DenseTable, read_file
 
     with converted(str(path), ValueError):
         table = read_file(path, config.datasets[0], -1)
-    return list(table.frame.columns) if isinstance(table, Table) else ()
+    return list(table.frame.columns) if isinstance(table, DenseTable) else ()

@@ -12,7 +12,7 @@ from typing import Any
 from mmbench.selection.grid import staged
 
 AUTO = "auto"
-POWERS = {"log2": 2.0, "log10": 10.0}
+LOG_BASES = {"log2": 2.0, "log10": 10.0}
 FORMS = "a list of values, 'auto', or powers such as {log2: [-5, 15, 2]}"
 #: Maximum number of values on an axis that is given by powers.
 MAX_VALUES = 1000
@@ -59,7 +59,7 @@ def distinct(values: Sequence[Any], *, hint: str = "") -> Any:
 
 
 def _powers(axis: Mapping) -> tuple[float, ...]:
-    if len(axis) != 1 or not POWERS.keys() & axis.keys():
+    if len(axis) != 1 or not LOG_BASES.keys() & axis.keys():
         raise ValueError(f"must be {FORMS}, got {dict(axis)!r}")
     ((name, exponents),) = axis.items()
     numbers = isinstance(exponents, list | tuple) and {type(e) for e in exponents} <= {int, float}
@@ -72,7 +72,7 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
     steps = (last - first) / step + 1e-9
     if last < first or steps >= MAX_VALUES:
         raise ValueError(f"{name} {exponents!r} is empty or too long (above {MAX_VALUES} values)")
-    return tuple(POWERS[name] ** (first + k * step) for k in range(int(steps) + 1))
+    return tuple(LOG_BASES[name] ** (first + k * step) for k in range(int(steps) + 1))
 
 
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mmbench.datasets.user import UserTable as UserTable
 
 #: Public names of `mmbench.datasets`, by the module that defines them.
-NAMES = {
+EXPORTS = {
     "card": ("Card", "load_card"),
     "card_files": ("card_names",),
     "dataset": ("Dataset", "DatasetRef", "check_classes", "keep_classes", "too_few_rows"),
@@ -41,12 +41,12 @@ NAMES = {
     "splits": ("RULES", "Split", "parse_rule", "split_at", "split_rules", "split_slots"),
     "user": ("FileOptions", "UserTable"),
 }
-__all__ = [name for names in NAMES.values() for name in names]
+__all__ = [name for names in EXPORTS.values() for name in names]
 
 
 def __getattr__(name: str) -> Any:
     """Import the module of a name when the name is first used."""
-    for module, names in NAMES.items():
+    for module, names in EXPORTS.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -57,8 +57,8 @@ COMPONENTS = {"pca": 1, "pair_pca": 2}
 IMPUTERS = ("impute", "impute_indicator")
 STRATEGIES = ("median", "mean", "most_frequent")
 #: Steps that encode categories as numbers.
-ENCODERS = ("one_hot", "ordinal")
-NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODERS)
+ENCODER_NAMES = ("one_hot", "ordinal")
+STEP_NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODER_NAMES)
 
 
 def parse_steps(value: Any) -> Steps:
@@ -119,7 +119,7 @@ def check_steps(
     names = [name for name, _ in steps]
     if missing and not set(IMPUTERS) & set(names) and not any(map(is_path, names)):
         return f"{missing}: value missing; add a preprocessing step such as {{impute: median}}"
-    if categorical and next((n for n in names if n not in IMPUTERS), None) not in ENCODERS:
+    if categorical and next((n for n in names if n not in IMPUTERS), None) not in ENCODER_NAMES:
         needed = "the first preprocessing step, except for imputation, must be one_hot or ordinal"
         return f"column {categorical[0]!r} contains categories; {needed}"
     if categorical and "one_hot" in names:  # the number of columns after one_hot is unknown
@@ -168,8 +168,8 @@ def _checked(name: Any, argument: Any) -> Any:
     """Return the argument of a step; raise ValueError if the step or its argument is invalid."""
     if is_path(name):
         return _checked_parameters(name, argument)
-    if name not in NAMES:
-        raise ValueError(f"unknown preprocessing step {name!r}{did_you_mean(name, NAMES)}")
+    if name not in STEP_NAMES:
+        raise ValueError(f"unknown preprocessing step {name!r}{did_you_mean(name, STEP_NAMES)}")
     number = isinstance(argument, int | float) and not isinstance(argument, bool)
     if name == "divide":
         fits, needs = number and 0 < argument < float("inf"), "a number above 0"

@@ -40,7 +40,7 @@ PREDICTION = {"break_ties", "decision_function_shape"}
 #: Parameters that are newer than the first records, each with its neutral value. A parameter with
 #: its neutral value does not change a fit. `parameters_of` omits parameters with neutral values, so
 #: that records without these parameters are reused.
-ADDED = {"max_iter": -1}
+NEW_PARAMS = {"max_iter": -1}
 
 
 def identity(job: Job) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def parameters_of(machine: Any) -> dict[str, Any]:
     estimator = getattr(machine, "estimator", machine)
     params, left_out = estimator.get_params(deep=False), EXECUTION
     if estimator is machine:  # `machine` wraps no classifier of another package
-        left_out = EXECUTION | PREDICTION | {n for n, v in ADDED.items() if params.get(n) == v}
+        left_out = EXECUTION | PREDICTION | {n for n, v in NEW_PARAMS.items() if params.get(n) == v}
     return {name: _plain(params[name]) for name in sorted(params.keys() - left_out)}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mmbench.errors import Status, UserError
 
-SECONDS = {"": 1, "s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
+UNIT_SECONDS = {"": 1, "s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 BYTES = {"MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12, "TiB": 2**40}
 
 
@@ -57,7 +57,7 @@ def parse_limits(time: object = None, memory: object = None) -> Limits:
     >>> parse_limits(90)
     Limits(time=90.0, memory=None)
     """
-    return Limits(_amount("time", time, SECONDS), _amount("memory", memory, BYTES))
+    return Limits(_amount("time", time, UNIT_SECONDS), _amount("memory", memory, BYTES))
 
 
 def _amount(name: str, value: object, units: Mapping[str, int]) -> float | None:

@@ -11,9 +11,9 @@ from typing import Any
 import mmbench
 
 #: Packages that contain solvers.
-SOLVERS = ("highspy", "libsvm-official", "clarabel", "ecos")
+SOLVER_PACKAGES = ("highspy", "libsvm-official", "clarabel", "ecos")
 #: Packages whose versions may change results or CPU times.
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib", *SOLVERS)
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib", *SOLVER_PACKAGES)
 
 
 @cache  # reading the thread pools takes milliseconds

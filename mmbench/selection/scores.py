@@ -25,7 +25,7 @@ from mmbench.machines.base.voting import pair_rows, summed_decisions, votes
 from mmbench.selection.folds import Fold, SearchRows, Splits
 from mmbench.selection.grid import GridPoint, kernel_part, without_kernel
 from mmbench.selection.metrics import Metric
-from mmbench.selection.views import Block, View, is_stored, kernel_blocks, kernels_of
+from mmbench.selection.views import Block, KernelView, is_stored, kernel_blocks, kernels_of
 
 #: Class indices of a pair of classes.
 Pair = tuple[int, int]
@@ -183,7 +183,7 @@ class GridScores:
         return out
 
     def _decisions(
-        self, machine: PairwiseClassifier, view: View, folds: list[Fold], members: list[int]
+        self, machine: PairwiseClassifier, view: KernelView, folds: list[Fold], members: list[int]
     ) -> list[NDArray]:
         """Train a machine on the training rows of each fold, at all grid points of one kernel.
 

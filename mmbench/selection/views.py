@@ -1,7 +1,7 @@
 """Kernel values for the folds of a grid search, read from a stored matrix or computed on demand.
 
-A `View` returns the training problem on given rows, and the decision values of trained models at
-other rows. All row indices refer to the rows of the whole grid search, not to the rows of a fold.
+A `KernelView` returns the training problem on given rows, and the decision values of trained models
+at other rows. All row indices refer to the rows of the whole grid search, not of a fold.
 """
 
 from collections.abc import Iterator
@@ -35,8 +35,8 @@ PAIR_BYTES = 2**32
 #: LARGEST_SINGLE_EXPONENT, since rows in float32 would lose their differences.
 LARGEST_SINGLE_EXPONENT = 1e5
 
-#: Indices of the grid points with the same kernel, and the `View` with the values of this kernel.
-Block = tuple[list[int], "View"]
+#: Indices of the grid points with the same kernel, and the `KernelView` of this kernel.
+Block = tuple[list[int], "KernelView"]
 
 
 def kernel_blocks(
@@ -47,7 +47,7 @@ def kernel_blocks(
     rows: NDArray | None = None,
     shared: bool = False,
 ) -> Iterator[Block]:
-    """For each kernel, yield the indices of the grid points with this kernel, and a `View`.
+    """For each kernel, yield the indices of the grid points with this kernel, and a `KernelView`.
 
     The stored kernel matrix contains the kernel values between `rows`, by default all rows; other
     kernel values are computed on demand. The kernel matrix is not stored if the kernel is linear,
@@ -62,7 +62,7 @@ def kernel_blocks(
     for g, (members, kernel, single) in enumerate(groups):
         if not is_stored((X if rows is None else rows).shape[0], kernel.name, single, shared):
             moves = kernel.name == "linear" and machine.translation_invariant
-            yield members, View(around(X, far_origin(X) if moves else None), kernel)
+            yield members, KernelView(around(X, far_origin(X) if moves else None), kernel)
             continue
         stored = X if rows is None else X[rows]
         bounded = single and kernel.fits_single_precision(stored)
@@ -71,7 +71,7 @@ def kernel_blocks(
             base, of_distances = kernel.base(stored, stored, dtype), kernel.name == "rbf"
         last = rows is not None or g == len(groups) - 1
         gram, base = kernel.apply(base, out=base if last else None), None if last else base
-        view = View(X, kernel, gram, rows)
+        view = KernelView(X, kernel, gram, rows)
         yield members, view
         # the kernel matrix is freed before the next kernel matrix is computed, although the caller
         # still has the view
@@ -91,7 +91,7 @@ def kernels_of(
         yield members, kernel, machine.search_space.single_precision and not coarse
 
 
-class View:
+class KernelView:
     """Training problems, and decision values of models, for one kernel.
 
     `gram` is the stored kernel matrix of the rows with the ascending indices `rows`, by default of

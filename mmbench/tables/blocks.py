@@ -289,12 +289,12 @@ def by_stage(sheet: Sheet) -> Grid:
 # -- metrics in the configuration -----------------------------------------------------------------
 
 
-LABELS = {METRIC: "Accuracy (%)", CONFUSION: "Confusion matrices"}
+CONTENT_LABELS = {METRIC: "Accuracy (%)", CONFUSION: "Confusion matrices"}
 
 
 def label(name: str) -> str:
     """Return the heading of a metric in tables."""
-    return LABELS[name] if name in LABELS else METRICS[name].label
+    return CONTENT_LABELS[name] if name in CONTENT_LABELS else METRICS[name].label
 
 
 def sign_of(metric: str) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mmbench.jobs.identity import ADDED, PREDICTION
+from mmbench.jobs.identity import NEW_PARAMS, PREDICTION
 from mmbench.machines import ALIASES, MACHINES, alias_of, machine_class, make_machine
 
 TABLE = json.loads(Path(__file__).with_suffix("").with_name("defaults.json").read_text())
@@ -27,7 +27,7 @@ def state(name):
     kernels = "".join(f" {kernel}+{more}" for kernel, more in sorted(cls.kernel_versions.items()))
     version = f"{cls.version + alias_of(name).version}{kernels}"
     given = make_machine(name).get_params()
-    params = {k: v for k, v in given.items() if k not in PREDICTION and ADDED.get(k, ...) != v}
+    params = {k: v for k, v in given.items() if k not in PREDICTION and NEW_PARAMS.get(k, ...) != v}
     digest = hashlib.sha256(json.dumps(params, sort_keys=True).encode()).hexdigest()[:12]
     return version, digest
 

@@ -58,13 +58,13 @@ def test_a_search_on_columns_with_huge_codes_has_the_scores_of_single_fits(make,
 def test_kernels_in_float64_are_stored_per_pair_if_that_of_all_rows_is_too_large(monkeypatch):
     X, y = load_iris(return_X_y=True)
     X[0, 0] = 1e6
-    grid, stored, problem = {"gamma": [0.1]}, [], views.View.problem
+    grid, stored, problem = {"gamma": [0.1]}, [], views.KernelView.problem
 
     def noted(view, *rows):
         stored.append(view._gram is not None)
         return problem(view, *rows)
 
-    monkeypatch.setattr(views.View, "problem", noted)
+    monkeypatch.setattr(views.KernelView, "problem", noted)
     together = scores_of(SVM(), X, y, grid)
     monkeypatch.setattr(views, "SHARED_BYTES", 5 * len(y) ** 2)  # float32 would fit
     assert scores_of(SVM(), X, y, grid) == together and all(stored)

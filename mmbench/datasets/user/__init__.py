@@ -12,8 +12,8 @@ from mmbench.datasets.dataset import Dataset, DatasetRef, Parsed
 from mmbench.datasets.fetch import NoAnswer, NotAvailable, Places
 from mmbench.datasets.user.columns import user_dataset
 from mmbench.datasets.user.formats import (
+    DenseTable,
     SparseTable,
-    Table,
     first_bytes,
     openml_file,
     read_file,
@@ -86,7 +86,7 @@ def _options(ref: DatasetRef) -> FileOptions:
     return FileOptions.model_construct(**dict(ref.options))
 
 
-def _table(ref: DatasetRef, places: Places) -> Table | SparseTable:
+def _table(ref: DatasetRef, places: Places) -> DenseTable | SparseTable:
     kind, _, name = str(ref.path).partition(":")
     if ref.target not in OWN_TARGETS and (kind == "sklearn" or knows_target(str(ref.path))):
         raise ValueError(f"the format defines the labels; remove target: {ref.target}")

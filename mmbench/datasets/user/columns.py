@@ -32,8 +32,8 @@ from mmbench.datasets.parsers.text import is_number, to_labels
 from mmbench.datasets.preprocess import check_steps
 from mmbench.datasets.user.formats import (
     MISSING_WORDS,
+    DenseTable,
     SparseTable,
-    Table,
     as_text,
     text_columns,
 )
@@ -88,7 +88,7 @@ LIKE_NUMBER = re.compile(
 DECIMAL_COMMA = re.compile(r"\s*[+−-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})\s*")
 
 
-def user_dataset(ref: DatasetRef, table: Table | SparseTable, options: FileOptions) -> Dataset:
+def user_dataset(ref: DatasetRef, table: DenseTable | SparseTable, options: FileOptions) -> Dataset:
     """Return the features and class labels of a table as a data set without content hash.
 
     The last columns of the features are category codes. Missing values are NaN.
@@ -186,7 +186,7 @@ def _about(column: object, content: str, options: FileOptions) -> str:
     return f"column {column!r} {content}; {_leave_out(column, options)}"
 
 
-def _chosen(table: Table, options: FileOptions) -> tuple[list[str], list[str]]:
+def _chosen(table: DenseTable, options: FileOptions) -> tuple[list[str], list[str]]:
     """Return the names of the feature columns in the order of the file, and warnings."""
     names, target = list(table.frame.columns), table.target
     left_out = (*options.drop, options.index, options.groups, options.time)
@@ -212,7 +212,7 @@ def _left_out(ignored: Sequence[str]) -> list[str]:
     return [f"columns excluded by the source: {', '.join(map(repr, ignored))}"] if ignored else []
 
 
-def _nominal(table: Table, chosen: list[str], options: FileOptions) -> dict[str, tuple[str, ...]]:
+def _nominal(table: DenseTable, chosen: list[str], options: FileOptions) -> Nominal:
     """Return a dict that maps each categorical column to its declared categories, or to () if its
     categories are not declared.
     """
@@ -357,7 +357,7 @@ def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -
             return
 
 
-def _labelled(table: Table, options: FileOptions) -> tuple[Table, list[str]]:
+def _labelled(table: DenseTable, options: FileOptions) -> tuple[DenseTable, list[str]]:
     """Return the table and warnings.
 
     Raises ValueError if labels or groups are lists, structs, maps or bytes that are no text. If

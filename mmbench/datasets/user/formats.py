@@ -74,7 +74,7 @@ OTHER_FORMATS = {
 MISSING_WORDS = ("", "?", "NA", "N/A", "NaN", "nan")
 #: Byte order marks and their encodings. UTF-32-LE comes before UTF-16-LE, since the mark of
 #: UTF-16-LE is a prefix of the mark of UTF-32-LE.
-MARKS = {
+BYTE_ORDERS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32-le",
     codecs.BOM_UTF32_BE: "utf-32-be",
@@ -91,7 +91,7 @@ BATCH_ROWS = 4096
 MOST_SPARSE_COLUMNS = 2**26
 
 
-class Table(NamedTuple):
+class DenseTable(NamedTuple):
     """A table as a data frame, with the name of its target and properties of its columns."""
 
     #: All columns of the table, as numbers or text.
@@ -122,7 +122,7 @@ class SparseTable(NamedTuple):
     idle: frozenset[str] = OF_CSV | {"decimal", "thousands", "units"}
 
 
-def read_file(path: Path, options: FileOptions, target: Column | None) -> Table | SparseTable:
+def read_file(path: Path, options: FileOptions, target: Column | None) -> DenseTable | SparseTable:
     """Read a file as a table.
 
     The file format is recognised from the first bytes or, for text files, from the suffix of the
@@ -155,10 +155,10 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> Table 
     text = _decoded(content, options.encoding)
     if suffix != ".arff":
         frame = read_csv(text, options, target)
-        return Table(frame, _label(target, list(frame.columns)), idle=frozenset())
+        return DenseTable(frame, _label(target, list(frame.columns)), idle=frozenset())
     given = options.missing or (), options.max_columns, options.row_weights
     frame, nominal = read_arff(text, *given)
-    return Table(frame, _label(target, list(frame.columns)), nominal, idle=OF_CSV)
+    return DenseTable(frame, _label(target, list(frame.columns)), nominal, idle=OF_CSV)
 
 
 def _label(target: Column | None, names: Sequence[str]) -> str:
@@ -269,8 +269,8 @@ def text_columns(options: FileOptions, target: Column | None, names: Sequence[st
 
 def _decoded(content: bytes, encoding: str) -> str:
     """Return the content of a file as text; a byte order mark overrides `encoding`."""
-    mark = next((mark for mark in MARKS if content.startswith(mark)), b"")
-    encoding = MARKS.get(mark, encoding)
+    mark = next((mark for mark in BYTE_ORDERS if content.startswith(mark)), b"")
+    encoding = BYTE_ORDERS.get(mark, encoding)
     try:
         text = content[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
@@ -294,7 +294,7 @@ def first_bytes(path: Path) -> bytes:
 
 def _refuse_other(start: bytes, suffix: str, options: FileOptions) -> None:
     """Raise ValueError if the first bytes of a file show an unsupported format or binary data."""
-    if start.startswith(tuple(MARKS)):
+    if start.startswith(tuple(BYTE_ORDERS)):
         return
     for magic, name in OTHER_FORMATS.items():
         if re.match(magic, start.lstrip()) and suffix not in name.split():
@@ -304,7 +304,7 @@ def _refuse_other(start: bytes, suffix: str, options: FileOptions) -> None:
         raise ValueError(f"contains binary data of an unknown format; {hint}")
 
 
-def _parquet(path: Path, options: FileOptions, target: Column | None, most: int) -> Table:
+def _parquet(path: Path, options: FileOptions, target: Column | None, most: int) -> DenseTable:
     with extra("parquet", "a Parquet file"):
         import pyarrow
         from pyarrow import parquet
@@ -334,18 +334,18 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
     return read._replace(ignored=tuple(name for name in index if isinstance(name, str)))
 
 
-def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set[str]) -> Table:
+def _from_arrow(data: pa.Table, label: str, options: FileOptions, declared: set[str]) -> DenseTable:
     """Return the columns of a Parquet file as a table; text columns are categorical."""
     import pandas as pd
     from pyarrow import types
 
     kinds = {"structs": types.is_struct, "maps": types.is_map, "lists": types.is_nested}
     kinds |= {"dates": types.is_date, "times": types.is_temporal}
-    words = text_columns(options, label, table.schema.names)
+    words = text_columns(options, label, data.schema.names)
     columns: dict[str, pd.Series] = {}
     nominal: dict[str, tuple[str, ...]] = {}
     unusable: dict[str, str] = {}
-    for name, column in zip(table.schema.names, table.columns, strict=True):
+    for name, column in zip(data.schema.names, data.columns, strict=True):
         kind = column.type
         if word := next((word for word, belongs in kinds.items() if belongs(kind)), None):
             unusable[name] = word
@@ -371,7 +371,7 @@ def _from_arrow(table: pa.Table, label: str, options: FileOptions, declared: set
         elif pd.api.types.is_string_dtype(series.dtype) and name not in unusable:
             nominal[name] = ()
         columns[name] = series
-    return Table(pd.DataFrame(columns), label, nominal, unusable, idle=OF_CSV)
+    return DenseTable(pd.DataFrame(columns), label, nominal, unusable, idle=OF_CSV)
 
 
 def as_text(value: object) -> str:
@@ -379,7 +379,7 @@ def as_text(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _npz(path: Path, most: int) -> Table:
+def _npz(path: Path, most: int) -> DenseTable:
     problem = f"{path.name}: not a readable .npz file"
     with converted(problem, zipfile.BadZipFile, to=ValueError), zipfile.ZipFile(path) as archive:
         size = sum(member.file_size for member in archive.infolist())
@@ -392,7 +392,7 @@ def _npz(path: Path, most: int) -> Table:
     return of_arrays(arrays["X"], arrays["y"])
 
 
-def _svmlight(content: bytes, max_columns: int, most: int) -> Table | SparseTable:
+def _svmlight(content: bytes, max_columns: int, most: int) -> DenseTable | SparseTable:
     """Return svmlight data; a dense table of more than `most` bytes stays sparse."""
     from scipy.sparse import csr_array, csr_matrix
 
@@ -412,7 +412,7 @@ def _svmlight(content: bytes, max_columns: int, most: int) -> Table | SparseTabl
     return table._replace(frame=frame, ignored=ignored)
 
 
-def of_arrays(X: NDArray, y: NDArray) -> Table:
+def of_arrays(X: NDArray, y: NDArray) -> DenseTable:
     """Return features and labels as a table with columns ``"1"``, ``"2"``, ... and ``target``."""
     import pandas as pd
 
@@ -425,7 +425,7 @@ def of_arrays(X: NDArray, y: NDArray) -> Table:
     if X.dtype.kind not in "buif":
         raise ValueError(f"X must contain numbers, not {X.dtype}")
     frame = pd.DataFrame(X, columns=[str(k + 1) for k in range(X.shape[1])])
-    return Table(frame.assign(target=y), "target")
+    return DenseTable(frame.assign(target=y), "target")
 
 
 # OpenML and scikit-learn
@@ -457,7 +457,7 @@ def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tup
     return path, label, excluded
 
 
-def sklearn_table(name: str, places: Places, most: int) -> Table:
+def sklearn_table(name: str, places: Places, most: int) -> DenseTable:
     """Return the data set of scikit-learn's function ``load_NAME`` or ``fetch_NAME``."""
     from scipy.sparse import issparse
     from sklearn import datasets

@@ -57,7 +57,7 @@ STEPS_PER_ROW = 200
 #: Relative increase of the diagonal of the SVM's kernel matrix, for each data type of the Cholesky
 #: factor. Without an increase of the diagonal, rounding errors could make the kernel matrix
 #: indefinite.
-DIAGONAL_SHIFTS = {np.float32: 1e-6, np.float64: 1e-13}
+DIAGONAL_SHIFT = {np.float32: 1e-6, np.float64: 1e-13}
 
 MAX_ROUNDS = 200
 
@@ -104,7 +104,7 @@ class _WorkingSet:
         kernel[known:, :known] = kernel[:known, known:].T
         kernel[known:, known:] = self.spread.block(rows, rows, columns.T @ columns)
         new = np.arange(known, len(kernel))
-        kernel[new, new] *= 1.0 + DIAGONAL_SHIFTS[self.spread.dtype]
+        kernel[new, new] *= 1.0 + DIAGONAL_SHIFT[self.spread.dtype]
         self.kernel = kernel  # frees the memory of the old matrix before the columns are copied
         self.rows, self.columns = np.append(old, rows), np.hstack([self.columns, columns])
 

@@ -40,8 +40,8 @@ from mmbench.machines.base.estimator import WeightedClassifier, class_weight
 from mmbench.machines.base.parameters import choice, parameter
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.threshold import optimal_bias
-from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import DiagonalData
+from mmbench.machines.minimax.covariance import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.mpm import direction
 from mmbench.solvers.result import Result
 

@@ -64,8 +64,8 @@ from mmbench.machines.base.estimator import WeightedClassifier, class_weight
 from mmbench.machines.base.parameters import Param, choice, parameter, positive
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
-from mmbench.machines.minimax.base import SpreadMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import DiagonalData
+from mmbench.machines.minimax.covariance import SpreadMachine, certificate, majority_model
 from mmbench.machines.minimax.problem import MarginProblem, MarginSolution
 from mmbench.machines.minimax.spread import GramSpread, minimax_direction
 

@@ -45,9 +45,9 @@ from mmbench.errors import Status
 from mmbench.machines.base.estimator import WeightedClassifier
 from mmbench.machines.base.parameters import choice, parameter
 from mmbench.machines.base.problem import BinaryModel
-from mmbench.machines.minimax.base import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.branch_and_bound import minimise
 from mmbench.machines.minimax.coordinates import DiagonalData
+from mmbench.machines.minimax.covariance import CovarianceMachine, certificate, majority_model
 from mmbench.machines.minimax.mpm import direction
 from mmbench.machines.minimax.spread import Direction, spreads
 from mmbench.solvers.result import Result

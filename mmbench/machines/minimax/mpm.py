@@ -44,8 +44,8 @@ from mmbench.machines.base.estimator import WeightedClassifier
 from mmbench.machines.base.parameters import choice, parameter
 from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import SearchSpace
-from mmbench.machines.minimax.base import SpreadMachine, certificate, majority_model
 from mmbench.machines.minimax.coordinates import DiagonalData
+from mmbench.machines.minimax.covariance import SpreadMachine, certificate, majority_model
 from mmbench.machines.minimax.spread import Direction, GramSpread, minimax_direction, spreads
 
 

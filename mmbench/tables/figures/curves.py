@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Labels of the vertical axes, by column of the plotted data frame.
-LABELS = {
+AXIS_LABELS = {
     "accuracy": "accuracy (%), with standard error",
     "ms": "CPU time of a training (ms)",
     "kept": "training rows kept (%)",
@@ -59,13 +59,13 @@ def draw(
     if points.kept.notna().any():  # an M4 that is not reduced keeps all training rows
         points["kept"] = points.kept.fillna(100.0).where(points.machine != rival)
     points = points.sort_values("at", kind="stable")
-    columns = [name for name in LABELS if name != "kept" or points.kept.notna().any()]
+    columns = [name for name in AXIS_LABELS if name != "kept" or points.kept.notna().any()]
     with drawing(output, PAGE, 2.8) as canvas:
         panels = canvas.subplots(1, len(columns))
         for axes, column in zip(panels, columns, strict=True):
             for k, (_, own) in enumerate(points.groupby("dataset", sort=False)):
                 _draw_curve(axes, own, column, rival, {"color": colour(k), "marker": mark(k)})
-            axes.set(xlabel=axis, ylabel=LABELS[column], xscale=scale)
+            axes.set(xlabel=axis, ylabel=AXIS_LABELS[column], xscale=scale)
             if scale == "log":
                 ticks = sorted(set(points["at"].dropna()))
                 axes.set_xticks(ticks, [f"{value:g}" for value in ticks])

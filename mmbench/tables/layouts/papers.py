@@ -402,7 +402,7 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
 
 
 #: Name of the image descriptor of each data set.
-DESCRIPTORS = {"lfw_pairs": "pixels", "lfw_pairs_hog": "HOG", "lfw_pairs_lbp": "LBP"}
+DESCRIPTOR_LABELS = {"lfw_pairs": "pixels", "lfw_pairs_hog": "HOG", "lfw_pairs_lbp": "LBP"}
 
 
 def lfw(sheet: Sheet) -> list[Grid]:
@@ -411,7 +411,7 @@ def lfw(sheet: Sheet) -> list[Grid]:
     """
 
     def name(place: Key) -> str:
-        return sheet.head(place, name=DESCRIPTORS.get(place.dataset, place.dataset))
+        return sheet.head(place, name=DESCRIPTOR_LABELS.get(place.dataset, place.dataset))
 
     kernel = data_heads(lambda place: kernel_text(place.kernel, place.degree), "kernel")
     heads = {**data_heads(name, "descriptor"), **kernel}

@@ -18,7 +18,7 @@ from mmbench.tables.figures.style import colour
 from mmbench.tables.frame import METRIC, Cell
 from mmbench.tables.report.view import View, data_text, metric_name
 
-MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
 #: Heights in pixels: of a picture, of a row (at least), and of each machine in the row of a data
 #: set.
 HEIGHT, LINE, STEP = 420, 24, 11
@@ -95,7 +95,7 @@ def scatter(
         if not (own := [point for point in points if point.key.machine == machine]):
             continue
         k, text = 0 if shared and y is None else index, label(view.sheet.label(machine))
-        mark, pages = MARKS[k % len(MARKS)], [view.pages.get(point.key) for point in own]
+        mark, pages = SYMBOLS[k % len(SYMBOLS)], [view.pages.get(point.key) for point in own]
         symbols = [f"{mark}-open" if point.hollow else mark for point in own]
         each = named or len({*symbols, mark}) > 1
         trace: dict[str, Any] = {
@@ -130,7 +130,7 @@ def share_marks(view: View) -> bool:
     """Return whether there are more machines than markers, so that some machines have the same
     marker.
     """
-    return len(view.sheet.configured) > len(MARKS)
+    return len(view.sheet.configured) > len(SYMBOLS)
 
 
 def _hover(view: View, point: Point) -> str:

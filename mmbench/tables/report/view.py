@@ -74,7 +74,7 @@ def data_text(key: Key, with_kernel: bool = True) -> str:
     return join(key.dataset, f"({', '.join(parts)})" if parts else "")
 
 
-NAMES = {
+METRIC_NAMES = {
     METRIC: "accuracy (%)",
     "errors_count": "errors",
     "errors_expected": "errors expected under random tie-breaking",
@@ -238,7 +238,7 @@ def metric_name(metric: str) -> str:
     >>> metric_name("accuracy_pct"), metric_name("seconds_test")
     ('accuracy (%)', 'seconds test')
     """
-    return NAMES.get(metric, metric.replace("_", " "))
+    return METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
 def measured(row: Row) -> str:
