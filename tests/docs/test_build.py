@@ -19,7 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ("_build", "gallery", "generated", "pictures", "tables", "__pycache__")
 #: Scripts of the gallery that start no processes; the build runs the others too.
 SCRIPTS = ("boundaries", "certificate", "margin_ratio", "rmm_bound")
-BESIDE = ("mmbench", "examples", "configs", "datasets/README.md", "results/reference")
+BESIDE = (
+    *("mmbench", "examples", "configs", "benchmarks/results"),
+    *("datasets/README.md", "results/reference"),
+)
 #: Experiments whose tables print error rates.
 ERROR_RATES = ("rmm_journal_table4", "rmm_journal_table4_one_choice")
 
