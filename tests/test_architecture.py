@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,6 +22,13 @@ def test_imports_keep_the_contracts_of_pyproject():
 
 def test_no_contract_has_an_exception():
     assert "ignore_imports" not in (ROOT / "pyproject.toml").read_text()
+
+
+def test_no_two_modules_share_a_name():
+    names = Counter(path.stem for path in (ROOT / "mmbench").rglob("*.py"))
+    shared = {name for name, count in names.items() if count > 1}
+    # the module `rmm` of the layouts makes the tables of the RMM paper
+    assert shared == {"__init__", "rmm"}
 
 
 def test_no_two_classes_and_no_dict_and_another_constant_share_a_name():

@@ -32,7 +32,7 @@ LAYOUT = '''\
 """The names of the machines."""
 
 from mmbench.tables.compose import compose
-from mmbench.tables.model import Column, Grid
+from mmbench.tables.table import Column, Grid
 
 
 def layout(sheet):

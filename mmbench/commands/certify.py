@@ -289,7 +289,7 @@ def certify_file(
     from mmbench.commands.easy import experiment_of
     from mmbench.config.read import config_of
     from mmbench.datasets import load_dataset
-    from mmbench.datasets.user.options import SVMLIGHT, inner_path
+    from mmbench.datasets.user.keys import SVMLIGHT, inner_path
 
     if not path.is_file():
         raise UserError(f"{path}: no such file")

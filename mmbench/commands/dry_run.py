@@ -29,7 +29,7 @@ from mmbench.running.memory import Sizes, estimate_bytes, stored_numbers
 from mmbench.running.progress import duration, readable, seconds_of
 from mmbench.running.runner import made_by_other_sources
 from mmbench.tables.frame import grouped
-from mmbench.tables.results import CSV, read_reference
+from mmbench.tables.results_folder import CSV, read_reference
 from mmbench.tables.statistics import LEVEL, detectable_difference
 
 if TYPE_CHECKING:

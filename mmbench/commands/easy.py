@@ -190,7 +190,7 @@ def experiment_of(
     from mmbench.config.files import load_yaml
     from mmbench.config.read import config_of
     from mmbench.datasets import card_names
-    from mmbench.datasets.user.options import inner_path, knows_target
+    from mmbench.datasets.user.keys import inner_path, knows_target
 
     if not path.is_file():
         raise UserError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")

@@ -21,8 +21,8 @@ from mmbench.config.smoke import smoke
 from mmbench.datasets import load_dataset, split_at, split_slots
 from mmbench.datasets.fetch import NotAvailable
 from mmbench.errors import SEVERITY, UserError, did_you_mean
-from mmbench.jobs.data import check_rows
 from mmbench.jobs.job import Job
+from mmbench.jobs.prepare import check_rows
 from mmbench.jobs.record import is_done
 from mmbench.jobs.store import CONFIG, Plan, RecordStore
 from mmbench.running.progress import TimeLeft

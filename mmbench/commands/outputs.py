@@ -16,9 +16,8 @@ from mmbench.jobs.store import CONFIG, RecordStore, write_atomically
 from mmbench.tables.build import arrange, check_names, draw_tables, sheet_of
 from mmbench.tables.figures import check_figure, choose, draw_figure
 from mmbench.tables.frame import SPLIT_COLUMNS
-from mmbench.tables.model import Table
 from mmbench.tables.render import csv_text
-from mmbench.tables.results import (
+from mmbench.tables.results_folder import (
     DAMAGED,
     PREDICTION_COLUMNS,
     each,
@@ -28,6 +27,7 @@ from mmbench.tables.results import (
     split_rows,
 )
 from mmbench.tables.sheet import has_other_code
+from mmbench.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from mmbench.jobs.record import Choice, middle
 from mmbench.jobs.store import CONFIG, key_of
 from mmbench.jobs.train import fit_selected, job_seeds, make_machine
 from mmbench.tables.frame import grouped
-from mmbench.tables.results import read_results
+from mmbench.tables.results_folder import read_results
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -85,7 +85,7 @@ def refit(
     from sklearn.pipeline import Pipeline
 
     from mmbench.datasets import load_dataset, make_preprocess
-    from mmbench.datasets.user.rows import TableColumns
+    from mmbench.datasets.user.transformer import TableColumns
     from mmbench.machines.base.foreign import ForeignClassifier
 
     records = _records(Path(results), machine, dataset, kernel)

@@ -30,7 +30,7 @@ from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.joint_training import JointClassifier
 from mmbench.tables.layouts import LAYOUTS, check_able
 from mmbench.tables.published import published_machines, published_rows, published_tables
-from mmbench.tables.results import REFERENCE
+from mmbench.tables.results_folder import REFERENCE
 
 #: For each parameter that cannot be in ``params`` or ``grid``, the key or option that sets it.
 EXPERIMENT_KEYS = {

@@ -43,7 +43,7 @@ from mmbench.datasets import RULES, DatasetRef, UserTable, parse_rule
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Steps
 from mmbench.datasets.splits import SplitRule
-from mmbench.datasets.user.options import inner_path
+from mmbench.datasets.user.keys import inner_path
 from mmbench.errors import UserError, converted
 from mmbench.jobs.job import NESTED, SelectRef
 from mmbench.jobs.limits import Limits, parse_limits

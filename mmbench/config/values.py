@@ -20,7 +20,7 @@ from mmbench.config.grids import distinct, parse_axis
 from mmbench.datasets import parse_steps
 from mmbench.datasets.card import one_or_more
 from mmbench.datasets.dataset import Scalar, Steps
-from mmbench.datasets.user.options import of_kind
+from mmbench.datasets.user.keys import of_kind
 from mmbench.errors import did_you_mean
 from mmbench.kernels import KERNELS
 

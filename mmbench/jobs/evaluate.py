@@ -22,8 +22,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench.allowance import OutOfTime, time_is_up
 from mmbench.errors import FINISHED, SEVERITY, Status
-from mmbench.jobs.data import Prepared
 from mmbench.jobs.job import Job
+from mmbench.jobs.prepare import Prepared
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.machines.base.foreign import ForeignClassifier
 from mmbench.machines.base.voting import expected_errors, n_ties, resolve_votes, votes

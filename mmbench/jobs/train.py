@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mmbench import machines
 from mmbench.allowance import Allowance, within
-from mmbench.jobs.data import Prepared
 from mmbench.jobs.job import Job
+from mmbench.jobs.prepare import Prepared
 from mmbench.jobs.record import Choice, Clock, merged, middle
 from mmbench.machines.base.estimator import PairwiseClassifier
 from mmbench.selection import select

@@ -12,16 +12,16 @@ The decision function is ``f(z) = sum_i u_i k(x_i, z) + b``. If row i has weight
 the slack xi_i in (1) and the upper bound of ``y_i u_i`` in (2) are ``C s_i``. Equation numbers
 follow the paper on relative margin machines. If ``C=inf``, all slacks are zero (hard margin).
 
-| `Fit.route` | used by "auto", for n rows and d features | module |
+| `Fit.route` | used by "auto", for n rows and d features | in `mmbench.solvers` |
 | --- | --- | --- |
-| SMO | nonlinear kernel; linear kernel with few rows per feature | `solvers.svm_dual.smo` |
-| SMO on working sets | as SMO, if there are many rows | `solvers.svm_dual.smo` |
-| active set, interior point | linear kernel, n > d, and d <= 64 or n >= 4 d | `solvers.features` |
-| coordinate descent | linear kernel, d > 64, sparse or many rows | `solvers.svm_dual.coordinates` |
-| warm start | linear kernel, solution at neighbouring grid point is optimal | `solvers.features` |
-| libsvm | never; only by solver="reference", "libsvm" or "sklearn" | `solvers.libsvm_` |
-| liblinear | never; only by solver="liblinear" | `solvers.libsvm_` |
-| Clarabel | never; only by solver="clarabel" | `solvers.clarabel_` |
+| SMO | nonlinear kernel; linear kernel with few rows per feature | `svm_dual.smo` |
+| SMO on working sets | as SMO, if there are many rows | `svm_dual.smo` |
+| active set, interior point | linear kernel, n > d, and d <= 64 or n >= 4 d | `features` |
+| coordinate descent | linear kernel, d > 64, sparse or many rows | `svm_dual.coordinate_descent` |
+| warm start | linear kernel, solution at neighbouring grid point is optimal | `features` |
+| libsvm | never; only by solver="reference", "libsvm" or "sklearn" | `libsvm_` |
+| liblinear | never; only by solver="liblinear" | `libsvm_` |
+| Clarabel | never; only by solver="clarabel" | `clarabel_` |
 
 Therefore "auto" ends in one of five algorithms; the route "warm start" returns the solution at the
 neighbouring grid point without steps. If SMO (sequential minimal optimisation) finds no optimal
@@ -62,7 +62,7 @@ from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace, cache_s
 from mmbench.solvers.features import solve_in_features
 from mmbench.solvers.result import relative_gap
 from mmbench.solvers.rows import MappedRows
-from mmbench.solvers.svm_dual.coordinates import solve_by_coordinates
+from mmbench.solvers.svm_dual.coordinate_descent import solve_by_coordinates
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_gap
 

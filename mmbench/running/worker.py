@@ -26,7 +26,7 @@ from mmbench.running.parcel import MissingData, at_hand
 from mmbench.running.progress import duration, readable
 
 if TYPE_CHECKING:
-    from mmbench.jobs.data import Prepared
+    from mmbench.jobs.prepare import Prepared
     from mmbench.jobs.record import Choice
     from mmbench.machines.base.problem import Fit
 
@@ -142,7 +142,6 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
 
 def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, Any], Arrays]:
     # imported here, since the process that starts a run does not need these modules
-    from mmbench.jobs.data import prepare
     from mmbench.jobs.evaluate import (
         calibrated_probabilities,
         certificates,
@@ -151,6 +150,7 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
         storable,
     )
     from mmbench.jobs.identity import identity, parameters_of
+    from mmbench.jobs.prepare import prepare
     from mmbench.jobs.train import job_seeds, train
     from mmbench.running.cluster import Spread
 

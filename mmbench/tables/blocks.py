@@ -28,7 +28,18 @@ from mmbench.tables.frame import (
     certificates,
     grouped,
 )
-from mmbench.tables.model import (
+from mmbench.tables.protocol import grid_rows
+from mmbench.tables.sheet import KernelKey, Sheet
+from mmbench.tables.statistics import (
+    LEVEL,
+    Ranks,
+    holm,
+    mcnemar_p,
+    paired_p,
+    rank_machines,
+    wins_and_losses,
+)
+from mmbench.tables.table import (
     NOTHING,
     Column,
     Grid,
@@ -43,17 +54,6 @@ from mmbench.tables.model import (
     seconds_text,
     small_text,
     words,
-)
-from mmbench.tables.protocol import grid_rows
-from mmbench.tables.sheet import KernelKey, Sheet
-from mmbench.tables.statistics import (
-    LEVEL,
-    Ranks,
-    holm,
-    mcnemar_p,
-    paired_p,
-    rank_machines,
-    wins_and_losses,
 )
 
 #: Type of a function that maps a row of the long table to the text of a table cell.

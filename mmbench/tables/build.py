@@ -9,11 +9,11 @@ from mmbench.errors import UserError
 from mmbench.tables.blocks import embolden
 from mmbench.tables.frame import ACCURACY, METRIC, check_metrics, long_table
 from mmbench.tables.layouts import GENERIC, check_able, find_layout
-from mmbench.tables.model import Table
 from mmbench.tables.published import published_rows, table_of_experiment
 from mmbench.tables.render import to_csv, to_latex, to_markdown
-from mmbench.tables.results import Experiment, each
+from mmbench.tables.results_folder import Experiment, each
 from mmbench.tables.sheet import Sheet
+from mmbench.tables.table import Table
 
 #: Pattern for a bold text at the beginning of a table cell in Markdown.
 BOLD_CELL = re.compile(r"(?<=\| )( *)\*\*([^*|]+)\*\*")

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from mmbench.tables.blocks import fits_grid, parameters, search_space
 from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, PUBLISHED_ONLY, differences
-from mmbench.tables.model import NOTHING, Grid, Table
 from mmbench.tables.protocol import protocol
 from mmbench.tables.sheet import Sheet
+from mmbench.tables.table import NOTHING, Grid, Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import visible
 from mmbench.jobs.store import Key
 from mmbench.tables.frame import COLUMNS, IN_BAND, OUT_OF_BAND
-from mmbench.tables.model import NOTHING, Column, Grid, Table, emphasized, groupwise
 from mmbench.tables.sheet import Sheet
+from mmbench.tables.table import NOTHING, Column, Grid, Table, emphasized, groupwise
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,9 +30,9 @@ from mmbench.tables.frame import (
     grouped,
     rows_of,
 )
-from mmbench.tables.model import NOTHING, Column, Shown, join, kernel_text, numbers, words
 from mmbench.tables.protocol import OFFICIAL
-from mmbench.tables.results import Experiment
+from mmbench.tables.results_folder import Experiment
+from mmbench.tables.table import NOTHING, Column, Shown, join, kernel_text, numbers, words
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,12 +24,12 @@ from scipy.stats import ttest_1samp
 
 import mmbench
 from mmbench.config.plan import replan
-from mmbench.jobs.data import prepare
+from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import Clock
 from mmbench.jobs.train import train
 from mmbench.machines import alias_of
 from mmbench.tables.blocks import signed
-from mmbench.tables.results import read_results
+from mmbench.tables.results_folder import read_results
 from results.pages.reference_text import (
     CHECKED,
     REFERENCE,

@@ -35,7 +35,7 @@ from mmbench.tables.build import comparable, sheet_of
 from mmbench.tables.layouts import find_layout
 from mmbench.tables.published import table_of_experiment
 from mmbench.tables.render import to_csv
-from mmbench.tables.results import read_results
+from mmbench.tables.results_folder import read_results
 from mmbench.tables.statistics import counting_sd, difference_se, z_value
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -31,7 +31,7 @@ from mmbench.machines import alias_of
 from mmbench.tables.blocks import both, paired_test, ranks_of
 from mmbench.tables.build import sheet_of
 from mmbench.tables.frame import ALL_IN_BAND, IN_BAND, OUT_OF_BAND, differences
-from mmbench.tables.results import Experiment, read_reference
+from mmbench.tables.results_folder import Experiment, read_reference
 from mmbench.tables.statistics import Ranks, win_tie_loss
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference"

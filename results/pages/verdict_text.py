@@ -30,11 +30,11 @@ from mmbench.tables.figures import draw_figure, title_of
 from mmbench.tables.figures.machines import time_ratios
 from mmbench.tables.frame import SELECTED
 from mmbench.tables.layouts.comparison import decimals_of, rope_of
-from mmbench.tables.model import kernel_caption
 from mmbench.tables.render import to_csv
-from mmbench.tables.results import read_results
+from mmbench.tables.results_folder import read_results
 from mmbench.tables.sheet import KernelKey
 from mmbench.tables.statistics import Posterior, Ranks, signed_rank_posterior
+from mmbench.tables.table import kernel_caption
 from results.pages.reference_text import REFERENCE, Table, listing, rendered, write_or_check
 
 TEMPLATE = Path(__file__).with_suffix(".md.jinja")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mmbench.datasets import DatasetRef, UserTable, load_dataset
-from mmbench.datasets.user.rows import TableColumns
+from mmbench.datasets.user.transformer import TableColumns
 
 STEPS = (("impute", "median"), ("one_hot", None))
 

@@ -34,9 +34,9 @@ from mmbench.datasets import (
     parse_steps,
 )
 from mmbench.datasets.parsers.frames import check_names
-from mmbench.datasets.user.rows import TableColumns
+from mmbench.datasets.user.transformer import TableColumns
 from mmbench.errors import UserError
-from mmbench.jobs.data import prepare
+from mmbench.jobs.prepare import prepare
 
 X, KIND = [[1, 2.5], [2, 3.5], [3, 4.5]], ["cat", "dog", "cat"]
 CSV = "age,size,kind\n1,2.5,cat\n2,3.5,dog\n3,4.5,cat\n"

@@ -6,7 +6,7 @@ import numpy as np
 
 from mmbench.kernels import Kernel
 from mmbench.machines.base.problem import BinaryProblem
-from mmbench.machines.minimax.problem import MarginProblem
+from mmbench.machines.minimax.margin_problem import MarginProblem
 
 LINEAR = Kernel("linear")
 

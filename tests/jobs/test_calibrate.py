@@ -9,7 +9,7 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 
 from mmbench.errors import Status
-from mmbench.jobs.data import prepare
+from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import is_done
 from mmbench.jobs.train import job_seeds
 from mmbench.machines import SVM
@@ -70,7 +70,7 @@ def test_a_class_of_one_group_leaves_probabilities_out_and_keeps_the_predictions
     labels = np.unique(data.y_train, return_inverse=True)[1]
     groups = np.where(labels == 0, 0, 1 + np.arange(len(labels)) % 4)
     grouped = replace(data, groups_pool=groups)
-    monkeypatch.setattr("mmbench.jobs.data.prepare", lambda *_: grouped)
+    monkeypatch.setattr("mmbench.jobs.prepare.prepare", lambda *_: grouped)
     plain, _ = execute(replace(job, grid=()), context)
     record, arrays = execute(replace(job, grid=(), calibrate="sigmoid"), context)
     assert is_done(record), record["reason"]

@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 from mmbench.config.plan import plan
 from mmbench.config.read import load_config
 from mmbench.errors import UserError
-from mmbench.jobs.data import prepare
+from mmbench.jobs.prepare import prepare
 from mmbench.running.worker import Context, execute
 
 CONFIG = {

@@ -16,9 +16,9 @@ from sklearn.svm import SVC
 from mmbench.commands.dry_run import dry_run, sizes_of
 from mmbench.errors import Status, UserError
 from mmbench.jobs import evaluate
-from mmbench.jobs.data import prepare
 from mmbench.jobs.job import DatasetRef, SelectRef
 from mmbench.jobs.limits import Limits
+from mmbench.jobs.prepare import prepare
 from mmbench.jobs.record import is_done
 from mmbench.jobs.train import job_seeds, make_machine, own_part, rehearse
 from mmbench.machines import FSVM, KLDA, MACHINES, MMRM, SVM, SigmaSVM

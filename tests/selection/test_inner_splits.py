@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from mmbench.config.plan import plan
 from mmbench.config.read import config_of
-from mmbench.jobs.data import prepare
+from mmbench.jobs.prepare import prepare
 from mmbench.machines import SVM, make_machine
 from mmbench.running.worker import Context, execute
 from mmbench.selection import select

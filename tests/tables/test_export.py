@@ -15,7 +15,7 @@ from mmbench.errors import Status, UserError
 from mmbench.jobs.identity import fingerprint
 from mmbench.resources import REFERENCE
 from mmbench.tables.frame import SPLIT_COLUMNS
-from mmbench.tables.results import PREDICTION_COLUMNS
+from mmbench.tables.results_folder import PREDICTION_COLUMNS
 
 
 @pytest.fixture

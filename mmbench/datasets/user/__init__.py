@@ -19,9 +19,9 @@ from mmbench.datasets.user.formats import (
     read_file,
     sklearn_table,
 )
-from mmbench.datasets.user.options import FileOptions as FileOptions
-from mmbench.datasets.user.options import UserTable as UserTable
-from mmbench.datasets.user.options import inner_path, knows_target
+from mmbench.datasets.user.keys import FileOptions as FileOptions
+from mmbench.datasets.user.keys import UserTable as UserTable
+from mmbench.datasets.user.keys import inner_path, knows_target
 from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables. This version is part of the hash of a user's data.

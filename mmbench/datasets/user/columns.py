@@ -37,7 +37,7 @@ from mmbench.datasets.user.formats import (
     as_text,
     text_columns,
 )
-from mmbench.datasets.user.options import FileOptions
+from mmbench.datasets.user.keys import FileOptions
 
 if TYPE_CHECKING:
     import pandas as pd

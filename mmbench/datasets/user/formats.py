@@ -39,7 +39,7 @@ from mmbench.datasets.parsers.frames import (
     wrong_fields,
 )
 from mmbench.datasets.parsers.text import UNPACKERS, TooLarge, read_bytes, read_svmlight
-from mmbench.datasets.user.options import SVMLIGHT, FileOptions, inner_path
+from mmbench.datasets.user.keys import SVMLIGHT, FileOptions, inner_path
 from mmbench.errors import converted, did_you_mean, extra
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
 from mmbench.machines.base.threshold import balanced, best_bias
-from mmbench.machines.minimax.problem import MarginProblem, MarginSolution, along
+from mmbench.machines.minimax.margin_problem import MarginProblem, MarginSolution, along
 from mmbench.machines.minimax.spread import Direction, GramSpread
 from mmbench.solvers.svm_dual.qp import PiecewiseQP
 from mmbench.solvers.svm_dual.smo import solve_smo

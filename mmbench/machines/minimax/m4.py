@@ -66,7 +66,7 @@ from mmbench.machines.base.problem import BinaryModel
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.minimax.coordinates import DiagonalData
 from mmbench.machines.minimax.covariance import SpreadMachine, certificate, majority_model
-from mmbench.machines.minimax.problem import MarginProblem, MarginSolution
+from mmbench.machines.minimax.margin_problem import MarginProblem, MarginSolution
 from mmbench.machines.minimax.spread import GramSpread, minimax_direction
 
 #: Lower bound on the multiplier of a support vector, relative to the largest multiplier.

@@ -40,9 +40,9 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.machines.base.threshold import balanced, best_bias
 from mmbench.machines.minimax.branch_and_bound import lowest_of_lines, minimise
-from mmbench.machines.minimax.cones import fixed_program, solve_spread
-from mmbench.machines.minimax.problem import MarginProblem
+from mmbench.machines.minimax.margin_problem import MarginProblem
 from mmbench.machines.minimax.spread import minimax_direction
+from mmbench.machines.minimax.spread_program import fixed_program, solve_spread
 from mmbench.solvers.result import Result
 
 #: The lower bound is decreased by RESIDUAL_SHARE times the tolerance of the objective, because the

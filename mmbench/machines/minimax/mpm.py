@@ -110,7 +110,7 @@ def direction(target: NDArray, var_x: NDArray, var_y: NDArray, solver: str = "au
     """
     if solver in ("auto", "gram"):
         return minimax_direction(target, var_x, var_y)
-    from mmbench.machines.minimax.cones import SpreadProgram, solve_spread
+    from mmbench.machines.minimax.spread_program import SpreadProgram, solve_spread
 
     k = len(target)
     program = SpreadProgram(

@@ -29,14 +29,14 @@ from numpy.typing import NDArray
 
 from mmbench.allowance import time_is_up
 from mmbench.errors import Status
-from mmbench.machines.minimax.cones import (
+from mmbench.machines.minimax.margin_problem import MarginProblem, MarginSolution, middle_bias
+from mmbench.machines.minimax.spread_program import (
     bisect_rho,
     margin_program,
     search_budget,
     solve_program,
     step_program,
 )
-from mmbench.machines.minimax.problem import MarginProblem, MarginSolution, middle_bias
 from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 

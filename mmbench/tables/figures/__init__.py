@@ -21,7 +21,7 @@ from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.tables.catalogue import catalogue, entry_as
 
 if TYPE_CHECKING:  # The late import keeps the command `mmbench list figures` fast.
-    from mmbench.tables.results import Experiment
+    from mmbench.tables.results_folder import Experiment
 
 FIGURES = catalogue("figures")
 SUFFIXES = (".pdf", ".png", ".svg")

@@ -19,7 +19,7 @@ from mmbench.jobs.store import Key
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, annotate, colour, drawing, mark
 from mmbench.tables.frame import METRIC
-from mmbench.tables.results import Experiment
+from mmbench.tables.results_folder import Experiment
 from mmbench.tables.sheet import Sheet
 
 if TYPE_CHECKING:

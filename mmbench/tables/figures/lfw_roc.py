@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from mmbench.errors import UserError
 from mmbench.tables.figures.style import COLUMN, DASHES, PAGE, colour, drawing
-from mmbench.tables.model import kernel_text
-from mmbench.tables.results import Experiment
+from mmbench.tables.results_folder import Experiment
+from mmbench.tables.table import kernel_text
 
 if TYPE_CHECKING:
     import pandas as pd

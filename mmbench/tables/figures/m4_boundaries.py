@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from mmbench.errors import UserError
 from mmbench.jobs.record import Record
 from mmbench.tables.figures.style import PAGE, colour, drawing
-from mmbench.tables.results import Experiment
+from mmbench.tables.results_folder import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from mmbench.jobs.data import Prepared
+    from mmbench.jobs.prepare import Prepared
 
 #: Colour, dashes and line width of each machine's decision boundary.
 STYLES: dict[str, tuple[str, Any, float]] = {
@@ -54,7 +54,7 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
     has no finished record of the M4. Raises UserError as well if a machine's new decision values
     differ from the decision values in its record.
     """
-    from mmbench.jobs.data import prepare
+    from mmbench.jobs.prepare import prepare
 
     draws = {name: _first_draw(experiment, name) for name in panels}
     lines, label = [], experiment.plan.label

@@ -16,10 +16,10 @@ from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import colour, draw_panels, name_lines
 from mmbench.tables.frame import ACCURACY
 from mmbench.tables.layouts.comparison import ROPE_PCT
-from mmbench.tables.model import kernel_caption
-from mmbench.tables.results import Experiment
+from mmbench.tables.results_folder import Experiment
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import LEVEL, Ranks
+from mmbench.tables.table import kernel_caption
 
 
 def draw_accuracies(experiment: Experiment, output: Path) -> str:

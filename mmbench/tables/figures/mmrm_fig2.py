@@ -17,7 +17,7 @@ from mmbench.errors import UserError
 from mmbench.tables.figures.style import COLUMN, colour, drawing
 from mmbench.tables.frame import Cell
 from mmbench.tables.published import published_rows
-from mmbench.tables.results import Experiment
+from mmbench.tables.results_folder import Experiment
 from mmbench.tables.statistics import fit_line, pair_points
 
 if TYPE_CHECKING:

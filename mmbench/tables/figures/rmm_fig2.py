@@ -20,8 +20,8 @@ from mmbench.errors import UserError
 from mmbench.tables.build import sheet_of
 from mmbench.tables.figures.style import PAGE, colour, drawing, mark
 from mmbench.tables.layouts.rmm import COLD, GRAM, SVM, exponent, seconds
-from mmbench.tables.model import kernel_caption
-from mmbench.tables.results import Experiment
+from mmbench.tables.results_folder import Experiment
+from mmbench.tables.table import kernel_caption
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -39,7 +39,6 @@ from mmbench.tables.blocks import (
 )
 from mmbench.tables.compose import compose
 from mmbench.tables.frame import CONFUSION, COUNTED, METRIC, grouped
-from mmbench.tables.model import NOTHING, Grid, Table, join, kernel_caption, numbers, words
 from mmbench.tables.sheet import KernelKey, Sheet
 from mmbench.tables.statistics import (
     LEVEL,
@@ -50,6 +49,7 @@ from mmbench.tables.statistics import (
     signed_rank_posterior,
     wilcoxon_p,
 )
+from mmbench.tables.table import NOTHING, Grid, Table, join, kernel_caption, numbers, words
 
 #: Name of each paired test in the caption of the block of differences. The letter d denotes an
 #: effect size.

@@ -24,7 +24,8 @@ from mmbench.tables.blocks import (
 )
 from mmbench.tables.compose import compose
 from mmbench.tables.frame import CONFUSION, METRIC, Row
-from mmbench.tables.model import (
+from mmbench.tables.sheet import Sheet
+from mmbench.tables.table import (
     Grid,
     Shown,
     Table,
@@ -36,7 +37,6 @@ from mmbench.tables.model import (
     seconds_text,
     words,
 )
-from mmbench.tables.sheet import Sheet
 
 
 def generic(sheet: Sheet) -> Table:

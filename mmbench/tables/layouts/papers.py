@@ -30,7 +30,10 @@ from mmbench.tables.blocks import (
     total,
 )
 from mmbench.tables.frame import METRIC, STAGES, Row
-from mmbench.tables.model import (
+from mmbench.tables.published import published_rows
+from mmbench.tables.sheet import Sheet
+from mmbench.tables.statistics import LEVEL, best_and_worst, paired_p, win_tie_loss
+from mmbench.tables.table import (
     NOTHING,
     Column,
     Grid,
@@ -44,9 +47,6 @@ from mmbench.tables.model import (
     seconds_text,
     words,
 )
-from mmbench.tables.published import published_rows
-from mmbench.tables.sheet import Sheet
-from mmbench.tables.statistics import LEVEL, best_and_worst, paired_p, win_tie_loss
 
 # -- MMRM --------------------------------------------------------------------------------------
 

@@ -19,7 +19,9 @@ import numpy as np
 
 from mmbench.jobs.store import Key
 from mmbench.tables.blocks import FIRST, total
-from mmbench.tables.model import (
+from mmbench.tables.sheet import Sheet
+from mmbench.tables.statistics import mcnemar_p, wins_and_losses
+from mmbench.tables.table import (
     NOTHING,
     Column,
     Grid,
@@ -32,8 +34,6 @@ from mmbench.tables.model import (
     seconds_text,
     words,
 )
-from mmbench.tables.sheet import Sheet
-from mmbench.tables.statistics import mcnemar_p, wins_and_losses
 
 if TYPE_CHECKING:
     import pandas as pd

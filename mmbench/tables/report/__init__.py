@@ -12,13 +12,13 @@ from pathlib import Path
 
 from mmbench.errors import visible
 from mmbench.jobs.record import timestamp
-from mmbench.tables.model import Table
 from mmbench.tables.report.cell import write_cells
-from mmbench.tables.report.comparison import runs_to_compare, write_comparison
 from mmbench.tables.report.experiment import write_experiment
 from mmbench.tables.report.site import INDEX, Site, template
+from mmbench.tables.report.two_runs import runs_to_compare, write_comparison
 from mmbench.tables.report.view import View, unique_names
-from mmbench.tables.results import Experiment, each
+from mmbench.tables.results_folder import Experiment, each
+from mmbench.tables.table import Table
 
 
 def write_report(

@@ -29,7 +29,7 @@ from mmbench.tables.frame import (
 from mmbench.tables.report.pictures import splits_picture
 from mmbench.tables.report.site import Site
 from mmbench.tables.report.view import View
-from mmbench.tables.results import Experiment
+from mmbench.tables.results_folder import Experiment
 
 #: Maximum number of values of a parameter in the table of selection scores. If a parameter has more
 #: values, the page does not show the table.

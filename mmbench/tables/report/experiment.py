@@ -8,12 +8,12 @@ from mmbench.errors import UserError
 from mmbench.tables.build import arrange, sheet_of
 from mmbench.tables.figures import draw_figure, figures_of, title_of
 from mmbench.tables.frame import SPLIT_COLUMNS
-from mmbench.tables.model import Table
 from mmbench.tables.render import to_csv
 from mmbench.tables.report.pictures import pictures_of
 from mmbench.tables.report.site import INDEX, Site
 from mmbench.tables.report.view import View
-from mmbench.tables.results import SPLITS, split_rows
+from mmbench.tables.results_folder import SPLITS, split_rows
+from mmbench.tables.table import Table
 
 #: Names of the figure and of the layout that show mean ranks.
 RANKS, RANKS_LAYOUT = "critical_difference", "comparison"

@@ -14,7 +14,6 @@ import pandas as pd
 from mmbench import __version__
 from mmbench.errors import UserError, converted, extra, visible
 from mmbench.tables.blocks import total_with_search, with_search_text
-from mmbench.tables.model import emphasized, groupwise, kernel_text, small_text
 from mmbench.tables.protocol import preprocessed
 from mmbench.tables.render import csv_text, environment
 from mmbench.tables.report.pictures import share_marks
@@ -29,6 +28,7 @@ from mmbench.tables.report.view import (
     run_facts,
     signed,
 )
+from mmbench.tables.table import emphasized, groupwise, kernel_text, small_text
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -29,7 +29,8 @@ from mmbench.tables.frame import (
     Row,
     grouped,
 )
-from mmbench.tables.model import (
+from mmbench.tables.results_folder import Experiment
+from mmbench.tables.table import (
     NOTHING,
     join,
     kernel_text,
@@ -37,7 +38,6 @@ from mmbench.tables.model import (
     seconds_text,
     small_text,
 )
-from mmbench.tables.results import Experiment
 
 #: Maximum number of characters in a file name; file systems allow 255 bytes.
 LENGTH = 80

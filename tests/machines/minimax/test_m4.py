@@ -25,10 +25,10 @@ from sklearn.svm import SVC
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import M4, MPM
-from mmbench.machines.minimax.cones import fixed_program
 from mmbench.machines.minimax.coordinates import LinearCoordinates
+from mmbench.machines.minimax.margin_problem import MarginProblem
 from mmbench.machines.minimax.mean import least_penalty, solve_mean
-from mmbench.machines.minimax.problem import MarginProblem
+from mmbench.machines.minimax.spread_program import fixed_program
 
 RBF = Kernel("rbf", 0.5)
 POLY = Kernel("poly", degree=2)
@@ -488,7 +488,7 @@ def test_mean_is_bounded_from_the_least_penalty_on(factor):
 
 
 def _fixed_value(data, rho):
-    from mmbench.machines.minimax.cones import solve_program
+    from mmbench.machines.minimax.spread_program import solve_program
 
     program = fixed_program(data, rho)
     return rho - data.C * program.value(solve_program(program, "clarabel", 1e-6).x)

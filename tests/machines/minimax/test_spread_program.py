@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.minimax_family import random_problem
 
-from mmbench.machines.minimax.cones import (
+from mmbench.machines.minimax.spread_program import (
     budget_program,
     fixed_program,
     margin_program,

@@ -170,7 +170,7 @@ def test_every_figure_belongs_to_a_report(name) -> None:
 def _as_run(name):
     """Return what stands for an experiment with records of that name."""
     from mmbench.jobs.store import Plan
-    from mmbench.tables.results import Experiment
+    from mmbench.tables.results_folder import Experiment
 
     return Experiment(None, Plan(name))
 

@@ -17,7 +17,7 @@ from mmbench.datasets.parsers.frames import clean_words, without_codes
 from mmbench.datasets.parsers.text import is_number
 from mmbench.datasets.user.columns import number_column
 from mmbench.datasets.user.formats import MISSING_WORDS, as_text
-from mmbench.datasets.user.options import FileOptions
+from mmbench.datasets.user.keys import FileOptions
 from mmbench.errors import listed
 
 

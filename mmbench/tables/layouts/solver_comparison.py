@@ -16,8 +16,8 @@ import numpy as np
 
 from mmbench.jobs.store import Key
 from mmbench.tables.frame import METRIC
-from mmbench.tables.model import NOTHING, Grid, join, kernel_caption, numbers, small_text, words
 from mmbench.tables.sheet import KernelKey, Sheet
+from mmbench.tables.table import NOTHING, Grid, join, kernel_caption, numbers, small_text, words
 
 if TYPE_CHECKING:
     import pandas as pd

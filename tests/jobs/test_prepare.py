@@ -13,8 +13,8 @@ from mmbench.config.plan import plan
 from mmbench.config.read import config_of, load_config, load_configs
 from mmbench.datasets import load_dataset, split_at
 from mmbench.errors import UserError
-from mmbench.jobs.data import prepare
 from mmbench.jobs.job import SelectRef
+from mmbench.jobs.prepare import prepare
 from mmbench.running.worker import execute
 
 
@@ -52,7 +52,7 @@ def test_machines_share_the_split_and_the_fitted_preprocessing(monkeypatch, tmp_
         made.append(options)
         return split_at(*args, **options)
 
-    monkeypatch.setattr("mmbench.jobs.data.split_at", counted)
+    monkeypatch.setattr("mmbench.jobs.prepare.split_at", counted)
     found = [prepare(job, tmp_path, None) for job in jobs]
     assert (len(found), len(made)) == (9, 3)
     for data in found:

@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import bisect, minimize_scalar
 
-from mmbench.machines.minimax.problem import MarginProblem, MarginSolution
+from mmbench.machines.minimax.margin_problem import MarginProblem, MarginSolution
 from mmbench.machines.minimax.spread import minimax_direction
 from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.result import Result
