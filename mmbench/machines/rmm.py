@@ -261,7 +261,11 @@ class RMM(WeightedClassifier):
         """Train the SVM with the same C and the same row weights as the RMM."""
         C = slack_penalties(problem, self.C, self.class_weight)
         tol = tolerance(self.tol, len(problem.y))
-        return train_svm(problem, C, self.solver, tol, start, self.cache_size)
+        svm = train_svm(problem, C, self.solver, tol, start, self.cache_size)
+        if self.solver == "reference" and not svm.fit.gap <= GAP_TOLERANCE_FACTOR * tol:
+            # libsvm can end far from the optimum, and B is computed from its decision values
+            svm = train_svm(problem, C, "auto", tol, None, self.cache_size)
+        return svm
 
     def _train_from(
         self, problem: BinaryProblem, svm: BinaryModel, points: list[PiecewiseSolution]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn.datasets import load_breast_cancer
 
 from mmbench.errors import Status
 from mmbench.kernels import Kernel
@@ -23,6 +24,15 @@ LINEAR = Kernel("linear")
 
 def decision(problem, model):
     return problem.gram @ model.coef + model.intercept
+
+
+def test_the_reference_takes_its_bound_from_an_optimal_svm():
+    """On 60 rows of raw breast cancer data, libsvm ends far from the optimum of the SVM."""
+    X, y = (part[:60] for part in load_breast_cancer(return_X_y=True))
+    fast, same = (RMM(C=1000, kernel="linear", solver=s).fit(X, y) for s in ("auto", "reference"))
+    assert same.fits_[0].route == "Clarabel"
+    assert same.fits_[0].extra["theta"] == pytest.approx(fast.fits_[0].extra["theta"], rel=1e-4)
+    assert same.fits_[0].objective == pytest.approx(fast.fits_[0].objective, rel=1e-4)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
