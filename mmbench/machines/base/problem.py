@@ -254,8 +254,12 @@ def refused(fit: Fit, reason: str) -> Fit:
 
 
 def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
-    """Emit a ConvergenceWarning unless the status is in `FINISHED` or is ``trivial``."""
-    if fit.status in (*FINISHED, Status.TRIVIAL):
+    """Emit a ConvergenceWarning unless the status is in `FINISHED` or is ``trivial``.
+
+    A fit that was stopped by the paper's rule and is worse than w = 0 has a warning, too.
+    """
+    doubtful = fit.status is Status.STOPPED_BY_RULE and "reason" in fit.extra
+    if fit.status in (*FINISHED, Status.TRIVIAL) and not doubtful:
         return
     low, high = fit.pair
     asked = f" where {gap_tolerance:.1e} is asked" if math.isfinite(gap_tolerance) else ""

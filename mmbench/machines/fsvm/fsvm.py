@@ -262,7 +262,7 @@ class FSVM(WeightedClassifier, JointClassifier):
                 started = time.perf_counter()
                 found = one._train_in(spaces[place])
                 trained[key] = found, time.perf_counter() - started
-            models[k] = spaces[place].models(*trained[key], one.rho)
+            models[k] = spaces[place].models(*trained[key], one.C, one.rho)
         return models
 
     @property
@@ -380,17 +380,27 @@ class ComponentSpace:
             self._transformed[name] = self.rows.transformed(root)
         return self._transformed[name]
 
-    def models(self, found: JointSolution, seconds: float, rho: float) -> list[BinaryModel]:
+    def models(
+        self, found: JointSolution, seconds: float, C: float, rho: float
+    ) -> list[BinaryModel]:
         """Return one model per pair of classes, converted from rho = 1 to the given rho.
 
         The conversion multiplies the objective by sqrt(rho) and divides M by sqrt(rho).
         """
         scale = float(np.sqrt(rho))
-        extra = {
+        pairs = zip(self.rows.pairs, self.rows.weights, strict=True)
+        # each b = 1 or b = -1 has slack 2 at the rows of one class; M = 0 is the limit at w = 0
+        at_zero = 2 * C * sum(min(np.sum(s * (y > 0)), np.sum(s * (y < 0))) for (_, y), s in pairs)
+        extra: dict[str, Any] = {
             "rounds": found.rounds,
             "objectives": [scale * value for value in found.values],
             "eigenvalues": [value / scale for value in found.extreme_eigenvalues()],
         }
+        if found.status is Status.STOPPED_BY_RULE and scale * found.value > at_zero:
+            extra["reason"] = (
+                f"the objective {scale * found.value:.2g} exceeds its value {at_zero:.2g} at "
+                'w = 0; set variant="opt", or scale the data'
+            )
         models = []
         for p, b in enumerate(found.b):
             weights, intercept = self.components.original(found.W[:, p], float(b))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import sqrt
 
 import numpy as np
@@ -10,6 +11,7 @@ from helpers.joint_rows import VARIANTS, random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from mmbench.machines import FSVM, SVM
@@ -125,6 +127,23 @@ def test_large_columns_leave_the_alternation_at_its_start_but_not_the_optimum():
     np.testing.assert_allclose(1000 * far.coef_, 1000 * semi.coef_, atol=1e-6)
     small, large = (FSVM(variant="opt").fit(factor * X, y) for factor in (1, 1000))
     np.testing.assert_allclose(1000 * large.coef_, small.coef_, rtol=1e-3, atol=1e-6)
+
+
+def test_an_objective_above_its_value_at_zero_is_warned_of():
+    """It happens on raw columns with a polynomial kernel, but not with the RBF kernel."""
+    X, y = load_wine(return_X_y=True)
+    X, y = X[y < 2], y[y < 2]
+    with pytest.warns(
+        ConvergenceWarning, match=r"its value 1.2e\+02 at w = 0; set variant"
+    ):
+        machine = FSVM(kernel="poly", degree=2).fit(X, y)
+    assert machine.fits_[0].objective > 2 * min(np.bincount(y))
+    heavy = 3.0 * np.ones(len(y))
+    with pytest.warns(ConvergenceWarning, match=r"exceeds its value 3.5e\+02 at w = 0"):
+        FSVM(kernel="poly", degree=2).fit(X, y, sample_weight=heavy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert FSVM(kernel="rbf").fit(X, y).fits_[0].objective < 2 * min(np.bincount(y))
 
 
 def test_swapping_labels_flips_the_sign(wine):
