@@ -45,7 +45,7 @@ def find_config(name: str | Path) -> Path:
     """Return the path of an experiment's YAML file, given its path or the name of the experiment.
 
     If the path does not exist, the name is searched among the experiments in ``configs/`` and in
-    the package.
+    the package. In a results folder, a lost configuration is restored from the plan.
 
     Raises
     ------
@@ -55,6 +55,11 @@ def find_config(name: str | Path) -> Path:
     path, known = Path(name), config_files()
     if path.parent in (Path(), LOCAL) and not path.is_file():
         path = known.get(path.name.removesuffix(".yaml"), path)
+    lost = path.name == "experiment.yaml" and path.parent.is_dir() and not path.exists()
+    if lost or path.is_dir():
+        from mmbench.jobs.store import CONFIG, RecordStore
+
+        path = RecordStore(path.parent if lost else path).folder / CONFIG
     if path.exists():
         return path
     others = path.parent.glob("[!.]*.yaml") if path.suffix else ()

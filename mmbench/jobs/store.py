@@ -29,10 +29,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
 from zipfile import ZipFile
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from mmbench.datasets.card import first_fault
 from mmbench.errors import UserError, converted
@@ -157,14 +157,18 @@ def _write_holder(descriptor: int) -> None:
 PLAN_SCHEMA = 1
 
 
+#: Integer in a plan; pandas cannot store larger integers.
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+
 class Key(NamedTuple):
     """The identity of a table cell; `size` is None if there is only one training size."""
 
     dataset: str
     kernel: str
-    degree: int | None
+    degree: Count | None
     machine: str
-    size: int | None = None
+    size: Count | None = None
 
 
 def key_of(job: Job) -> Key:
@@ -178,7 +182,7 @@ class PlannedCell:
 
     key: Key
     #: Number of records of the table cell after a complete run.
-    n_splits: int
+    n_splits: Count
     #: Keys of the table cell's jobs; empty if the plan was made without reading the data.
     jobs: tuple[str, ...] = ()
     #: Whether the table cell shows only a published value, so that the machine is not run.

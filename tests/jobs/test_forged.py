@@ -6,6 +6,8 @@ import copy
 import json
 import random
 import shutil
+from functools import reduce
+from operator import getitem
 
 import pytest
 from helpers.serial_executor import SerialExecutor
@@ -14,6 +16,7 @@ from typer.testing import CliRunner
 
 import mmbench
 from mmbench.cli.app import app
+from mmbench.config.files import find_config
 from mmbench.jobs.record import sealed
 from mmbench.jobs.store import PLAN, Plan, RecordStore
 from mmbench.running.runner import run
@@ -116,8 +119,37 @@ def test_a_forged_plan_gives_no_traceback(seed, folder):
         path.write_bytes(intact)
 
 
+@pytest.mark.parametrize("file", ["plan", "record"])
+def test_an_integer_beyond_64_bits_gives_no_traceback(file, folder):
+    store = RecordStore(folder)
+    path = folder / PLAN if file == "plan" else store.path_of(store.keys()[0])
+    intact = path.read_bytes()
+    content = json.loads(intact)
+    del content["seal"]
+    for way in list(places(content)):
+        forged, (*most, last) = copy.deepcopy(content), way
+        target = reduce(getitem, most, forged)
+        if type(target[last]) not in (int, type(None)):
+            continue
+        target[last] = 2**70
+        path.write_bytes(sealed(forged, indent=1))
+        try:
+            mmbench.table(folder)
+            mmbench.export(folder)
+            mmbench.load(folder)
+            RecordStore(folder).unused()
+        except Exception as error:
+            raise AssertionError(f"{'.'.join(map(str, way))}: {error!r}") from error
+        finally:
+            path.write_bytes(intact)
+
+
 def test_a_folder_without_its_configuration_is_read_by_every_command(folder, tmp_path):
     copy_of = shutil.copytree(folder, tmp_path / "results" / "small")
+    (copy_of / "experiment.yaml").unlink()
+    assert find_config(copy_of) == copy_of / "experiment.yaml"
+    (copy_of / "experiment.yaml").unlink()
+    assert find_config(copy_of / "experiment.yaml").is_file()
     (copy_of / "experiment.yaml").unlink()
     assert str(mmbench.table(copy_of)) == str(mmbench.table(folder))
     (copy_of / "experiment.yaml").unlink()

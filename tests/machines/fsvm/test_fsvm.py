@@ -133,9 +133,7 @@ def test_an_objective_above_its_value_at_zero_is_warned_of():
     """It happens on raw columns with a polynomial kernel, but not with the RBF kernel."""
     X, y = load_wine(return_X_y=True)
     X, y = X[y < 2], y[y < 2]
-    with pytest.warns(
-        ConvergenceWarning, match=r"its value 1.2e\+02 at w = 0; set variant"
-    ):
+    with pytest.warns(ConvergenceWarning, match=r"its value 1.2e\+02 at w = 0; set variant"):
         machine = FSVM(kernel="poly", degree=2).fit(X, y)
     assert machine.fits_[0].objective > 2 * min(np.bincount(y))
     heavy = 3.0 * np.ones(len(y))
