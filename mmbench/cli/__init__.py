@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 EXIT_INTERRUPTED = 130
 INTERRUPTED = "interrupted; finished jobs are stored"
@@ -24,10 +25,12 @@ def main() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
-    # the current folder may contain plug-ins; if it has been deleted, `getcwd` raises OSError
+    # The current folder may contain plug-ins; if it has been deleted, `getcwd` raises OSError. The
+    # folder of this package comes first, since Dask's processes would otherwise run a file
+    # ``mmbench.py`` of the current folder if the package is installed in editable mode.
     with suppress(OSError):
-        if os.getcwd() not in sys.path:
-            sys.path.append(os.getcwd())
+        folders = (str(Path(__file__).resolve().parents[2]), os.getcwd())
+        sys.path += [folder for folder in folders if folder not in sys.path]
     try:
         from mmbench.cli.app import app  # Ctrl-C may interrupt this import
 

@@ -55,7 +55,10 @@ def test_a_machine_of_the_folder_is_known(folder: Path):
     assert "ridge" in done.stdout
 
 
-def test_a_file_named_as_the_package_is_not_imported(folder: Path):
+@pytest.mark.parametrize("where", [["--jobs", "1"], ["--scheduler", "local"]], ids=" ".join)
+def test_a_file_named_as_the_package_is_not_imported(where: list[str], folder: Path):
+    if "--scheduler" in where:
+        pytest.importorskip("distributed")
     (folder / "mmbench.py").write_text("raise SystemExit('imported from the folder')")
     config = CONFIG.replace('ridge: {machine: "my_machine:KernelRidge", params: {C: 1.0}}, ', "")
     (folder / "own.yaml").write_text(config)
@@ -64,7 +67,7 @@ def test_a_file_named_as_the_package_is_not_imported(folder: Path):
         pytest.skip("mmbench is not installed beside this Python")
     changes = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [script, "run", "own.yaml", "--jobs", "1"],
+        [script, "run", "own.yaml", *where],
         cwd=folder,
         env=changes,
         capture_output=True,
