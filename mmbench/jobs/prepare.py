@@ -114,12 +114,16 @@ def check_rows(job: Job, y_train: NDArray, n_rest: int) -> None:
     validated on these rows, `n_rest` must be positive. A class needs at least one training row per
     fold.
     """
-    where, labels = f"data set {job.dataset.name!r}", np.unique(y_train)
+    where = f"data set {job.dataset.name!r}"
+    labels, counts = np.unique(y_train, return_counts=True)
     if len(labels) < 2:
         raise UserError(f"{where}: the training part has only the class {labels[0]!s}")
     folds = job.select.folds if job.grid and job.split.rule != "time_series" else None
     for n, key in ((folds, "select"), (job.calibration_folds, "calibrate")):
         if n and (problem := too_few_rows(y_train, n)):
-            raise UserError(f"{where}: in the training part, {problem} of {key!r}")
+            fewer = "leave the class out (key classes of the data set)"
+            way = f"--set select.folds={min(counts)}" if min(counts) > 1 else fewer
+            way += f", or leave out {key!r}" * (key == "calibrate")
+            raise UserError(f"{where}: in the training part, {problem} of {key!r}; {way}")
     if job.validates_on_rest and not n_rest:
         raise UserError(f"{where}: protocol.max_train leaves no row to validate on")

@@ -95,6 +95,7 @@ def test_too_few_rows_to_calibrate_end_the_run_before_any_job(tmp_path: Path):
     result = run(path, "--set", "select.folds=11")
     assert result.exit_code == 2
     assert "has 10 rows, fewer than 11 folds of 'calibrate'" in result.stderr
+    assert "; --set select.folds=10, or leave out 'calibrate'" in result.stderr
     assert not (tmp_path / "results").exists()
 
 
