@@ -57,6 +57,9 @@ PRECOMPUTED = "precomputed"
 #: A kernel matrix K is considered symmetric if ``|K[i, j] - K[j, i]|`` is at most SYMMETRY times
 #: the largest ``|K[i, j]|``. The tolerance SYMMETRY exceeds the rounding errors of float32.
 SYMMETRY = 1e-6
+#: Range of the largest value of a given kernel matrix; squares and sums of smaller or larger values
+#: would underflow or overflow.
+KERNEL_RANGE = (1e-290, 1e290)
 
 #: Tolerance for negative eigenvalues of a kernel matrix, relative to its trace. The tolerance
 #: ROUNDING_SHARE exceeds the rounding errors of float32.
@@ -134,10 +137,13 @@ def part_of(gram: NDArray, rows: NDArray) -> NDArray:
 def _symmetric(gram: NDArray) -> NDArray:
     """Return an exactly symmetric kernel matrix.
 
-    Raises ValueError if the given matrix is not symmetric up to the tolerance SYMMETRY.
+    Raises ValueError if the given matrix is not symmetric up to the tolerance SYMMETRY, or if its
+    largest value is outside KERNEL_RANGE.
     """
-    differences = np.abs(gram - gram.T)
-    if differences.max() > SYMMETRY * np.abs(gram).max():
+    differences, largest = np.abs(gram - gram.T), np.abs(gram).max()
+    if largest and not KERNEL_RANGE[0] < largest < KERNEL_RANGE[1]:
+        raise ValueError(f"the kernel matrix has values up to {largest:.0e}; scale the matrix")
+    if differences.max() > SYMMETRY * largest:
         i, j = np.unravel_index(np.argmax(differences), gram.shape)
         raise ValueError(
             f"the kernel matrix is not symmetric: K[{i}, {j}] = {gram[i, j]:g}, "

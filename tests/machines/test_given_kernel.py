@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from mmbench.machines import FSVM, LSSVM, MACHINES, SVM, machine_class
+from mmbench.machines import FSVM, LSSVM, MACHINES, SVM, machine_class, make_machine
 from mmbench.selection import select
 
 GAMMA = 0.3
@@ -120,6 +120,14 @@ def test_functions_that_return_something_else_are_refused(iris):
         SVM(kernel=lambda X, Z: X[:, 0]).fit(X, y)
     with pytest.raises(ValueError, match="values that are not finite"):
         SVM(kernel=lambda X, Z: np.full((len(X), len(Z)), np.nan)).fit(X, y)
+
+
+@pytest.mark.parametrize("factor", [1e-305, 1e300])
+@pytest.mark.parametrize("machine", ["m4", "mmrm", "klda", "svm"])
+def test_a_matrix_near_the_end_of_the_range_of_numbers_is_refused(machine, factor, iris):
+    X, y = iris
+    with pytest.raises(ValueError, match=r"has values up to .*; scale the matrix"):
+        make_machine(machine, kernel="precomputed").fit(factor * (X @ X.T), y)
 
 
 def test_a_matrix_that_is_not_symmetric_is_refused(iris):
