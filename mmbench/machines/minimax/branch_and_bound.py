@@ -20,10 +20,10 @@ def minimise(
 ) -> tuple[Any, float]:
     """Minimise a function of one variable on an interval; return the best point and a lower bound.
 
-    `evaluate` returns a point with the attributes `at` (argument of the function) and `value`
-    (value of the function). `lower` takes two points and returns a lower bound on the function
-    between the two points. `ends` contains points in ascending order; the first and the last point
-    are the ends of the interval.
+    `evaluate(x)` returns a point with the attributes `at` (the argument x) and `value` (the
+    function value at x). `lower` takes two points and returns a lower bound on the function between
+    the two points. `ends` contains points in ascending order; the first and the last point are the
+    ends of the interval.
 
     The search ends if the relative gap is at most `tol`, or after `max_points` evaluations. The
     search also ends if the subinterval [l, u] with the smallest lower bound has a width u - l of at
@@ -48,9 +48,9 @@ def minimise(
 
 
 def lowest_of_lines(*lines: tuple[float, float]) -> float:
-    """Return the minimum, over an interval, of a linear function or of the larger of two.
+    """Return the minimum of a linear function, or of the maximum of two linear functions.
 
-    Each linear function is given by its values at both ends of the interval.
+    The minimum is over an interval. Each linear function is given by its values at both ends.
 
     Examples
     --------

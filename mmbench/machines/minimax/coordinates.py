@@ -1,10 +1,11 @@
 """Coordinates of the training rows in which both class covariances are diagonal.
 
-LDA, MPM, MEMPM and M4 depend on the data only through the projections w'z_i of the rows and the
-class spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``. In k coordinates in which both covariances
-are diagonal, a spread is computed in O(k) operations. In coordinates with diagonal covariances,
-every machine, with or without a kernel, is a linear machine on a data matrix of shape (n, k). The
-coordinates are computed once per training set, kernel and ridge, and are used for all values of C.
+LDA, MPM, MEMPM and M4 depend on the rows z_i only through the projections w'z_i and the class
+spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``, with the class covariances Sx and Sy. In k
+coordinates in which both covariances are diagonal, a spread is computed in O(k) operations. In
+these coordinates, every machine, with or without a kernel, is a linear machine for n rows of k
+features. The coordinates are computed once per training set, kernel and ridge, and are used for all
+values of C.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mmbench.machines.base.problem import BinaryModel, BinaryProblem
 from mmbench.solvers.rows import MappedRows, Rows, blocks
 
 #: If the kernel is linear and there are at least LEAST_MAPPED_ROWS rows, transformed rows are not
-#: stored. Instead, products of transformed rows and vectors are computed from the features and a
+#: stored. Instead, each product with the transformed rows is computed from the features and a
 #: linear map.
 LEAST_MAPPED_ROWS = 5000
 
@@ -49,8 +50,8 @@ class DiagonalData:
     #: Variances of the positive and the negative class, including the ridge, each of shape (k,).
     var_x: NDArray
     var_y: NDArray
-    #: Whether there is only one coordinate, with zero variance in both classes and different class
-    #: means. Along this coordinate, all machines separate the classes with an infinite margin.
+    #: Whether there is only one coordinate, along which both classes have zero variance and
+    #: different means. Relative to the class spreads, the margin along this coordinate is infinite.
     free: bool = False
     #: Row weights, shape (n,); None for unit weights.
     weights: NDArray | None = None
@@ -117,13 +118,14 @@ def diagonalise(
 ) -> tuple[DiagonalData, NDArray]:
     """Transform rows to coordinates in which both class covariances are diagonal and sum to I.
 
-    Let ``Sx + Sy = L L'`` be a Cholesky factorization of the sum of the class covariances with
-    their ridges. First, the rows F are replaced by ``F L^-T``. The class covariances of ``F L^-T``
-    are A and I - A. The eigenvectors of A diagonalise both A and I - A.
+    Let Sx and Sy be the class covariances with their ridges, and L the Cholesky factor of
+    ``Sx + Sy = L L'``. First, the rows F are replaced by ``F L^-T``. In the new coordinates, the
+    class covariances with their ridges are A and I - A. The eigenvectors of A diagonalise both A
+    and I - A.
 
     The mean of `rows` must be zero. The rows of `carry` are transformed by the same linear map as
     `rows`. If `total_only` is true, no eigenvectors are computed, and I/2 is returned for both
-    class covariances. The peak memory is four arrays of the size of `rows`, including `rows`.
+    class covariances. The peak memory is four arrays of the size of `rows`; one of them is `rows`.
     """
     sides = _sides(y, weights)
 
@@ -172,7 +174,7 @@ def diagonalise(
 
 
 def _changed(rows: Rows, change: Callable[[NDArray], NDArray]) -> Rows:
-    """Apply a linear map to rows, or to the matrix `map` if the rows are `MappedRows`."""
+    """Apply a linear map to rows; for `MappedRows`, only the matrix `map` is changed."""
     if isinstance(rows, MappedRows):
         return replace(rows, map=change(np.eye(rows.shape[1]) if rows.map is None else rows.map))
     return change(rows)
@@ -189,18 +191,17 @@ def _add_covariance(matrix: NDArray, rows: Rows, side: NDArray, factor: float) -
 
 
 def _mean(rows: Rows, side: NDArray) -> NDArray:
-    """Return the mean of the rows with weights `side`, shape (n_columns,)."""
+    """Return the weighted mean of the rows, with the row weights `side`, shape (n_columns,)."""
     return (rows.T @ side) / side.sum()
 
 
 def _without_ridge(
     total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, bool]:
-    """Return the transformation matrix of the rows for a zero ridge, shape (d, k), and a flag.
+    """Return the (d, k) matrix that transforms the rows if the ridge is zero, and the flag `free`.
 
-    The flag is `DiagonalData.free`. If the class means differ along a direction of zero variance in
-    both classes, the matrix projects rows on this direction, and the flag is True. If the flag is
-    False, both class covariances sum to the identity matrix in the new coordinates.
+    If `DiagonalData.free` is false, the sum of both class covariances is the identity matrix in the
+    new coordinates.
     """
     delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)
@@ -208,6 +209,7 @@ def _without_ridge(
     rest = vectors[:, ~has]
     outside = rest @ (rest.T @ delta)
     if outside @ outside > NO_VARIANCE * (values[-1] + delta @ delta):
+        # the class means differ along a direction of zero variance in both classes
         return outside[:, None] / np.linalg.norm(outside), True
     return vectors[:, has] / np.sqrt(values[has]), False
 
@@ -250,7 +252,7 @@ class LinearCoordinates:
         return data
 
     def models(self, found: Sequence[BinaryModel]) -> list[BinaryModel]:
-        """Convert models from the coordinates of the last call of `diagonal` to feature weights."""
+        """Convert models from the coordinates of the last call of `diagonal` to the features."""
         weights = [self.change @ model.w for model in found]
         return [
             replace(model, intercept=model.intercept - float(self.origin @ w), w=w)

@@ -1,22 +1,24 @@
 """Base classes of LDA, MPM, MEMPM and M4, the machines that use class means and covariances.
 
 The covariance Sc of class c is estimated with the factor 1/n_c, where n_c is the number of rows of
-the class. A ridge, which is a multiple of the identity matrix I, is added to each covariance Sc:
+the class. A ridge, a multiple of the identity matrix I, is added to each covariance Sc:
 
     linear kernel   Sc + ridge tr(Sc)/d I,   for d features
     other kernels   Sc + ridge tr(K)/n I,    for the kernel matrix K = F F' of n rows
 
 With a nonlinear kernel, the rows of the matrix F are the training rows in new coordinates, and Sc
-is a covariance in these coordinates. With ``scatter="sum"``, the regularized covariance of class c
-is multiplied by n_c. The spread of class c along a direction w is ``sqrt(w'Sc w)``, where Sc is the
-regularized covariance. Without a ridge and without the factor n_c, the spread of a class is the
+is a covariance in these coordinates. Coordinates in which both class covariances are diagonal are
+called diagonal coordinates. With ``scatter="sum"``, the covariance with ridge of class c is
+multiplied by n_c. The spread of class c along a direction w is ``sqrt(w'Sc w)``, where Sc includes
+the ridge and this factor. Without a ridge and without the factor n_c, the spread of a class is the
 standard deviation of its decision values.
 
 Kernel machines need a ridge. If the rows are linearly independent in feature space, two parallel
 hyperplanes exist: one contains all rows of the positive class, and the other contains all rows of
-the negative class. Therefore, without a ridge, some direction w has zero spread in both classes,
-and an infinite margin relative to the spreads. The M4 paper includes the ridge in Proposition 1,
-but omits it in the kernelization theorem. The kernel form of the M4 follows Proposition 1.
+the negative class. Therefore, without a ridge, both classes have zero spread along the normal
+vector of the hyperplanes, and the margin relative to the spreads is infinite. The M4 paper includes
+the ridge in Proposition 1, but omits it in the kernelization theorem. This package follows
+Proposition 1.
 
 If row weights are given, the class means and the class covariances are weighted, n_c is the total
 weight of class c, and the weighted mean of the diagonal of K replaces ``tr(K)/n``. Class weights
@@ -59,7 +61,7 @@ RANK_ROWS, LOW_RANK_SHARE = 1000, 0.5
 
 #: Smallest relative ridge for training on the kernel matrix (route "gram"). A smaller ridge may be
 #: lost in the rounding errors of the kernel matrix. Machines with a smaller ridge are trained in
-#: coordinates in which both class covariances are diagonal.
+#: diagonal coordinates.
 LEAST_GRAM_RIDGE = 1e-8
 
 #: In the feature space of the kernel, two class means are treated as equal if their squared
@@ -78,9 +80,9 @@ class CovarianceMachine(PairwiseClassifier):
         prefer={"gamma": "small", "degree": "small", "ridge": "large"},
         single_precision=False,  # float32 errors would increase the rank of the kernel matrix
     )
-    #: Peak memory of training: 4 copies of the kernel matrix or, with a linear kernel, of the rows.
-    #: Training on the kernel matrix needs 2 copies of the matrix, or 4 copies if most multipliers
-    #: are non-zero.
+    #: Peak memory of training in diagonal coordinates: 4 copies of the kernel matrix or, with a
+    #: linear kernel, of the rows. A `SpreadMachine` trained on the kernel matrix needs 2 copies of
+    #: the matrix, or 4 copies if most multipliers are non-zero.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=4)
     translation_invariant: ClassVar[bool] = True
 
@@ -162,11 +164,10 @@ class CovarianceMachine(PairwiseClassifier):
 class SpreadMachine(CovarianceMachine):
     """Base class of MPM and M4, the machines that may also be trained on the kernel matrix.
 
-    Linear machines are trained in coordinates in which both class covariances are diagonal. Kernel
-    machines are trained in coordinates with diagonal covariances or on the kernel matrix. For a
-    low-rank kernel matrix, coordinates with diagonal covariances are computed in negligible time.
-    For a kernel matrix of full rank, computing coordinates with diagonal covariances takes ten
-    times as long as a Cholesky factorization of the kernel matrix.
+    Linear machines are trained in diagonal coordinates. Kernel machines are trained in diagonal
+    coordinates or on the kernel matrix. If the kernel matrix has a low rank, diagonal coordinates
+    are computed in negligible time. If the kernel matrix has full rank, computing them takes ten
+    times as long as a Cholesky factorization of the matrix.
 
     Training on the kernel matrix requires ``scatter="mean"``, unit row weights, and a ridge of at
     least LEAST_GRAM_RIDGE. If these conditions hold, solver "gram" always trains on the kernel
@@ -201,11 +202,10 @@ class SpreadMachine(CovarianceMachine):
     def _train_over_gram(
         self, machines: Mapping[int, Self], problem: BinaryProblem
     ) -> dict[int, BinaryModel]:
-        """Train on the kernel matrix, and return the models that reach the tolerance.
+        """Train on the kernel matrix; return the models within the tolerance, by key of `machines`.
 
-        The keys of the returned dict are keys of `machines`. If a machine does not reach the
-        tolerance, the caller trains it in coordinates with diagonal covariances. If the time limit
-        is reached, models with a duality gap above the tolerance are also returned.
+        If the time limit is reached, models with a duality gap above the tolerance are also
+        returned.
         """
         gram, y, models = np.asarray(problem.gram, dtype=float), problem.y, {}
         unit = float(np.trace(gram)) / len(y)
@@ -224,6 +224,7 @@ class SpreadMachine(CovarianceMachine):
             seconds = (time.perf_counter() - started) / len(members)
             for k, model in zip(members, found, strict=True):
                 fit = replace(model.fit, seconds=seconds)
+                # the caller trains all other machines in diagonal coordinates
                 if fit.status is not Status.INACCURATE or time_is_up():
                     models[k] = replace(model, fit=fit, coef=model.w, w=None)
         return models
@@ -258,7 +259,7 @@ def majority_model(data: DiagonalData, status: Status, reason: str, **facts: Any
 
 
 def separating_model(data: DiagonalData) -> BinaryModel:
-    """Return a model whose weights are along a direction of zero variance in both classes."""
+    """Return a model for data with a single coordinate of zero variance (`DiagonalData.free`)."""
     reason = "the class means differ along a direction of zero variance in both classes"
     model = majority_model(data, Status.UNBOUNDED, reason)
     w = 2.0 / data.delta

@@ -2,28 +2,28 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     w = F'c,  K = F F'
 
-Let S be the matrix ``Sx/theta + Sy/(1 - theta)`` for ``theta = 1/2``, with the class covariances Sx
-and Sy. Products with S^-1 are computed from a Cholesky factorization (`GramSpread`). The same
-factorization is used for all values of C. Let ``F'g`` be the gradient of the sum of class spreads
-sx + sy at the current w. Each iteration solves the problem
+The numbers sx and sy are the class spreads along w, and the rows z_i have the labels y_i. Let S be
+the matrix ``Sx/theta + Sy/(1 - theta)`` for ``theta = 1/2``, with the class covariances Sx and Sy.
+Products with S^-1 are computed from a Cholesky factorization (`GramSpread`). The same factorization
+is used for all values of C. Let ``F'g`` be the gradient of sx + sy at the current w. Each iteration
+solves the problem
 
     min over v, b   g'F (v - w) + 1/(2 s) (v - w)'S(v - w) + C sum_i max(0, 1 - y_i (v'z_i + b))
 
-The problem over (v, b) is an SVM with the kernel matrix ``s F S^-1 F'``, where s is the step size.
-The multipliers u of the SVM determine its solution ``v = w + s S^-1 F'(u - g)``. If the solution of
-the SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
+This problem is an SVM with the kernel matrix ``s F S^-1 F'``, where s is a step size. The
+multipliers u of the SVM determine its solution ``v = w + s S^-1 F'(u - g)``. If the solution of the
+SVM is v = w, then ``F'u = F'g``, and w is optimal for the M4.
 
-The step size s is the harmonic mean of ``2 sx`` and ``2 sy`` for the class spreads sx and sy. With
-the step size s, an iteration multiplies the error of w along any direction by a factor of at least
--1. Therefore an error of w whose sign changes in every iteration does not grow. For multiples of w,
-the sum of spreads sx + sy is a linear function, but the problem over (v, b) approximates the sum by
-a quadratic function. Therefore each iteration ends with a line search over the multiples of the SVM
-solution v.
+The step size s is the harmonic mean of ``2 sx`` and ``2 sy``. With this step size, an iteration
+multiplies the error of w along any direction by a factor of at least -1. Therefore the iterates may
+oscillate around the solution, but the oscillation does not grow. Along the multiples of w, the sum
+sx + sy is a linear function, but the SVM approximates the sum by a quadratic function. Therefore
+each iteration ends with a line search over the multiples of the SVM solution v.
 
 The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. After
-each iteration, the working set grows by the rows that violate the margin most. Every iteration
-gives an upper and a lower bound on the optimal value of the M4. Both bounds are computed from the
-kernel matrix K, independently of the factorization.
+each iteration, the rows with the largest margin violations are added to the working set. Every
+iteration gives an upper and a lower bound on the optimal value of the M4. Both bounds are computed
+from the kernel matrix K, independently of the factorization.
 """
 
 from collections.abc import Sequence
@@ -70,8 +70,8 @@ def solve_gram(
     The iteration for the first C starts from the solution of the MPM. The iteration for each
     further C starts from the solution for the previous C. For each C, three objects are returned:
     the coefficients c of a direction ``w = F'c``, the one-dimensional problem for the multiples of
-    w, and the solution of this problem. The `bound` of the returned solution is a lower bound on
-    the optimal value of the M4 over all directions.
+    w, and the solution of this problem. The `bound` of this solution is a lower bound for all
+    directions, not only for the multiples of w.
     """
     state, out = None, []
     for C in penalties:
@@ -129,9 +129,8 @@ class _Iteration:
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
         # The optimal multipliers of the rows are at most C, and their sum is the optimal value of
-        # the M4. Therefore at least (optimal value / C) rows have non-zero multipliers. With fewer
-        # rows in the working set, w = 0 may be optimal for the working set, and the algorithm needs
-        # many iterations from w = 0.
+        # the M4. Therefore at least (optimal value / C) rows have non-zero multipliers. For a
+        # smaller working set, w = 0 may be optimal, and the algorithm needs many more iterations.
         line = self._along(c, self.decision)
         value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
@@ -194,21 +193,20 @@ class _Iteration:
     def _update_best(self) -> None:
         """Update the best solution by the current w, and the lower bound by the multipliers u.
 
-        For the lower bound, the vector F'u is decomposed into two terms. One term is a multiple of
-        the gradient of sx + sy, and the other term is a residual. The gradient of the sum of
-        spreads sx + sy is ``Sx^{1/2} p + Sy^{1/2} q`` with unit vectors p and q.
+        For the lower bound, F'u is the sum of a multiple of the gradient of sx + sy and a residual.
         """
         spread, a = self.spread, np.abs(self.u)
         self.spreads = spread.spreads(self.c, self.decision)
         line = self._along(self.c, self.decision)
+        # the gradient of sx + sy is ``Sx^{1/2} p + Sy^{1/2} q`` with unit vectors p and q
         gradient = spread.gradient(self.c, self.decision)
         self.residual = self.u - gradient
         self.values = spread.gram @ self.residual
         factor, b = line.tuned(np.ones(1))
         value = line.value(factor, b)
         share, residual, values = 1.0, self.residual, self.values
-        # if the weights w tend to zero, the vector F'u is close to a multiple of the gradient with
-        # a factor below 1
+        # if the weights w tend to zero, F'u is close to a multiple of the gradient, with a factor
+        # below 1
         if not self.u.any() or value >= line.trivial[0]:
             share = max(0.0, float(self.u @ self.decision) / float(self.spreads.sum()))
             residual = self.u - share * gradient

@@ -19,7 +19,8 @@ Without slacks, both normalizations are equivalent to the hard-margin M4 (1)-(3)
 "margin" is convex. If Sx = Sy, the problem "margin" is an SVM in which the Mahalanobis norm of w
 replaces the squared norm of w. In the problem "margin", the required margin is 1 for both classes.
 Adding ``(sx - sy)/(sx + sy)`` to the intercept b of "margin" gives the b of (2), (3). The problem
-"mean" is not convex in rho and requires a search over rho.
+"mean" is not convex in rho and requires a search over rho. The reduction (parameter `nu`) replaces
+the constraints of all points near their class mean by one constraint on the class means.
 
 If row or class weights are given, the weight s_i of row i is its row weight times its class weight.
 The slack of row i then has the penalty ``C s_i``, and the class means and covariances are weighted.
@@ -39,9 +40,9 @@ rows and k coordinates in which both covariances are diagonal:
 
 The benchmark benchmarks/peers.py compares the training times of the algorithms, of the reference
 solver and of the SVM. With ``solver="reference"``, one cone program is solved per value of rho, as
-in the paper (see `cones`). For "margin" and for the hard margin, the route is then "rho search".
-The paper's line search by quadratic interpolation is not used, since it may end at a local optimum
-of rho.
+in the paper (see `spread_program`). For "margin" and for the hard margin, the route is then "rho
+search". The paper's line search by quadratic interpolation is not used, since it may find only a
+local optimum.
 
 References
 ----------
@@ -85,17 +86,17 @@ class M4(WeightedClassifier, SpreadMachine):
         One certificate per class pair. `objective` is ``sx + sy + C sum xi`` in the normalization
         "margin" and for the hard margin, and ``C sum xi - rho`` in "mean". `bound` is a lower bound
         on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa". The number
-        "kappa" belongs to the MPM. For the hard margin, "kappa" is an upper bound on "rho". If
-        ``nu > 0``, ``extra`` also contains "kept", the number of points that the reduction does not
-        remove. `n_support` is the number of rows with an active constraint.
+        "kappa" is the reciprocal of the optimal value of the MPM; for the hard margin, it is an
+        upper bound on "rho". If ``nu > 0``, ``extra`` also contains "kept", the number of points
+        that the reduction does not remove. `n_support` is the number of rows with an active
+        constraint.
 
     Notes
     -----
     In the normalization "margin", the status is ``trivial`` if C is so small that w = 0 is optimal.
     In the normalization "mean", the status is ``unbounded`` if C is so small that rho is unbounded.
-    If C is so small that w = 0 is optimal or rho is unbounded, the larger class is predicted. The
-    status is also ``unbounded`` if the class means differ along a direction in which both classes
-    have zero variance.
+    In both cases, the larger class is predicted. The status is also ``unbounded`` if the class
+    means differ along a direction in which both classes have zero variance.
 
     If the classes overlap, the largest useful value of C in the normalization "mean" is only 3 to 5
     times the smallest useful value. In the normalization "margin", the range of useful values of C
@@ -295,11 +296,8 @@ class M4(WeightedClassifier, SpreadMachine):
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution if the reduction has removed all points of at least one class.
 
-        If only points of one class, or no points, are left, every w has an intercept b that
-        satisfies the constraints of the points. Therefore only the constraint on the class means
-        restricts w. The optimal w is either a multiple of the solution of the MPM or zero,
-        whichever has the smaller objective. The optimal intercepts form an interval; the optimal
-        intercept nearest to the intercept of the MPM is returned.
+        Only the constraint on the class means then restricts w, and the optimal w is a multiple of
+        the solution of the MPM, or zero.
         """
         value = 2.0 * problem.C * problem.removed
         trivial = partial(majority_model, data, Status.TRIVIAL, objective=value, bound=value)
@@ -307,6 +305,8 @@ class M4(WeightedClassifier, SpreadMachine):
             return trivial("the class means are equal")
         found = minimax_direction(data.delta, problem.var_x, problem.var_y)
         kappa = 1.0 / found.value
+        # the remaining points, if any, belong to one class, so that a shift of b satisfies their
+        # constraints; the optimal b nearest to the intercept of the MPM is returned
         b = -float(found.w @ data.mean_x) + kappa * found.spread_x
         decision = problem.rows @ found.w
         if (problem.y > 0).any():

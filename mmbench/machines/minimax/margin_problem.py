@@ -3,10 +3,10 @@
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),
     sx = ||Sx^{1/2} w||,  sy = ||Sy^{1/2} w||
 
-The problem is the M4 in the normalization "margin". For ``rho = 2/(sx + sy)`` and ``t = (sx -
-sy)/(sx + sy)``, the constraints (2), (3) of the M4 paper require the margins ``rho sx = 1 + t`` and
-``rho sy = 1 - t``. If t is subtracted from the intercept of (2), (3), the required margin is 1 for
-both classes.
+The problem is the M4 in the normalization "margin", with the rows z_i, their labels y_i, and the
+class covariances Sx and Sy. For ``rho = 2/(sx + sy)`` and ``t = (sx - sy)/(sx + sy)``, the
+constraints (2), (3) of the M4 paper require the margins ``rho sx = 1 + t`` and ``rho sy = 1 - t``.
+If t is subtracted from the intercept of (2), (3), the required margin is 1 for both classes.
 
 If the reduction (parameter `nu` of the M4) removes points, one constraint on the class means xm and
 ym replaces the constraints of these points. The constraint is ``w'(xm - ym) >= 2 - xi_m``, with the
@@ -146,7 +146,7 @@ class MarginProblem:
         """Return the multiple of (w, b) with the smallest objective.
 
         The intercept b is the best intercept for w. If the objective has no minimum over the
-        multiples of (w, b), then (w, b) is returned.
+        multiples, (w, b) is returned unchanged.
         """
         decision = self.rows @ w
         hard = np.isinf(self.C)

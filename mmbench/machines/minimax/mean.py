@@ -3,8 +3,9 @@
     max over rho   rho - C g(rho),    g(rho) = min sum_i xi_i   subject to
     w'x_i + b >= rho sx - xi_i,  -(w'y_j + b) >= rho sy - xi_j,  w'(xm - ym) = 1     (20)-(22)
 
-The rows x_i of the positive class have the mean xm, and the rows y_j of the negative class have the
-mean ym. In formulas with the labels y_i, the rows of both classes are denoted by z_i.
+The rows x_i of the positive class have the mean xm and the spread sx along w. The rows y_j of the
+negative class have the mean ym and the spread sy. In formulas with the labels y_i, the rows of both
+classes are denoted by z_i.
 
 Without the equation ``w'(xm - ym) = 1``, the variables w, b and xi can be scaled to zero at any
 fixed rho, so the objective in the paper is unbounded. Let nx and ny be the class sizes, and 1/kappa
@@ -64,7 +65,7 @@ MAX_BRACKET_STEPS = 40
 
 @dataclass(frozen=True)
 class MeanSolution(Result):
-    """Solution of the program "fixed rho" (module `cones`), and multipliers for a lower bound.
+    """Solution of the program "fixed rho" of `spread_program`, and multipliers for a lower bound.
 
     `value` is the objective ``C slack - rho``. `bound` is a lower bound on the objective over all
     rho.
@@ -87,7 +88,8 @@ class MeanSolution(Result):
     weight: float
     #: Multiplier gamma of the equation ``w'(xm - ym) = 1``, as returned by the solver.
     gamma: float
-    #: Tolerance of the dual constraint ``rho * weight * max(||p||, ||q||) <= rho * weight``.
+    #: Tolerance of the constraint ``max(||p||, ||q||) <= 1`` after multiplication by
+    #: ``rho * weight``.
     residual: float
     #: Decrease of the lower bound that compensates for the tolerance `residual`.
     uncertainty: float
@@ -130,11 +132,7 @@ def least_penalty(problem: MarginProblem) -> float:
 class _RhoSearch:
     """Solutions of the program "fixed rho", and lower bounds on the objective on intervals of rho.
 
-    The rows, C and rho are divided by kappa, so that the class spreads of the MPM sum to 1. If the
-    rows were not divided by kappa, the optimal rho could be large. A large rho multiplies the
-    solver's errors in the class spreads, and thereby changes the slacks of all rows. For example,
-    kappa may exceed 1000 if the ridge is 1e-8. In this example, the duality gap would stay above
-    1e-6 without the division by kappa.
+    The rows, C and rho are divided by kappa, so that the class spreads of the MPM sum to 1.
     """
 
     def __init__(self, problem: MarginProblem, solver: str, tol: float):
@@ -142,6 +140,9 @@ class _RhoSearch:
         self.mpm = minimax_direction(problem.delta, problem.var_x, problem.var_y)
         self.kappa = kappa = 1.0 / self.mpm.value
         rows, delta = np.asarray(problem.rows) / kappa, problem.delta / kappa
+        # Without the division by kappa, the optimal rho could be large, and a large rho multiplies
+        # the solver's errors in the class spreads. With a ridge of 1e-8, for example, kappa may
+        # exceed 1000, and the duality gap would stay above 1e-6.
         self.problem = replace(problem, rows=rows, delta=delta, C=problem.C / kappa)
         self.iterations, self.lowest = 0, 1.0
 
@@ -189,9 +190,8 @@ class _RhoSearch:
     def _best_rho(self, w: NDArray, b: float) -> tuple[float, float]:
         """Return the optimal rho for fixed (w, b), and the sum of slacks at this rho.
 
-        The derivative of the objective ``C slack - rho`` with respect to rho is ``C s - 1``. The
-        number s is a sum over the rows with positive slack. The term of a row in this sum is the
-        row weight times the spread of the class.
+        The objective ``C slack - rho`` has the derivative ``C s - 1`` with respect to rho, where s
+        is the sum of row weight times class spread over the rows with positive slack.
         """
         problem, (spread_x, spread_y) = self.problem, self.problem.spreads(w)
         spreads = problem.weights * np.where(problem.y > 0, spread_x, spread_y)
@@ -245,10 +245,7 @@ class _RhoSearch:
 def _bracket(
     excess: Callable[[float], float], start: float, step: float
 ) -> tuple[float, float] | None:
-    """Return an interval in which a convex function changes from negative to positive.
-
-    If no such interval is found, None is returned.
-    """
+    """Return an interval in which a convex function changes from negative to positive, or None."""
     low = high = start
     value = excess(start)
     if value <= 0:

@@ -5,8 +5,8 @@
                  w'(xm - ym) = 1,      kappa(u) = sqrt(u / (1 - u))
 
 The variables alpha and beta are lower bounds on the accuracies of the positive and the negative
-class, over all distributions with the given class means and covariances. The MPM is the special
-case with alpha = beta. The decision function is ``f(z) = w'z - b'``.
+class, over all distributions with the class means xm, ym and the class covariances Sx, Sy. The MPM
+has the additional constraint alpha = beta. The decision function is ``f(z) = w'z - b'``.
 
 At the optimum, ``kappa(alpha) sx + kappa(beta) sy = 1`` for the class spreads ``sx = sqrt(w'Sx w)``
 and ``sy = sqrt(w'Sy w)``. For a given beta, the largest kappa(alpha) is the maximum over w of
@@ -59,13 +59,12 @@ MAX_RATIO_ROUNDS = 60
 #: the exact value is infinite.
 MAX_KAPPA = 1e12
 
-#: Consider the graph of kappa(alpha) as a function of kappa(beta). The lower bound `least_error` is
-#: computed on a chord of this graph. The lower bound is used only if each of kappa(alpha) and
-#: kappa(beta) differs by a factor of at most MAX_CHORD_RATIO between the two ends of the chord.
-#: Before the factor is computed, values below 1 are replaced by 1. On random chords with factors up
-#: to MAX_CHORD_RATIO, `least_error` agrees with the minimum over a fine grid to 1e-13. On chords
-#: with factors 100 times as large, the polynomial roots in `least_error` are inaccurate, and
-#: `least_error` exceeds the minimum by up to 1e-4.
+#: The lower bound `least_error` is computed on a chord of the graph of kappa(alpha) over
+#: kappa(beta). Let k and K be the smaller and the larger value of kappa(alpha) at the ends of the
+#: chord. The lower bound is used only if K is at most MAX_CHORD_RATIO times max(k, 1), and if the
+#: same holds for kappa(beta). On random chords of this kind, `least_error` agrees with the minimum
+#: over a fine grid to 1e-13. On chords with ratios 100 times as large, the polynomial roots in
+#: `least_error` are inaccurate, and `least_error` exceeds the minimum by up to 1e-4.
 MAX_CHORD_RATIO = 1e3
 
 

@@ -6,8 +6,8 @@ The minimum is 1/kappa. The decision function is
 
     f(z) = w'z + b,    b = -(w'xm - kappa sqrt(w'Sx w)) = -(w'ym + kappa sqrt(w'Sy w)).
 
-For all class distributions with the given means and covariances, each class is classified correctly
-with a probability of at least alpha = kappa^2 / (1 + kappa^2).
+For all class distributions with the means xm, ym and the covariances Sx, Sy, each class is
+classified correctly with a probability of at least alpha = kappa^2 / (1 + kappa^2).
 
 If `sample_weight` is given, the means and covariances are weighted. There is no `class_weight`,
 because class weights cancel in the mean and the covariance of a class.

@@ -4,10 +4,10 @@
 
 The algorithms are listed in the module `m4`. The interior-point method is based on the identity
 ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. The identity is applied to each class
-spread ``||D w||``, where D is the square root of the class covariance. The problem thereby gets one
-additional variable e_j per class j: ex for the positive and ey for the negative class. For fixed ex
-and ey, the problem is a linear SVM in which w'Q w with the matrix ``Q = Sx/ex + Sy/ey`` replaces
-the squared norm w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the
+spread ``||D w||``, where D is the square root of the class covariance. Therefore the problem has
+one additional variable e_j per class j: ex for the positive and ey for the negative class. For
+fixed ex and ey, the problem is a linear SVM in which w'Q w with the matrix ``Q = Sx/ex + Sy/ey``
+replaces the squared norm w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the
 multipliers a of the rows.
 
 The equation ``e = ||D w||`` holds at the optimum only. During the iterations, the difference
@@ -48,9 +48,9 @@ MOST_CONE_ROWS = 30_000
 #: the distance between the class means along this direction.
 LEAST_MARGIN = 1e-9
 
-#: Classes are proven not to be separable if the dual solution of a linear program gives an upper
-#: bound of at most OVERLAP_TOLERANCE on the margin. The proof also requires that the computed
-#: solution violates the constraints of the linear program by at most OVERLAP_TOLERANCE.
+#: Classes are proven not to be separable if two numbers are at most OVERLAP_TOLERANCE: the upper
+#: bound on the margin from the dual solution of a linear program, and the largest violation of its
+#: constraints by the computed solution.
 OVERLAP_TOLERANCE = 1e-6
 
 #: Let e be the variable of a class spread ``||D w||``. In each step, the target of the difference
@@ -60,7 +60,7 @@ EXCESS_SHARE = 0.5
 #: Maximum relative decrease of a variable e_j per interior-point step.
 LARGEST_FALL = 0.7
 
-#: Ratio of the initial multipliers a to their largest multiple with ``||p_j|| <= 1`` and
+#: The initial multipliers a are FIRST_SHARE times the largest multiple with ``||p_j|| <= 1`` and
 #: ``a <= C``.
 FIRST_SHARE = 0.5
 
@@ -104,8 +104,8 @@ def widest_margin(problem: MarginProblem) -> tuple[NDArray, float, bool]:
     """Return the direction w with the widest margin relative to the distance of the class means.
 
     The direction w solves the linear program "step" with rho = 0, and is scaled to
-    ``w'(xm - ym) = 1``. Also returns the margin of w with the best b, and whether a dual
-    solution proves that the classes are not separable.
+    ``w'(xm - ym) = 1``. The other two returned values are the margin of w with the best b, and
+    whether a dual solution proves that the classes are not separable.
     """
     program = step_program(problem, 0.0)
     used = np.setdiff1d(np.arange(len(program.cost)), program.scales)

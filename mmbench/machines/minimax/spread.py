@@ -4,13 +4,13 @@
 
 The vector t is given; in the MPM, t is the difference of the class means. Without a ridge, the
 spread of a class is the standard deviation of its decision values. For ``0 < theta < 1``, Cauchy's
-inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at ``theta = sx/(sx
-+ sy)``. The upper bound on (sx + sy)^2 is the quadratic form w'S w with ``S = Sx/theta + Sy/(1 -
-theta)``. The minimiser of w'S w subject to ``t'w = 1`` is a multiple of ``S^-1 t``. The textbook
-algorithm alternates between updates of w for fixed theta and updates of theta for fixed w. The
-function `minimax` instead solves the equation ``theta = sx/(sx + sy)``, in which sx and sy are the
-class spreads along the minimiser w for theta. The equation is solved by a bracketed secant method.
-The unknown of the secant method is the log-odds ``log(theta/(1 - theta))``.
+inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at
+``theta = sx/(sx + sy)``. The upper bound on (sx + sy)^2 is the quadratic form w'S w with
+``S = Sx/theta + Sy/(1 - theta)``. The minimiser of w'S w subject to ``t'w = 1`` is a multiple of
+``S^-1 t``. The textbook algorithm alternates between updates of w for fixed theta and updates of
+theta for fixed w. The function `minimax` instead solves the equation ``theta = sx/(sx + sy)``, in
+which sx and sy are the class spreads along the minimiser w for theta. A bracketed secant method
+determines the log-odds ``log(theta/(1 - theta))``.
 
 The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
 For every theta, the vectors ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` are dual
@@ -273,10 +273,10 @@ class GramSpread:
         return minimax(trial, 1e-2 * tol, "gram", max_trials=30)
 
     def _solve(self, logit: float, c: NDArray, accuracy: float) -> tuple[NDArray, float]:
-        """Solve ``S F'c = F'target`` at any theta by conjugate gradients, starting from `c`.
+        """Solve ``S F'c = F'target`` by conjugate gradients; return c and its `residual_length`.
 
-        `accuracy` is the tolerance of `residual_length`, relative to the square root of ``w'S w``.
-        Returns the coefficients c and the `residual_length` at c.
+        The initial c is `c`, and `accuracy` is the tolerance of `residual_length`, relative to the
+        square root of ``w'S w``.
         """
         shares = np.array([1.0 + np.exp(-logit), 1.0 + np.exp(logit)])
         weights, damping = self._sides @ (shares / self._counts), self.ridge * shares.sum()

@@ -207,10 +207,10 @@ def _inequalities(
 ) -> tuple[sparse.csc_array, NDArray]:
     """Return the arrays G and h of a `ConeProgram`.
 
-    The rows of G belong to the linear constraints, to ``xi >= 0``, and to the cones. The matrix G
-    is built from its non-zero entries. For small programs, joining sparse blocks with SciPy would
-    take longer than solving the program.
+    The rows of G belong to the linear constraints, to ``xi >= 0``, and to the cones.
     """
+    # G is built from its non-zero entries. For small programs, joining sparse blocks with SciPy
+    # would take longer than solving the program.
     rows, positive = program.rows[shared], slack[slack >= 0]
     at, soft = rows.nonzero(), np.flatnonzero(slack[shared] >= 0)
     start = len(rows) + len(positive)
@@ -278,15 +278,15 @@ def _program(
 ) -> SpreadProgram:
     """Return a program with the constraints ``y_i (w'z_i + b) >= side + rho s_i - xi_i``.
 
-    The number s_i is the spread of the class of row i. The penalty on the slack xi_i is the row
-    weight times `unit`. If the reduction of the M4 removes points, the last constraint is the
-    constraint on the class means.
+    The number s_i is the spread of the class of row i, and the penalty on the slack xi_i is the row
+    weight times `unit`.
     """
     n, k, positive = len(problem.y), len(problem.delta), problem.y > 0
     spreads = -rho * np.column_stack([positive, ~positive])
     rows = np.column_stack([problem.y[:, None] * problem.rows, problem.y, spreads])
     sides, penalties = np.full(n, side), unit * problem.weights * np.ones(n)
     if problem.removed:
+        # the last constraint is the constraint on the class means
         rows = np.vstack([rows, _columns(problem, problem.delta, -rho, -rho)])
         sides = np.append(sides, 2.0 * side)
         penalties = np.append(penalties, unit * problem.removed)
