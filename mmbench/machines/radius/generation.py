@@ -2,8 +2,8 @@
 
 A restricted problem has a subset of the rows, of the pairs of rows, and of the features. The rows,
 pairs and features of a restricted problem are called listed. A pair of rows is violated if half the
-weighted squared distance of the two rows exceeds the variable r. Each round solves a restricted
-problem, and adds the pairs with the largest violations, at most one pair per row.
+weighted squared distance of the two rows exceeds the variable r for the radius. Each round solves a
+restricted problem, and adds the pairs with the largest violations, at most one pair per row.
 
 The restricted problems of R-SVM+ omit rows if there are at least 200 rows and at least as many
 features as rows. With a kernel, there are always as many features as rows. In the first round, the
@@ -37,15 +37,14 @@ FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 
 #: The restricted problems of R-SVM+ omit rows only if there are at least FEWEST_ROWS training rows.
-#: The rows listed in the first round, and the rows kept when other rows are removed, have margins
-#: below LISTED_MARGIN.
+#: A row is listed in the first round, or kept at a removal, if its margin is below LISTED_MARGIN.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
 #: ROUND_TOLERANCE_FACTOR and REMOVAL_FACTOR apply if the restricted problems of R-SVM+ omit rows.
 #: The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the gap of the last round.
 #: Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap is at
 #: most REMOVAL_FACTOR times the gap at the last removal. If inactive pairs were removed in each
-#: round, problems in which all distances of rows are equal would take many rounds.
+#: round, a problem with equal distances of all rows would take many rounds.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
 #: If the interior-point method ends with a relative gap above STALLED_GAP, Clarabel is used. Steps

@@ -1,4 +1,4 @@
-"""Solvers of the restricted problems of R-SVM+ and R-SVMμ+ with few pairs of rows.
+"""Solvers of the restricted problems of R-SVM+ and R-SVMμ+, which have few pairs of rows.
 
 A restricted problem is solved as a second-order cone program or by an interior-point method. The
 cone program is
@@ -8,9 +8,10 @@ cone program is
                  R-SVM+      e_k >= w_k^2,        1/2 sum_k e_k  (z_ik - z_jk)^2 <= r
                  R-SVMμ+     e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
-In the problem (9) of R-SVM+, the constraints of the pairs contain w_k^2. In the cone program, the
-variable e_k replaces w_k^2, so that the constraints of the pairs are linear. Since the coefficients
-of e_k are not negative, an optimal solution has ``e_k = w_k^2``.
+The rows z_i have the labels y_i, lam is the penalty on the radius, and C is the penalty on slack.
+In problem (9) of R-SVM+, the constraints of the pairs contain w_k^2. The cone program has the
+variable e_k in place of w_k^2, so that these constraints are linear. At the optimum,
+``e_k = w_k^2``.
 
 The interior-point method solves the primal problem and the dual problem (see the module `pairs`) at
 the same time. Let Z be the feature matrix, u the multipliers of the rows, and theta the multipliers
@@ -51,8 +52,7 @@ from mmbench.solvers.rows import weighted_product
 ZERO_WEIGHT = 1e-10
 
 #: Number of iterative refinement steps for Newton equations with one unknown per row and one per
-#: pair.
-#: Without refinement, features with large values would cause rounding errors.
+#: pair. Without refinement, features with large values would cause large rounding errors.
 REFINEMENTS = 2
 
 #: Tuple of the coefficients w, the feature weights mu (None for R-SVM+), the signed multipliers u
@@ -74,13 +74,12 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
     """Solve the cone program by Clarabel; if Clarabel fails, w and all multipliers are 0.
 
     Since the tolerances of Clarabel are absolute, the variables are scaled to magnitudes near 1. In
-    R-SVM+, the optimal ``|w_k|`` may be very small. Therefore w_k is divided by an upper bound on
-    the optimal ``|w_k|``. The upper bound on ``|w_k|`` is computed from the objective value at w =
-    0 and from a lower bound on the objective value at any w. At w = 0, the objective value is ``2 *
-    PairProblem.smaller``. For any w, the objective value is at least ``(1 + lam D_k) w_k^2 / 2``,
-    where D_k is the largest squared difference of the listed pairs in feature k. In R-SVMμ+, the
-    objective is divided by its value at w = 0 with equal mu_k, and w is divided by the square root
-    of this value. The scale of e_k is the square of the scale of w_k.
+    R-SVM+, w_k is divided by an upper bound on the optimal ``|w_k|``. The bound follows from the
+    objective value ``2 * PairProblem.smaller`` at w = 0, since the objective value at any w is at
+    least ``(1 + lam D_k) w_k^2 / 2``. Here, D_k is the largest squared difference of the listed
+    pairs in feature k. In R-SVMμ+, the objective is divided by its value at w = 0 with equal mu_k,
+    and w is divided by the square root of this value. The scale of e_k is the square of the scale
+    of w_k.
     """
     (n, d), m, simplex, y = problem.rows.shape, len(squares), problem.simplex, problem.y
     of_e, of_mu, of_w = product_cones(d)
@@ -127,12 +126,11 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
 
 
 def without_zeros(w: NDArray, mu: NDArray, part: NDArray | None = None) -> tuple[NDArray, NDArray]:
-    """Return w and mu with zeros in place of tiny feature weights mu_k.
+    """Return w and mu after tiny feature weights mu_k are set to zero.
 
-    `part` contains the magnitude of each feature's term in the decision values. If the term of
-    feature k in the decision values is large, mu_k is not replaced by zero, even if mu_k is tiny.
-    If feature k has large values, its term in the decision values may be large although mu_k is
-    tiny.
+    `part` contains the magnitude of each feature's term in the decision values. If this term is
+    large, mu_k is not set to zero. A feature with large values may have a tiny mu_k and a large
+    term.
     """
     kept = mu > ZERO_WEIGHT
     if part is not None:
@@ -176,10 +174,9 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         """Return half the weighted squared distances of the pairs, ``D s / 2``."""
 
     def _begin_pairs(self) -> float:
-        """Set the initial radius r and slacks e, and return a mean of complementarity products.
+        """Set the initial radius r and slacks e, and return the mean of the products ``theta e``.
 
-        For R-SVM+, the returned number is the mean of the products ``theta e``. For R-SVMμ+, the
-        returned number is the larger of the means of ``theta e`` and of ``mu g``.
+        For R-SVMμ+, the larger of the means of ``theta e`` and of ``mu g`` is returned.
         """
         self.at["r"] = np.array(1.5 * float(self._lengths().max(initial=0.0)) + 1e-6)
         self._follow()
@@ -235,21 +232,19 @@ class PlusInteriorPoint(PairInteriorPoint):
         """Return a solver of the Newton equations.
 
         If there are more features than rows and pairs together, the Newton equations are reduced to
-        one unknown per row and one per pair. The matrix of the Newton equations is ``diag(Q, 0, 0)
-        + [A, G]' diag(omega) [A, G]`` with ``Q = 1 + q``, and with a positive weight omega for each
-        row and each pair. The matrix ``[A, G]`` consists of ``[Z, 1, 0]`` for the rows and ``[D
-        diag(w), 0, -1]`` for the pairs. Let f be the right-hand side of the Newton equations of the
-        features, and g the right-hand side of the equations of b and r. Let x be the solution of
-        the Newton equations, and x_br the entries of x for b and r. The vector ``p = diag(omega)
-        [A, G] x`` satisfies
-
-            (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g.
+        one unknown per row and one per pair.
         """
         (n, k), m = self.Z.shape, len(self.D)
         if n + m >= k:
             return super()._factored(weight)
+        # The matrix of the Newton equations is diag(Q, 0, 0) + [A, G]' diag(omega) [A, G], with
+        # Q = 1 + q and a number omega > 0 for each row and each pair. The matrix [A, G] consists of
+        # [Z, 1, 0] for the rows and [D diag(w), 0, -1] for the pairs. The right-hand side consists
+        # of f for the features and g for (b, r), and the solution consists of x and x_br. The
+        # vector p = diag(omega) (A x + G x_br) satisfies
+        #     (A diag(Q)^{-1} A' + diag(omega)^{-1}) p - G x_br = A diag(Q)^{-1} f,    G'p = g.
         root = np.sqrt(self._Q())
-        A = np.empty((n + m, k))  # the matrix A of the docstring times diag(Q)^{-1/2}
+        A = np.empty((n + m, k))  # the matrix A above times diag(Q)^{-1/2}
         np.divide(self.Z, root, out=A[:n])
         np.multiply(self.D, self.at["w"] / root, out=A[n:])
         G = np.zeros((n + m, 2))
@@ -311,16 +306,14 @@ class MuPlusInteriorPoint(PairInteriorPoint):
     products = (*PairInteriorPoint.products, ("mu", "g", 0.5))
 
     def _weights(self, rows: NDArray) -> Values:
-        """Return initial weights mu_k that are inversely proportional to the magnitudes of
-        features.
+        """Return initial feature weights mu_k, inversely proportional to the feature magnitudes.
 
-        If all initial feature weights mu_k were equal, features with large values would dominate
-        the initial values of the other variables. However, the optimal weight mu_k of a feature
-        with large values is small. The optimal weight mu_k of a constant feature is 0, unless the
-        penalty lam on the radius is large.
+        If all initial mu_k were equal, features with large values would dominate the initial values
+        of the other variables.
         """
         squares = row_squares(rows.T)
         largest = squares.max() or 1.0  # 1.0 if all listed features are constant
+        # the optimal mu_k of a constant feature is 0, unless the penalty lam on the radius is large
         varies = squares > np.finfo(float).eps * largest
         mu = 1.0 / np.sqrt(np.where(varies, squares, largest))
         return {"mu": mu / mu.sum()}

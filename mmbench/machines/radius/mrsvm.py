@@ -12,15 +12,19 @@ Let a >= 0 be multipliers of the margin constraints with ``sum_i y_i a_i = 0``, 
 optimally, the minimum of the Lagrangian is ``(sum a)^2 / (2 m)``, a lower bound on the optimal
 value.
 
-If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``. With row weights s_i, ``sum_i
-a_i^2 / (C s_i)`` replaces ``||a||^2 / C`` in the lower bound. With a kernel, there is one feature
-per training row, so that two equal rows have equal features. If a feature is repeated, the optimal
-w_k and mu_k are divided between the equal features, and the decision function does not change.
-Therefore a row of weight 2 is equivalent to two equal rows, also with a kernel.
+If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``. In the lower bound,
+``sum_i a_i^2 / (C s_i)`` then replaces ``||a||^2 / C``. With a kernel, there is one feature per
+training row, and two equal rows give two equal features. The optimal w_k and mu_k are divided
+between equal features, and the decision function does not change. Therefore a row of weight 2 is
+equivalent to two equal rows, also with a kernel.
 
 The cone program of (3) is solved at most four times, by Clarabel or by ECOS. Each cone program is
-scaled by the objective value of the last solution. The route (`Fit.route`) is the name of the
-solver, "majority" if no solution is better than w = 0, or "equal rows" if all rows are equal.
+scaled by the objective value of the last solution. The mean training times in
+``results/reference/solvers/table.csv`` are for the linear kernel and at most 300 training rows.
+Clarabel and ECOS take at most 0.02 s on four data sets of 9 to 60 features. On a pair of digits of
+USPS (256 features), Clarabel takes 0.18 s and ECOS 0.37 s; on a pair of digits of MNIST (784
+features), Clarabel takes 1.0 s and ECOS 0.6 s. The route (`Fit.route`) is the name of the solver,
+"majority" if no solution is better than w = 0, or "equal rows" if all rows are equal.
 
 References
 ----------
@@ -48,8 +52,7 @@ from mmbench.machines.svm import tolerance
 from mmbench.solvers.cones import ConeProgram, solve_socp
 from mmbench.solvers.result import relative_gap
 
-#: Maximum number of cone programs per training. The objective of each cone program is scaled by the
-#: objective value of the last solution.
+#: Maximum number of cone programs per training.
 MAX_PROGRAMS = 4
 
 

@@ -36,10 +36,10 @@ from mmbench.solvers.result import Result
 #: rows to all other rows fit into the processor cache.
 CHUNK = 32
 
-#: A warm start with all rows contains the active pairs and the FEWEST_PAIRS most distant pairs of
-#: the last restricted problem. If a warm start has few pairs, the interior-point method may take
-#: short steps. A search for parameters on Abalone (class 3 against 11) took 50 times as long if
-#: warm starts contained only the active pairs.
+#: If the last restricted problem contains all rows, its warm start has the active pairs and the
+#: FEWEST_PAIRS most distant pairs. With fewer pairs, the interior-point method may take short
+#: steps. A parameter search on Abalone (class 3 against 11) took 50 times as long if warm starts
+#: contained only the active pairs.
 FEWEST_PAIRS = 100
 
 #: A warm start of R-SVMμ+ contains the features whose weight mu_k exceeds SMALLEST_SHARE. The sum
@@ -106,9 +106,9 @@ class PairProblem:
 
     @property
     def smaller(self) -> float:
-        """Sum of the slack penalties C of the class with the smaller sum.
+        """The smaller of two numbers: the sums of the slack penalties C over the two classes.
 
-        If w = 0, each row of the class with the smaller sum of penalties has slack 2.
+        If w = 0, each row of the class with the smaller sum has slack 2.
         """
         return float(min(self.C[self.y > 0].sum(), self.C[self.y < 0].sum()))
 
@@ -120,9 +120,7 @@ class PairProblem:
         return np.square(apart, out=apart)
 
     def restricted(self, listed: Listed) -> tuple["PairProblem", NDArray]:
-        """Return the problem of the listed rows and features, and the `squares` of the listed
-        pairs.
-        """
+        """Return the restricted problem, and the `squares` of its pairs and features."""
         (pairs, rows, features), y, C = listed, self.y, self.C
         part = replace(self, rows=self.rows[np.ix_(rows, features)], y=y[rows], C=C[rows])
         return part, self.squares(pairs)[:, features]
@@ -166,8 +164,8 @@ class PairProblem:
         decision = self.rows @ w
         b = best_bias(decision, self.y, self.C)
         decision += b
-        # a margin just below 1 because of rounding errors has a large penalty if C is large;
-        # `best_scale` therefore lengthens w slightly
+        # if C is large, a margin just below 1 because of rounding errors has a large penalty;
+        # therefore `best_scale` lengthens w slightly
         scale = svm_dual(self.rows, self.y, self.C).best_scale(decision, norm)
         slack = np.maximum(0.0, 1.0 - self.y * scale * decision)
         value = 0.5 * scale**2 * norm + float(np.sum(self.C * slack))

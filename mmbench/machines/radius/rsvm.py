@@ -135,8 +135,8 @@ class RadiusMachine(WeightedClassifier):
         pair of classes (``rbf``, ``poly``).
     """
 
-    # copies of the features are needed for centred features, products of features and weights, and
-    # matrices of the interior-point method
+    # the copies are centred features, products of features and weights, and matrices of the
+    # interior-point method
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=9, linear_row_copies=4, covariance_copies=20
     )
@@ -209,8 +209,8 @@ class PairwiseRadiusMachine(RadiusMachine):
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
-        # if the features are divided by `unit`, w is multiplied by `unit`, ``1/2 ||w||^2`` is
-        # multiplied by the square of `unit`, and r of R-SVMμ+ is divided by the square of `unit`
+        # the division of the features by `unit` multiplies w by unit and ``1/2 ||w||^2`` by unit^2,
+        # and divides r of R-SVMμ+ by unit^2
         square = features.unit**2
         length = square if self.simplex else 1.0
         lam = self.lam * square * length
