@@ -1,9 +1,9 @@
-"""The alternating algorithm of the F-SVM for the hyperplanes and the transformation M.
+"""The alternating algorithm of the F-SVM for the hyperplanes and the matrix M.
 
-The SVMs are trained for a fixed matrix M, and an M-step changes M for fixed hyperplanes. The
-columns of the matrix W are the normal vectors of the hyperplanes, one per pair of classes. The
-penalty rho of the F-SVM is 1 (see `pair_svms`), and S is the scatter matrix. An M-step decreases
-the following function of M, with eps > 0 for the variant "eps" and eps = 0 for the variant "pg":
+The algorithm alternates two steps: the SVMs are trained for a fixed matrix M, and an M-step changes
+M for fixed hyperplanes. The columns of the matrix W are the normal vectors of the hyperplanes, one
+per pair of classes. The penalty rho of the F-SVM is 1 (see `pair_svms`), and S is the scatter
+matrix. An M-step decreases the following function of M; eps is 0 for the variant "pg":
 
     1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
 """
@@ -198,11 +198,10 @@ def lower_bound_eps(planes: Hyperplanes, s: NDArray, eps: float) -> float:
     """Return a lower bound on the optimum of the F-SVM with ``WW' + eps I`` in place of ``WW'``.
 
     For dual variables a that satisfy the constraints in `lower_bound`, the dual objective is
-    ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. Lower
-    bounds are computed for several multiples of the SVMs' dual variables: the largest feasible
-    multiple, and smaller multiples. A smaller multiple may give a better lower bound than the
-    largest feasible multiple, since the slope of the matrix square root is infinite on the boundary
-    of the feasible set. The best lower bound is returned.
+    ``sum a + sqrt(2 eps) tr((S - 1/2 QQ')^{1/2})``, with the matrix Q of `lower_bound`. The dual
+    objective is computed for several feasible multiples of the SVMs' dual variables, and the
+    largest value is returned. The largest feasible multiple may not be the best, since the slope of
+    the matrix square root is infinite on the boundary of the feasible set.
     """
     size = float(np.linalg.norm(planes.q / np.sqrt(s)[:, None], 2))
     largest = min(1.0, np.sqrt(2.0) / max(size, 1e-300))

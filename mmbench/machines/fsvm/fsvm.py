@@ -25,10 +25,10 @@ nuclear norm ``||S^{1/2}W||_*``, which is the sum of the singular values.
 The paper's algorithm 1 alternates between SVMs and gradient steps in M, and starts at the
 semi-whitening ``M ~ S^{-1/2}`` (17). Algorithm 1 ends inside the cone of positive definite
 matrices, before it reaches the optimal M on the boundary. After algorithm 1, `Fit.gap` is the
-relative gap between the last objective value and a lower bound on the optimal value F*. For a fixed
-ratio ``C / sqrt(rho)``, the solution found by the paper's algorithm 1 depends on rho, because the
-step sizes of algorithm 1 do not scale with M. This implementation computes all variants for
-``rho = 1``, and converts the solution to the given rho, see `mmbench.machines.fsvm.pair_svms`.
+relative gap between the last objective value and a lower bound on the optimal value F*. Even if
+``C / sqrt(rho)`` is fixed, the solution found by algorithm 1 depends on rho, because its step sizes
+do not scale with M. This implementation computes all variants for ``rho = 1``, and converts the
+solution to the given rho (see `mmbench.machines.fsvm.pair_svms`).
 
 The following table lists the variants and the routes (`Fit.route`). An SVM without a warm start is
 solved by sequential minimal optimisation (SMO), or, for more than 1000 rows (2000 rows in a grid
@@ -120,11 +120,12 @@ class FSVM(WeightedClassifier, JointClassifier):
         "stopped_by_rule" if the alternation ended, for example after `rounds` rounds, before
         objective and bound agreed within the tolerance. If an SVM was not solved, `status` is the
         status of this SVM. `extra` contains "rounds", "objectives" (after 0, 1, ... rounds) and
-        "eigenvalues" (smallest and largest eigenvalue of M). If the variances of the data are
-        large, no gradient step may decrease the objective: then "rounds" is 0, and the objective
-        of the variant "pg" may exceed the objective at w = 0. Standardise the columns, also for
-        the variant "opt": principal components whose variance is below 1e-12 of the largest
-        variance are left out, and objective and bound then belong to the problem without them.
+        "eigenvalues" (smallest and largest eigenvalue of M). The columns of the data should be
+        standardised, for two reasons. If the variances are large, it is possible that no gradient
+        step decreases the objective. Then "rounds" is 0, and the objective of the variant "pg" may
+        exceed the objective at w = 0. In every variant, principal components with a variance below
+        1e-12 times the largest variance are omitted, and objective and bound belong to the problem
+        without these components.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the training rows, for kernels other than ``linear``.
     support_, support_vectors_ : ndarray
@@ -353,8 +354,8 @@ class ComponentSpace:
     """The principal components of the training rows, and other data shared by grid points.
 
     `weights` contains one array per pair of classes, with factors that multiply C in the penalty on
-    the slack of each row. `states` contains one warm start for each combination of parameters of
-    the algorithm.
+    the slack of each row. `states` contains one warm start for each value of `FSVM._rule`, and one
+    for the variant "opt".
     """
 
     def __init__(

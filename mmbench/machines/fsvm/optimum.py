@@ -11,8 +11,7 @@ except that the norm is not squared. Let v(C') be the normal vector of the ordin
 rows, with the squared norm and the penalty C' on slack. The minimiser of F* is v(C') for the
 penalty C' that satisfies ``C' = C ||v(C')|| / sqrt(2)``. The norm of the normal vector v(C')
 increases with the penalty C'. The penalty C' is found by secant steps in a bracket, and each SVM
-starts from the previous solution. If no penalty C' satisfies ``C' = C ||v(C')|| / sqrt(2)``, w = 0
-is optimal.
+starts from the previous solution. If no penalty C' satisfies this equation, w = 0 is optimal.
 
 Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
 slack term of F* over a matrix U and the norm term over V, under the constraint ``U = V``. Each
@@ -65,9 +64,8 @@ MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 TIGHTENING_FACTOR = 1 / 8
 
 #: An update multiplies the ADMM penalty by the factor sqrt(primal residual / dual residual). If the
-#: factor of the ADMM penalty lies between 1 / SMALLEST_PENALTY_CHANGE and SMALLEST_PENALTY_CHANGE,
-#: the ADMM penalty is not changed. One update multiplies the ADMM penalty by at most
-#: LARGEST_PENALTY_CHANGE and at least 1 / LARGEST_PENALTY_CHANGE.
+#: factor lies between 1 / SMALLEST_PENALTY_CHANGE and SMALLEST_PENALTY_CHANGE, the penalty is not
+#: changed. The factor is at most LARGEST_PENALTY_CHANGE and at least 1 / LARGEST_PENALTY_CHANGE.
 SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 
@@ -133,8 +131,8 @@ def solve_pair(
             break
     value, W, b = best
     if value - bound > gap_tolerance * value:
-        # if C is large, slacks due to rounding errors increase the objective; multiplying (w, b) by
-        # a factor s slightly above 1 removes such slacks
+        # if C is large, slacks due to rounding errors increase the objective; a factor s slightly
+        # above 1, applied to (w, b), removes these slacks
         (index, y), costs = rows.pairs[0], C * rows.costs[0]
         margins = y * (rows.Z[index] @ W[:, 0] + b[0])
         length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))

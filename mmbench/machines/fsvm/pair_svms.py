@@ -35,13 +35,13 @@ from mmbench.solvers.result import Result
 from mmbench.solvers.svm_dual.qp import UNRESOLVED_TOLERANCES, PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import solve_smo, solve_to_gap
 
-#: A training with a tolerance of at least SEARCH_TOL, for example in a grid search, computes only
-#: the first digits of the solution.
+#: If the tolerance is at least SEARCH_TOL, for example in a grid search, only the first digits of
+#: the solution need to be correct.
 SEARCH_TOL = 1e-4
 
-#: The interior-point method is used for pairs of classes with more than INTERIOR_ROWS rows, or in a
-#: grid search with more than INTERIOR_ROWS_IN_SEARCH rows. On 4000 rows, the interior-point method
-#: is 3 times (data set LFW) and 30 times (data set Ringnorm) as fast as SMO. If there are at most
+#: For pairs of classes with more than INTERIOR_ROWS rows (in a grid search, INTERIOR_ROWS_IN_SEARCH
+#: rows), the interior-point method is used. On 4000 rows, the interior-point method is 3 times
+#: (data set LFW) and 30 times (data set Ringnorm) as fast as SMO. If there are at most
 #: INTERIOR_ROWS_PER_COMPONENT rows per principal component, SMO is tried before the interior-point
 #: method.
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
@@ -219,8 +219,7 @@ def _attempts(
     """Yield the solutions of an SVM by several algorithms, one after the other.
 
     The algorithms are an active-set method (if there is a warm start), SMO (if there are few rows),
-    and the interior-point method. The last algorithm is SMO, which runs until the duality gap is
-    within its tolerance.
+    the interior-point method, and SMO until the duality gap is within its tolerance.
     """
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm

@@ -69,11 +69,10 @@ def _margins(rows: JointRows, p: int) -> sparse.csr_array:
 
 
 def _length(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
-    """Return the parts of the cone program that belong to the norm of v for one pair of classes.
+    """Return the parts of the cone program for the norm of v, for one pair of classes.
 
-    The first part is the matrix that maps (v, b, g) to (g, v). The second part is the coefficient
-    sqrt(2) of g in the objective. The third part describes the second-order cone of all (g, v) with
-    ``||v|| <= g``.
+    The parts are the matrix that maps (v, b, g) to (g, v), the cost sqrt(2) of g, and the
+    second-order cone ``||v|| <= g``.
     """
     order = np.append(k + 1, np.arange(k))
     norm = sparse.csr_array((np.ones(k + 1), (np.arange(k + 1), order)), shape=(k + 1, k + 2))
@@ -81,15 +80,15 @@ def _length(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
 
 
 def _nuclear_norm(k: int, n_pairs: int) -> tuple[sparse.csr_array, NDArray, dict]:
-    """Return the parts of the cone program that belong to the nuclear norm of V.
+    """Return the parts of the cone program for the nuclear norm of V.
 
-    The first part is the matrix that maps the variables to the entries of ``[[P, V], [V', R]]``.
-    The variables are (v_p, b_p) for each pair p, and the entries of P and R. The second part
-    contains the costs of the entries of P and R. The third part describes the semidefinite cone.
+    The parts are the matrix that maps the variables to the entries of ``[[P, V], [V', R]]``, the
+    costs of the entries of P and R, and the semidefinite cone.
     """
     size, n_planes = k + n_pairs, n_pairs * (k + 1)
     upper = [(i, j) for j in range(size) for i in range(j + 1)]
     free = [(i, j) for i, j in upper if not (i < k <= j)]
+    # the variables are (v_p, b_p) for each pair p, followed by the entries of P and R
     column = {place: n_planes + c for c, place in enumerate(free)}
     column |= {(i, k + p): p * (k + 1) + i for i in range(k) for p in range(n_pairs)}
     values = [1.0 if i == j else sqrt(2.0) for i, j in upper]
