@@ -78,8 +78,8 @@ def certify(
     lam = balanced(lam, program.y, program.cost)
     margins = program.forward(u) + program.y * b
     value = value_of(program, u, margins)
-    # if margins are just below 1 because of rounding errors, u and b are scaled until these margins
-    # are at least 1, provided that the scaling lowers the objective value
+    # rounding errors may cause margins just below 1; u and b are scaled so that these margins
+    # become at least 1, if the objective value decreases
     missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
     scale = 1 / float(margins[missed].min(initial=1.0))
     if scale * np.abs(u).sum() <= program.limit:
@@ -128,11 +128,9 @@ def best(program: Program, solutions: Sequence[CertifiedSolution], tol: float) -
 
 
 def constant_bias(program: Program) -> float:
-    """Return the optimal b for w = 0: the label of the class with the larger sum of slack
-    penalties.
+    """Return the optimal b for w = 0: the label of the class with the larger sum of penalties.
 
-    If the two sums of slack penalties are equal, b is the label of the class with the larger sum of
-    sample weights.
+    If the two sums of slack penalties are equal, the sums of the sample weights are compared.
     """
     negative, positive = zip(program.class_cost.round(9), program.class_sizes, strict=True)
     return 1.0 if positive >= negative else -1.0
@@ -150,8 +148,8 @@ def constant_solution(
 def trivial_if_constant(program: Program, solution: CertifiedSolution) -> CertifiedSolution:
     """Return the solution w = 0 with the status "trivial" if the decision values are constant.
 
-    If the decision values of `solution` vary, `solution` is returned unchanged. The same holds if
-    the status of `solution` is neither "optimal" nor "inaccurate".
+    If the decision values of `solution` vary, or if its status is neither "optimal" nor
+    "inaccurate", `solution` is returned unchanged.
     """
     solved = solution.status in (Status.OPTIMAL, Status.INACCURATE)
     if not solved or np.ptp(program.y * solution.margins) > CONSTANT_DECISION_RANGE:

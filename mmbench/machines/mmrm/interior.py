@@ -101,7 +101,7 @@ class Iterate:
 
 
 def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Iterate:
-    """Return a positive iterate with multipliers lam, near a warm start with u and `margins`."""
+    """Return a positive iterate near a warm start (u and `margins`), with the multipliers lam."""
     return Iterate(
         u=u + 0.1 * (float(u[u > 0].mean()) if np.any(u > 0) else 1.0),
         b=0.0,

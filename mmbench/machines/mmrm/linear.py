@@ -89,16 +89,14 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
 def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
     """Solve a bounded program (28) with scaled principal components in place of the features.
 
-    The principal components of the standardised features are scaled to standard deviation 1. They
-    are necessary if two features differ by less than the feasibility tolerance of HiGHS. The
-    optimal value is the same as with the features, since the machine is affine invariant. The
-    coefficient limit applies to the weights of the scaled principal components. The objective value
-    is recomputed from the weights of the standardised features.
+    The optimal value does not change, since the machine is affine invariant.
     """
+    # principal components are necessary if two features differ by less than the tolerance of HiGHS
     Z = np.asarray(program.Z)
     _, spread, directions = svd(qr(Z, mode="r")[0], full_matrices=False)
     used = spread > LEAST_SPREAD * spread.max(initial=0.0)
     back = directions[used].T * (np.sqrt(len(Z)) / spread[used])
+    # the coefficient limit applies to the weights of the scaled principal components
     inner = LinearProgram(
         Z @ back, program.y, program.cost, program.limit, weights=program.row_weights
     )
@@ -106,6 +104,7 @@ def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> Ce
     w, b = inner.weights(found.u, found.b)
     u = back @ w
     margins = program.forward(u) + program.y * b
+    # the objective value is recomputed from the weights of the standardised features
     value = value_of(program, u, margins)
     return with_status(replace(found, u=u, b=b, margins=margins, value=value), tol)
 
@@ -113,7 +112,7 @@ def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> Ce
 class _Ratio(HingeInteriorPoint):
     """Interior-point method for program (28), with ``c'w`` in place of the SVM's ``||w||^2 / 2``.
 
-    The initial multipliers 1/n_class satisfy ``A'lam = c``, as do the multipliers of all iterates.
+    The initial multipliers 1/n_class and the multipliers of all iterates satisfy ``A'lam = c``.
     """
 
     def __init__(self, program: LinearProgram, lam: NDArray):
@@ -131,17 +130,16 @@ class _Ratio(HingeInteriorPoint):
         return self.c - self.at["v"], 0.0
 
     def _system(self) -> tuple[float, NDArray, NDArray]:
-        # the ridge keeps steps finite if features are linearly dependent; the residual caused by
-        # the ridge is corrected by the next step
+        # if features are linearly dependent, the ridge keeps steps finite; the next step corrects
+        # the residual that the ridge causes
         return RIDGE * float(self.weight.sum()), *super()._system()[1:]
 
 
 def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution | None:
     """Solve (28) by an interior-point method and an exact vertex.
 
-    The vertex is defined by the active constraints at the last iterate.
-
-    Returns None if a penalty on slack is too small for the initial multipliers 1/n_class.
+    The vertex is defined by the active constraints at the last iterate. Returns None if a penalty
+    on slack is too small for the initial multipliers 1/n_class.
     """
     lam = program.class_shares
     if np.any(program.cost < LEAST_ROOM * lam):
@@ -161,14 +159,14 @@ def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution |
 def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
     """Project multipliers onto ``A'lam = c`` and ``y'lam = 0`` to remove rounding errors.
 
-    A multiplier near one of its bounds, 0 and the penalty on slack, changes little. The projection
-    is repeated once to reduce rounding errors of the first projection.
+    A multiplier near one of its bounds, 0 and the penalty on slack, changes little.
     """
     Z, y, k = program.Z, program.y, len(program.c)
     room = np.minimum(lam, program.cost - lam)
     matrix = np.full((k + 1, k + 1), room.sum())
     matrix[:k, :k] = weighted_product(Z, room)
     matrix[:k, k] = matrix[k, :k] = Z.T @ room
+    # the second projection reduces the rounding errors of the first projection
     for _ in range(2):
         residual = np.append(program.c - program.adjoint(lam), -y @ lam)
         step = np.linalg.lstsq(matrix, residual)[0]
@@ -177,8 +175,7 @@ def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
 
 
 def critical_factor(program: LinearProgram) -> float:
-    """Return the smallest factor by which all slack penalties must be multiplied so that program
-    (28) is bounded.
+    """Return the smallest factor of all slack penalties for which program (28) is bounded.
 
     If all slack penalties are C, the returned factor is C*/C, where C* is the smallest C with which
     the program is bounded:

@@ -142,9 +142,8 @@ class MMRM(WeightedClassifier):
 
     If the kernel is smooth and features are few, the Gram matrix may be singular in double
     precision. For a singular Gram matrix, problem (30) has no solution in double precision.
-    Coefficients of 1e12 and more still lower the objective, since such coefficients fit rounding
-    errors of the kernel values. The kernel machine therefore solves problem (30) with the
-    coefficient limit::
+    Coefficients of 1e12 and more still lower the objective, since they fit rounding errors of the
+    kernel values. The kernel machine therefore solves problem (30) with the coefficient limit::
 
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
@@ -377,12 +376,12 @@ def class_means(f: NDArray, y: NDArray, weights: NDArray | None) -> tuple[float,
 def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
     """Return the kernel matrix, either stored or computed in blocks at each use.
 
-    A kernel matrix of more than STORED_ROWS rows is stored if it needs at most MOST_GRAM_BYTES, and
-    at most half of the free memory and of the allowed memory. Training with blocks takes up to
-    twice as long as training with a stored kernel matrix.
+    A kernel matrix of more than STORED_ROWS rows is stored if it is not larger than
+    MOST_GRAM_BYTES, half of the free memory, or half of the allowed memory.
     """
     n = len(problem.y)
     most = min(MOST_GRAM_BYTES, available_bytes() / 2, allowed_bytes() / 2)
+    # training with blocks takes up to twice as long as training with a stored kernel matrix
     stored = problem.given_gram is not None or n <= STORED_ROWS or 8 * n**2 <= most
     return problem.gram if stored else problem.blocks(None)
 
@@ -392,16 +391,15 @@ def _guess(
 ) -> Guess:
     """Return the warm start of a kernel program.
 
-    The warm start is `neighbour`, the solution of an MMRM with another C, if it is given and its
-    coefficients are not all zero. Otherwise, the warm start is the solution of an SVM with the same
-    slack penalties, since the SVM and the MMRM have nearly the same support vectors. The slack
-    penalties of the SVM are raised to at least ``1 / program.scale``, since all rows are support
-    vectors of an SVM with very small slack penalties.
+    The warm start is `neighbour` (the solution of an MMRM with another C) if its coefficients are
+    not all zero, and otherwise the solution of an SVM with the same slack penalties.
     """
     if neighbour is not None and neighbour.u.any():
         return Guess(neighbour.u, neighbour.margins)
     from mmbench.solvers.svm_dual.smo import solve_smo
 
+    # The SVM and the MMRM have nearly the same support vectors. Very small slack penalties are
+    # raised, since all rows would be support vectors of the SVM.
     cost = np.where(program.cost > 0, np.maximum(program.cost, 1 / program.scale), 0.0)
     svm = solve_smo(svm_dual(program.gram, problem.y, cost), tol=GUESS_TOLERANCE)
     return Guess(np.abs(svm.u), problem.y * (svm.decision + svm.bias))

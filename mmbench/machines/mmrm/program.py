@@ -3,11 +3,12 @@
     min over u, b, xi  c'u + sum_i cost_i xi_i  subject to  A u + y b + xi >= 1, xi >= 0  (28), (30)
     max over lam       sum_i lam_i              subject to  0 <= lam <= cost, y'lam = 0, A'lam <= c
 
-The kernel machine (30) has ``A = diag(y) K diag(y)`` with the Gram matrix K, and coefficients ``u =
-(alpha, beta) >= 0`` with ``sum(u) <= limit``. Let nu be the multiplier of ``sum(u) <= limit``. The
-dual of (30) is to maximise ``sum(lam) - limit * nu`` subject to ``0 <= lam <= cost``, ``y'lam =
-0``, ``nu >= 0`` and ``A'lam - nu <= c``. Every lam that satisfies the first two constraints is
-feasible with a sufficiently large nu, and gives a lower bound on the optimum.
+The kernel machine (30) has ``A = diag(y) K diag(y)`` with the Gram matrix K, and coefficients
+``u = (alpha, beta) >= 0`` with ``sum(u) <= limit``. Let nu be the multiplier of
+``sum(u) <= limit``. The dual of (30) is to maximise ``sum(lam) - limit * nu`` subject to
+``0 <= lam <= cost``, ``y'lam = 0``, ``nu >= 0`` and ``A'lam - nu <= c``. Every lam with
+``0 <= lam <= cost`` and ``y'lam = 0`` is feasible with a sufficiently large nu, and gives a lower
+bound on the optimum.
 
 The linear machine (28) has ``A = diag(y) Z`` with the standardised features Z. The coefficients u =
 w of the linear machine are free, so that the dual constraints are equations, ``A'lam = c``.
@@ -130,9 +131,8 @@ class Program(ABC):
 
     @property
     def surely_bounded(self) -> bool:
-        """Whether the slack penalties of each class have a sum of at least 1.
-
-        If both sums are at least 1, the program is bounded.
+        """Whether the slack penalties of each class sum to at least 1, so that the program is
+        bounded.
         """
         return bool(np.all(self.class_cost >= 1 - 1e-12))
 
@@ -308,16 +308,14 @@ class Guess:
     margins: NDArray
 
     def near_rows(self, program: Program) -> NDArray:
-        """Return the rows near the margin of the warm start, and the rows with positive
-        coefficients.
-        """
+        """Return the rows with margins below NEAR_MARGIN or with positive coefficients."""
         rows = program.rows
         return rows[(self.margins[rows] < NEAR_MARGIN) | (self.u[rows] > 0)]
 
 
 #: The pivoted Cholesky factorization ends if each diagonal entry of the residual ``K - F F'`` is at
-#: most REMAINDER times the largest diagonal entry of K. Such small diagonal entries of ``K - F F'``
-#: are rounding errors of the kernel values.
+#: most REMAINDER times the largest diagonal entry of K. Smaller diagonal entries are rounding
+#: errors of the kernel values.
 REMAINDER = 1e-14
 
 #: Maximum magnitude of the residual ``K - F F'`` in a sample of rows and columns, relative to the

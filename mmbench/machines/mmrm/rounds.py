@@ -30,8 +30,8 @@ from mmbench.machines.mmrm.interior import UNBOUNDED_VALUE, LpInteriorPoint, fir
 from mmbench.machines.mmrm.program import Guess, Program
 from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 
-#: The interior-point method has the tolerance COARSE_TOLERANCE before pricing, and FINE_TOLERANCES
-#: in successive attempts to compute a vertex.
+#: COARSE_TOLERANCE is the tolerance of the interior-point method before pricing. FINE_TOLERANCES
+#: are the tolerances in successive attempts to compute a vertex.
 COARSE_TOLERANCE = 1e-3
 FINE_TOLERANCES = (1e-7, 1e-8, 1e-9, 1e-10)
 
@@ -100,18 +100,18 @@ class RestrictedProgram:
     def _start(self) -> LpInteriorPoint:
         """Return an interior-point method that starts at the warm start and at lam_i = 1/n_class.
 
-        The multipliers ``lam_i = 1/n_class`` satisfy ``A'lam = c``. If A is nearly singular, the
-        dual feasible set has almost no interior. In this case, a start far from the dual feasible
-        set takes twice as many iterations as a start at ``lam_i = 1/n_class``. Multiples of the
-        labels y may be subtracted from the columns of A, since b is free and ``y'lam = 0``. Such a
-        subtraction centres the columns of ``diag(y) A``. The centring greatly improves the
-        condition number of ``A Theta A'``.
+        The multipliers ``lam_i = 1/n_class`` satisfy ``A'lam = c``.
         """
         program, columns = self.program, self.columns
         A, y, cost, margins = self._with_class_means()
+        # Multiples of y may be subtracted from the columns of A, since b is free and y'lam = 0. The
+        # subtraction centres the columns of diag(y) A, and greatly improves the condition number of
+        # A Theta A' (see `interior`).
         self.shift = y @ A / len(y)
         A -= y[:, None] * self.shift
         c = program.c[columns]
+        # If A is nearly singular, the dual feasible set has almost no interior. A start far from
+        # this set would take twice as many iterations.
         lam = np.minimum(cost / program.class_cost[(y > 0).astype(int)], 0.9 * cost)
         point = first_iterate(self.guess.u[columns], margins, lam, c)
         return LpInteriorPoint(A, y, c, cost, point, program.limit)
@@ -180,9 +180,8 @@ class RestrictedProgram:
     def _add_violated(self, optimum: RestrictedOptimum) -> bool:
         """Add rows and columns with violated constraints, and remove rows with large margins.
 
-        Some rows and columns with nearly violated constraints are also added to the restricted
-        program. Returns False if no constraint is violated, or if a negative objective value proves
-        that the whole program is unbounded.
+        Returns False if no constraint is violated, or if a negative objective value proves that the
+        whole program is unbounded.
         """
         program = self.program
         margins = program.forward(optimum.u) + program.y * optimum.b
@@ -199,6 +198,7 @@ class RestrictedProgram:
         near = margins[self.rows] <= DROPPED_MARGIN
         costly = optimum.lam[self.rows] >= program.cost[self.rows] / 2
         kept = self.rows[near | costly]
+        # rows and columns with nearly violated constraints are also added
         rows = rows[np.argsort(margins[rows], kind="stable")]
         rows = rows[margins[rows] < ADDED_MARGIN][: max(50, len(kept) // 2)]
         columns = columns[np.argsort(reduced[columns], kind="stable")]

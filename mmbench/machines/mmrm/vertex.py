@@ -148,8 +148,9 @@ def solve_reference(
 
     HiGHS accepts violations of 1e-7 per constraint, and each violation changes the objective value
     by up to 1e-7 times the slack penalty. Therefore the exact vertex of the basis found by HiGHS is
-    also computed. The coefficient limit is omitted if the program may be unbounded without it
-    (`Program.surely_bounded` is False), since the limit would hide that the program is unbounded.
+    also computed. If the program may be unbounded without the coefficient limit
+    (`Program.surely_bounded` is False), the limit is omitted, since it would hide that the program
+    is unbounded.
     """
     rows, columns = program.rows, program.columns
     n, k = len(rows), len(columns)

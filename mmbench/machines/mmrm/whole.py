@@ -131,12 +131,8 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
 def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
     """Return an interior-point method that starts at large coefficients or at the warm start.
 
-    The initial multipliers are ``lam_i = 1/n_class``, which satisfy ``A'lam = c``; n_class is the
-    number of rows of the class of row i. If slack penalties are smaller than 1/n_class, the initial
-    multipliers are multiplied by a number below 1, so that they are less than the penalties. If
-    `large` is true, the multiplier of the coefficient limit is so large that lam is dual feasible.
-    In this case, the initial coefficients are mu/s, where s are the reduced costs, and mu is the
-    mean of the products ``z lam``.
+    The initial multipliers are ``lam_i = 1/n_class``, where n_class is the number of rows of the
+    class of row i, or smaller numbers if slack penalties are below 1/n_class.
     """
     rows = program.rows
     cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]
@@ -145,6 +141,8 @@ def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
     u, multiplier = guess.u[rows] * (program.scale / program.program.scale), None
     point = first_iterate(u, margins, lam, c)
     if large:
+        # The multiplier of the coefficient limit is so large that lam is dual feasible. The initial
+        # coefficients are mu/s, with the reduced costs s and the mean mu of the products ``z lam``.
         reduced = c - lam @ A
         multiplier = SMALL_REDUCED_COST * size_of(c) + 2 * float(np.abs(reduced).max())
         s = reduced + multiplier
