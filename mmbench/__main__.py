@@ -5,8 +5,8 @@ from pathlib import Path
 
 if __name__ == "__main__":
     root = str(Path(__file__).resolve().parents[1])
-    # the current folder is moved to the end of the search path, so that its files do not replace
-    # installed modules with the same names
+    # move the current folder to the end of the search path: a file in the current folder must not
+    # replace an installed module with the same name
     if sys.path[0] != root and not sys.flags.safe_path:
         sys.path.append(sys.path.pop(0))
     from mmbench.cli import main

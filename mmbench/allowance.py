@@ -1,8 +1,8 @@
 """Limits on the time, the memory and the BLAS threads of a computation.
 
-A caller sets the limits of a ``with`` block by `within`. A solver calls `time_is_up` between
+The function `within` sets the limits of a ``with`` block. A solver calls `time_is_up` between
 iterations, and returns its best solution if the time limit is reached. A new thread does not
-inherit the limits; the function `delayed` passes the limits on to another thread.
+inherit the limits; the function `delayed` passes the limits to the thread.
 """
 
 import math
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class OutOfTime(Exception):
-    """The time limit was reached before a grid search or a calibration had done all trainings.
+    """A grid search or a calibration reached the time limit before all trainings were completed.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class OutOfTime(Exception):
 class Allowance:
     """Time and memory limits of one computation.
 
-    A pickled `Allowance` contains the remaining seconds in place of `end`, since the clock of the
-    process that reads it may differ from the clock of this process.
+    A pickled `Allowance` contains the remaining seconds instead of `end`, since another process may
+    have another clock.
     """
 
     #: Latest end of the computation, in seconds of the clock `time.monotonic`; infinite without a
@@ -69,8 +69,7 @@ _current: ContextVar[Allowance] = ContextVar("allowance", default=_NO_LIMIT)
 def allowed(seconds: float | None = None, memory: float | None = None) -> Allowance:
     """Return an `Allowance` that starts now and does not exceed the current time and memory limits.
 
-    If `seconds` is None, the current time limit remains valid. If `memory` is None, the current
-    memory limit remains valid.
+    If `seconds` or `memory` is None, the current limit is kept.
 
     Examples
     --------
@@ -125,13 +124,13 @@ def _call_within(allowance: Allowance, function: Callable, *args: Any, **kwargs:
         return function(*args, **kwargs)
 
 
-#: BLAS uses several threads if the largest pair of classes has at least this number of rows. The
-#: training of an MMRM on 200 rows takes forty times as long with two BLAS threads as with one.
+#: BLAS uses several threads if the largest pair of classes has at least this number of rows. On 200
+#: rows, the training of an MMRM takes forty times as long with two BLAS threads as with one thread.
 BLAS_THREADS_FROM_ROWS = 1000
 
 
 def blas_threads_for(n_rows: int) -> AbstractContextManager:
-    """Limit BLAS to one thread if the largest training problem has few rows."""
+    """Limit BLAS to one thread in a ``with`` block if the largest pair of classes has few rows."""
     return nullcontext() if n_rows >= BLAS_THREADS_FROM_ROWS else blas().limit(limits=1)
 
 

@@ -1,9 +1,9 @@
-"""The decorator `compiled`, which is the decorator `njit` of Numba with options.
+"""The decorator `compiled`: the decorator `njit` of Numba with fixed options.
 
 Numba reads its environment variables when it is imported. The import fails if NUMBA_NUM_THREADS is
-not a positive integer. Compiled functions with a cache need a writable cache folder when they are
-declared, and free space in this folder when they are called. This module corrects the environment
-variables of Numba before it imports Numba.
+not a positive integer. Numba needs a writable cache folder when a cached function is declared, and
+free disk space when the function is called. This module corrects the environment variables of Numba
+before it imports Numba.
 """
 
 import os
@@ -34,7 +34,7 @@ def _prepare() -> bool:
         del os.environ["NUMBA_NUM_THREADS"]
     given = os.environ.get("NUMBA_CACHE_DIR")
     beside = Path(__file__).parent / "kernels" / "__pycache__"
-    # without a home folder, expanduser returns a relative path, for which `_access` returns False
+    # without a home folder, `expanduser` returns a relative path, which `_access` rejects
     home = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "numba")
     folder = Path(given) if given else next(filter(_access, (beside, home)), None)
     problem = _writable(folder) if folder else "no folder"
@@ -59,10 +59,10 @@ def _access(folder: Path) -> bool:
 
 def _temporary() -> str:
     """Return a cache folder of this user below the system's folder for temporary files."""
-    user = getattr(os, "getuid", lambda: 0)()  # each Windows user has a temporary folder
+    user = getattr(os, "getuid", lambda: 0)()  # on Windows, each user has a separate folder
     folder = Path(tempfile.gettempdir()) / f"mmbench-numba-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != user:  # compiled code of another user is not loaded
+    if folder.stat().st_uid != user:  # never load the compiled code of another user
         return tempfile.mkdtemp(prefix="mmbench-numba-")
     return str(folder)
 

@@ -24,9 +24,9 @@ LONG = re.compile(rf"(?<![\w'])'[^']{{{MAX_VALUE},}}'(?!\w)|\S{{{MAX_WORD},}}")
 class UserError(Exception):
     """An error in the input that the user can correct.
 
-    The error message is a single line. The message states the error and, if a file contains the
-    error, the name of the file. For an unknown name, the message suggests the most similar valid
-    name. The command line prints the message without a traceback and exits with code 2.
+    The error message is a single line that states the error. If the error is in a file, the message
+    names the file. If a name is unknown, the message suggests the most similar valid name. The
+    command line prints the message without a traceback and exits with code 2.
     """
 
     def __init__(self, message: str):
@@ -82,8 +82,8 @@ def readable(message: str) -> str:
 def visible(text: str) -> str:
     r"""Return a text with control characters as escapes; line feeds and tabs are kept.
 
-    Class labels, file names, and messages of other packages may contain control characters. Text
-    passes through this function before it is written to a terminal, a table or a page.
+    Class labels, file names, and messages of other packages may contain control characters. Text is
+    converted by this function before it is written to a terminal, a table or a page.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def visible(text: str) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return a hint for an unknown name: a similar known name or, if none is similar, all names.
+    """Return a hint for an unknown name: a similar known name, else all known names.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     '; valid: rmm, svm'
     """
     names = sorted(known)
-    same = [other for other in names if other.lower() == str(name).lower()]  # SVM, RBF
+    same = [other for other in names if other.lower() == str(name).lower()]  # such as SVM
     close = same or difflib.get_close_matches(str(name)[:MAX_WORD], names, n=1)
     if close:
         return f"; did you mean {close[0]!r}?"
@@ -114,7 +114,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names separated by commas; more than MAX_NAMES names are abbreviated in the middle.
+    """Return names separated by commas; a list of more than MAX_NAMES names is shortened.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class BeyondLimit(NotEnoughMemory):
 
 @contextmanager
 def memory_of(solver: str) -> Iterator[None]:
-    """Replace a MemoryError by an error that names the solver; can be used as a decorator.
+    """Replace a MemoryError by an error that names the solver; also usable as a decorator.
 
     Examples
     --------
@@ -162,7 +162,8 @@ class Status(StrEnum):
     - ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
       optimum.
     - ``uncertified``: the classifier has no certificate of optimality.
-    - ``one_class``: in records of earlier versions, the training rows have a single class.
+    - ``one_class``: the training rows have a single class; occurs only in records of earlier
+      versions.
     - ``trivial``: the weight vector w = 0 is optimal, so that every row gets the same class.
     - ``inaccurate``: the duality gap or the constraint violation exceeds its tolerance.
     - ``iteration_limit``, ``time_limit``: the training ended at a limit.

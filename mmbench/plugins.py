@@ -28,7 +28,7 @@ def with_plugins(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
 
     The argument `kind` is "machines", "cards", "layouts" or "figures". The argument `own` contains
     the entries of mmbench by name. The value of an entry of another package is a string ``module``
-    or ``module:attribute``. If two different entries have the same name, the second entry is
+    or ``module:attribute``. If another package uses a name that is already taken, its entry is
     ignored with a warning.
     """
     found = dict(own)

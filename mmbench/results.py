@@ -17,8 +17,8 @@ def load(*folders: str | Path, predictions: bool = False) -> pd.DataFrame:
     Parameters
     ----------
     *folders : path
-        Results folders of experiments, folders that contain results folders (as the default
-        ``results``), or folders of reference tables with a file ``splits.csv.gz``.
+        Results folder of an experiment, folder of several results folders (such as the default
+        ``results``), or folder of a reference table with a file ``splits.csv.gz``.
     predictions : bool
         If true, the data frame has one row per test row instead of one row per split.
 

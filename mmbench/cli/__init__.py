@@ -17,10 +17,10 @@ def main() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
-    # A batch system ends a job by SIGTERM. Without a handler of SIGTERM, the processes that workers
-    # have started would go on.
+    # A batch system ends a job by SIGTERM. Without a handler of SIGTERM, processes that were
+    # started by workers would continue to run.
     signal.signal(signal.SIGTERM, _interrupt_once)
-    # if stdout or stderr is closed, messages would be written to the next file that is opened
+    # if stdout or stderr is closed, the next opened file would get its descriptor and the messages
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

@@ -3,9 +3,9 @@
 The exit code is 0 if all jobs are done. The exit code is 1 if a job failed, if a machine did not
 pass a check, or if a data set could not be fetched or verified. The results of finished jobs are
 stored even if other jobs failed. If the user's input is not valid, the exit code is 2, and a
-message of one line states the reason. The exit code is 130 if the user interrupted the command. A
-command imports the modules that it needs only when it is called, so that ``mmbench --help`` does
-not wait for the import of scikit-learn.
+message of one line states the reason. The exit code is 130 if the user interrupted the command.
+Each command imports its modules when the command is called; ``mmbench --help`` therefore does not
+wait for the import of scikit-learn.
 """
 
 import errno
@@ -26,7 +26,7 @@ EXIT_WRONG_INPUT = 2
 
 
 class OneLineErrors(TyperGroup):
-    """A group of commands in which a user's error is reported as one line, without a traceback."""
+    """A group of commands that reports a user's error as one line, without a traceback."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         """Parse the command line. If Ctrl-C interrupts the parsing, print one line."""
@@ -57,7 +57,7 @@ def _stop(message: str, code: int) -> typer.Exit:
 
 
 def echo(text: str, **options: Any) -> None:
-    """Print a text in which escape sequences replace control characters."""
+    """Print a text; its control characters are replaced by escape sequences."""
     typer.echo(visible(text), **options)
 
 
@@ -124,7 +124,7 @@ SET = option(
     "Replace a value, as in 'machines.svm.grid.C=[1,10]' or 'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
-#: Argument of commands that read experiments (with records) and reference tables (without records).
+#: Argument of commands that read results of experiments, or reference tables without records.
 TABLES = argument(
     "RESULTS", "Folders of results, or of experiments in them; reference/NAME comes with mmbench."
 )
@@ -170,7 +170,7 @@ def run(
     del options["configs"], options["dry_run"]
     from mmbench.config.files import load_yaml
 
-    for name in configs:  # report unknown names and too many values before imports
+    for name in configs:  # report unknown names and too many values before the slow imports
         load_yaml(name, count=not set)
     if dry_run:
         from mmbench.commands import dry_run as command
