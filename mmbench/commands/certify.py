@@ -14,8 +14,8 @@ D(a) and P(w, b), and differs from these values by at most the duality gap P(w, 
 Vandenberghe, Convex Optimization, section 5.5.1). LinearSVC minimises another primal objective: it
 adds b^2 to ||w||^2, and may square the losses. The dual objective of LinearSVC differs accordingly.
 
-The objective of a model can be far from the optimal value, although its decision values or its
-predicted labels hardly differ from the optimal solution. The solver libsvm stops if the optimality
+The objective of a model can be far from the optimal value even if the decision values or the
+predicted labels of the model are nearly optimal. The solver libsvm stops if the optimality
 conditions are satisfied to within a tolerance. When libsvm stops, the relative duality gap may be
 0.9 although all predicted labels agree with the optimal solution.
 """
@@ -60,9 +60,9 @@ KNOWN = {"SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace", "Pairw
 #: objective recomputed from the training data.
 OBJECTIVE_TOLERANCE = 1e-3
 
-#: Maximum difference between the decision values of a machine of mmbench and the decision values
-#: after a new training, relative to the largest decision value. With ``1/2 ||w||^2`` in the
-#: objective, a difference of weights is of the order of the square root of a difference of
+#: Maximum difference between the decision values of a machine of mmbench before and after a new
+#: training, relative to the largest decision value. The objective contains ``1/2 ||w||^2``, so the
+#: difference of two weight vectors is of the order of the square root of the difference of their
 #: objectives.
 DECISION_TOLERANCE = OBJECTIVE_TOLERANCE**0.5
 
@@ -116,7 +116,8 @@ def certify(
         Class labels.
     C : float, optional
         Penalty C, needed if the model does not store C. For a NuSVC or a model file of libsvm, the
-        default is the largest dual variable. It equals C if a training row violates the margin.
+        default is the largest dual variable. The largest dual variable equals C if a training row
+        violates the margin.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the training rows. A model file of libsvm does not contain class weights. If the
         model was trained with class weights, give the weight of each row's class.
@@ -147,9 +148,9 @@ def certify(
     -----
     If the model is a machine of mmbench other than the SVM, the columns ``objective``, ``dual`` and
     ``violation`` are the objective, the lower bound and the largest violation that the machine
-    stores. Two further trainings check these values: a training with the same parameters must have
-    the same objective and the same decision values, and the columns ``optimum`` and ``bound`` come
-    from a training with ``solver="reference"``.
+    stores. Two further trainings check these values. A training with the same parameters must
+    reproduce the objective and the decision values. A training with ``solver="reference"`` computes
+    the columns ``optimum`` and ``bound``.
 
     Examples
     --------
@@ -209,8 +210,8 @@ def _validated(
 ) -> tuple[Any, Any, NDArray, NDArray, float]:
     """Check the arguments of `certify`.
 
-    Returns the fitted classifier, the training rows, labels and row weights, and a bound for the
-    rounding errors of the rows, relative to the largest value.
+    Returns the fitted classifier, the training rows, labels and row weights, and a bound on the
+    rounding errors of the features relative to the largest feature.
     """
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import (
@@ -262,9 +263,7 @@ def _validated(
 
 
 def _check_objectives(fits: Sequence[Any], objectives: Iterable[float]) -> None:
-    """Raise UserError if an objective that is recomputed from the data differs from the stored
-    objective of the fit.
-    """
+    """Raise UserError if a recomputed objective differs from the stored objective of the fit."""
     for fit, objective in zip(fits, objectives, strict=True):
         if not np.isclose(objective, fit.objective, rtol=OBJECTIVE_TOLERANCE, atol=1e-12):
             problem = f"the objective of {fit.pair[0]} / {fit.pair[1]} was {fit.objective:g} in "
@@ -305,7 +304,7 @@ def certify_file(
     content = experiment_of(data, target, overrides)
     config = config_of(content, Path(f"certify {data.name}"), overrides)
     entry = config.datasets[0]
-    # the rows are not preprocessed, and most preprocessing steps refuse a table that stays sparse
+    # `load_dataset` does not preprocess rows, but checks the steps; most steps refuse sparse tables
     steps = () if inner_path(data).suffix.lower() in SVMLIGHT else config.steps_of(entry)
     training = load_dataset(entry.ref(steps), store=Path())
     for remark in training.warnings:
@@ -372,14 +371,12 @@ def _optimum(problem: Binary) -> Optimum:
 
 
 def _mirrored(problem: Binary) -> tuple[Any, NDArray, NDArray]:
-    """Return the rows, labels and penalties of a mirrored problem.
+    """Return the rows x_i and -x_i, with the labels y_i and -y_i and the penalties C_i / 2.
 
-    The mirrored problem contains each row x_i with label y_i and a mirror row -x_i with label -y_i.
-    The penalty of each row is C_i / 2. A problem without a free intercept has the same optimal w as
-    its mirrored problem with a free intercept, since the optimal intercept of the mirrored problem
-    is 0. Both classes of the mirrored problem have rows with positive penalties, even if all
-    penalties of one class of the given problem are 0.
+    The mirrored problem has the optimal intercept 0, and therefore the same optimal w as the given
+    problem without an intercept.
     """
+    # both mirrored classes have positive penalties, even if all penalties of one given class are 0
     X, y, C = problem.X, problem.y, problem.C
     X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
     return X, np.append(y, -y), np.append(C, C) / 2
@@ -390,8 +387,8 @@ def _row(
 ) -> dict[str, Any]:
     """Return the row for one binary problem in the data frame that `certify` returns.
 
-    The dict `model` contains the columns that depend only on the model, and `f` contains the
-    model's decision values. The argument `own` is the lower bound from the model's dual variables.
+    The dict `model` contains the columns that depend only on the model, `f` contains the model's
+    decision values, and `own` is the lower bound from the model's dual variables.
     """
     from mmbench.solvers.result import relative_gap
 
@@ -412,9 +409,9 @@ def _row(
 def _squared(problem: Binary) -> Optimum:
     """Minimise ``1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i w'x_i)^2`` by liblinear's Newton method.
 
-    The dual variables are ``a_i = 2 C_i max(0, 1 - y_i w'x_i)``. The lower bound is the dual
-    objective ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)``. The last sum
-    equals the sum of the losses in the primal objective.
+    The lower bound is the dual objective
+    ``sum_i a_i - 1/2 ||sum_i a_i y_i x_i||^2 - sum_i a_i^2 / (4 C_i)`` at
+    ``a_i = 2 C_i max(0, 1 - y_i w'x_i)``.
     """
     from sklearn.svm import LinearSVC
 
@@ -422,6 +419,7 @@ def _squared(problem: Binary) -> Optimum:
     newton = LinearSVC(dual=False, fit_intercept=False, C=C.max(), tol=1e-12, max_iter=1000)
     w = newton.fit(X, y, sample_weight=C / C.max()).coef_[0]
     slack = np.maximum(0.0, 1.0 - y * (X @ w))
+    # for this a, the sum of a_i^2 / (4 C_i) equals the sum of the losses
     a, losses = 2 * C * slack, float(C @ slack**2)
     v = X.T @ (a * y)
     objective, bound = 0.5 * float(w @ w) + losses, float(a.sum() - 0.5 * v @ v) - losses
@@ -443,8 +441,8 @@ def _kernel_problems(
 ) -> Iterator[Binary]:
     """Yield one binary problem per pair of classes, for a model with dual variables.
 
-    The support vectors may differ from the rows of `X` at the indices `support_` by `rounding`
-    times the largest absolute value of the support vectors.
+    The rows of `X` at the indices `support_` must equal the support vectors, up to `rounding` times
+    the largest absolute value of the support vectors.
     """
     from sklearn.utils.class_weight import compute_class_weight
 
@@ -502,10 +500,10 @@ def _kernel_problems(
 
 
 def _warn_of_class_weights(n_support: Sequence[int], duals: NDArray) -> None:
-    """Warn if the upper bounds of a libsvm model's dual variables seem to differ between classes.
+    """Warn if the dual variables of a libsvm model seem to have different upper bounds per class.
 
-    The upper bound of the dual variables of a class is C times the weight of the class. If the
-    largest dual variable of a class occurs twice, it is assumed to be this upper bound.
+    If the largest dual variable of a class occurs twice, it is assumed to be the upper bound of the
+    class, which is C times the class weight.
     """
     parts = np.split(duals, np.cumsum(n_support)[:-1], axis=1)
     tops = [np.sort(part, axis=None)[-2:] for part in parts]
@@ -528,10 +526,7 @@ def _dense(values: Any) -> Any:
 def _linear_problems(
     model: Any, X: Any, labels: NDArray, weights: NDArray, C: float | None
 ) -> Iterator[Binary]:
-    """Yield the binary problems of a linear model without dual variables.
-
-    The binary problems are one-vs-one or one-vs-rest.
-    """
+    """Yield the one-vs-one or one-vs-rest problems of a linear model without dual variables."""
     from sklearn.utils.class_weight import compute_class_weight
 
     classes, kind = np.asarray(model.classes_), type(model).__name__
@@ -591,7 +586,7 @@ def _relative_penalties(pair: tuple, y: NDArray, weights: NDArray, class_weight:
 def _by_reference(
     model: Any, X: Any, labels: NDArray, sample_weight: ArrayLike | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the data frame that `certify` returns for a machine of mmbench.
+    """Yield the rows of the result of `certify` for a machine of mmbench.
 
     The optimum is computed by the machine's reference solver.
     """
@@ -649,7 +644,7 @@ def _liblinear_model(head: dict[str, list[str]], lines: list[str]) -> SimpleName
         w = -w
     return SimpleNamespace(
         classes_=np.array(head["label"], dtype=float),
-        coef_=w[:, :-1] if bias >= 0 else w,  # the file has a row for the bias even if it is 0
+        coef_=w[:, :-1] if bias >= 0 else w,  # the file has a row for the bias even if bias = 0
         intercept_=w[:, -1] * max(bias, 0.0),
         fit_intercept=bias > 0,
         intercept_scaling=bias,

@@ -20,8 +20,8 @@ KEYWORDS = re.compile(r"\n\s*keywords\s*=\s*\{([^}]*)\},")
 def citation(name: str | None = None) -> str:
     """Return the BibTeX entries for a machine, an alias or an experiment.
 
-    The last entry is for mmbench itself; without a name, it is the only entry. For an experiment,
-    the data sets are cited in BibTeX comments, as stated in the data set cards.
+    The last entry cites mmbench itself; if `name` is None, only this entry is returned. For an
+    experiment, BibTeX comments contain the citations in the cards of its data sets.
 
     Raises
     ------

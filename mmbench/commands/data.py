@@ -19,8 +19,7 @@ class Outcome(NamedTuple):
 
 
 def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple]:
-    """Return a table with one row of headings, and one row per data set card with name, sizes,
-    split rules and location.
+    """Return a table: headings, then the name, sizes, split rules and location of each data set.
 
     The location of the data files is ``store`` or ``mirror``. For data that need no file, the
     location is ``built in``. If the data files are damaged, the location is ``damaged``. For a data
@@ -36,9 +35,7 @@ def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple
 
 
 def licences() -> list[tuple]:
-    """Return a table with one row of headings, and one row per data set card with name and
-    licence.
-    """
+    """Return a table: headings, then the name and the licence of each data set."""
     return [("name", "licence"), *((name, load_card(name).licence) for name in card_names())]
 
 

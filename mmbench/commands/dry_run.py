@@ -1,4 +1,7 @@
-"""``mmbench run --dry-run``: the jobs, fits, memory and expected time of an experiment."""
+"""``mmbench run --dry-run``: the jobs, fits, memory and expected time of an experiment.
+
+A table cell contains all jobs with the same data set, kernel, machine, degree and training size.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def dry_run(
 ) -> str:
     """Return a description of the jobs that `run` would run with the same arguments.
 
-    Data files of the user are read, but data files of data sets with a card are not. Nothing is
+    The user's data files are read; a data set with a card is described by its card. Nothing is
     downloaded, and no file is written.
     """
     given = Options(results, **options)
@@ -82,14 +85,10 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 
 
 def _power(experiment: PlannedExperiment) -> list[str]:
-    """Return lines of text that state the smallest differences in accuracy that a test detects.
+    """Return a heading, and per data set the detectable accuracy differences from the first
+    machine.
 
-    The first line is a heading. Each further line concerns one data set, and states the range of
-    the detectable differences between the first machine and the other machines. The variances of
-    the differences are estimated from earlier records or, without earlier records, from the splits
-    of the reference table. Without earlier records and without a reference table, an empty list is
-    returned. For a single official test part, the test is McNemar's, and the variance is an upper
-    bound.
+    The list is empty if there are neither earlier records nor a reference table.
     """
     jobs, official = experiment.jobs, experiment.config.protocol.test.rule == "official"
     # in the split table, classifiers of other packages have no kernel
@@ -97,6 +96,7 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     planned = {k.dataset: n for k, n in Counter(map(key_of, jobs)).items() if (n == 1) == official}
     folders = {"earlier records": experiment.folder}
     folders["the reference table"] = REFERENCE / experiment.config.name
+    # the variances of the differences are estimated from the first source that exists
     for source, folder in folders.items():
         try:
             rows = frame(folder).fillna({"degree": 0, "size": 0})
@@ -114,7 +114,8 @@ def _power(experiment: PlannedExperiment) -> list[str]:
             sizes = own[["n_test", "n_train"]].mean()
             ratio = experiment.plan.test_to_train or float(sizes.n_test / sizes.n_train)
             if official:
-                # the machines disagree on a share of the test rows: at most the sum of their errors
+                # McNemar's test: two machines disagree on at most the sum of their errors, so the
+                # variance is an upper bound
                 errors, n, ratio = 100 - values.min(), round(sizes.n_test), 0.0
                 sds = 10 * np.sqrt((errors.drop(first) + errors[first]).to_numpy(float))
             if (known := sds[sds > 0]).size:
@@ -135,8 +136,7 @@ def _time_text(
     """Return a text that states the expected time of `jobs`.
 
     The dicts `here` (from earlier records) and `reference` (from the reference table) contain the
-    mean seconds per job of each table cell. A table cell contains all jobs with the same data set,
-    training size, kernel, degree and machine.
+    mean seconds per job of each table cell.
     """
     if not jobs:
         return "time: none"
@@ -187,7 +187,7 @@ def sizes_of(job: Job, **places: Any) -> Sizes:
 
     For a data set with a card, the numbers are taken from the card, and data files are not read. If
     the card does not state the number of training rows, all rows except test rows are counted as
-    training rows. Other data are read with the arguments `places` of `load_dataset`.
+    training rows. Data without a card are read by `load_dataset` with the arguments `places`.
     """
     counts, n_features, n_stored = _class_counts(job.dataset, **places)
     split, card, total = job.split, job.dataset.card, sum(counts)
@@ -214,10 +214,10 @@ def sizes_of(job: Job, **places: Any) -> Sizes:
 
 @cache
 def _class_counts(ref: DatasetRef, **places: Any) -> tuple[list[int], int, int | None]:
-    """Return the number of rows per class, the number of columns, and the memory of a sparse row.
+    """Return the rows per class, the number of columns, and the memory per row in units of 8 bytes.
 
-    The memory of a row is given in units of 8 bytes, and is None for dense rows and for data with a
-    card. The numbers of rows are taken from the data set card or, without a card, are counted.
+    For data with a card, the numbers are read from the card; the memory is None for these data and
+    for dense rows.
     """
     if ref.card is None:
         data = load_dataset(ref, **places, allow_network=False)

@@ -65,7 +65,7 @@ def easy(
     data : path or DataFrame
         A data file in a format that configurations support, or a data frame. A data frame is
         written to a file ``frame_HASH.csv`` in `results`, where HASH is a hash of the content. In
-        the file, the name of a column 3 is ``column_3`` if 3 is a number.
+        this file, a column whose name is the number 3 is renamed to ``column_3``.
     target : str or int, optional
         Column of the class labels; not needed if the file format determines this column.
     results : path
@@ -95,7 +95,7 @@ def easy(
         if not hasattr(data, "to_csv"):
             problem = f"a path or a data frame is needed, got {type(data).__name__}; use"
             raise UserError(f"{problem} pandas.DataFrame(X).assign(label=y), with target='label'")
-        # in a file, a first line that contains only numbers would be a row of data
+        # in a CSV file, a header that contains only numbers would be read as a row of data
         texts: Any = {c: c if isinstance(c, str) else f"column_{c}" for c in data.columns}
         target = texts.get(target, target)
         for c, column in data.select_dtypes("category").items():
@@ -131,11 +131,10 @@ def config_for(
 
 
 def _for_classes(config: Config, say: Say) -> Iterator[str]:
-    """Yield settings of the form ``KEY=VALUE`` that adapt a configuration to the class sizes.
+    """Yield settings ``KEY=VALUE`` that leave out the classes with too few rows for the folds.
 
-    One setting leaves out the classes that have too few rows for the folds. If a random training
-    subset would contain too few rows of a class, another setting replaces the maximum number of
-    training rows by a maximum number per class.
+    If a random training subset would contain too few rows of a class, another setting replaces the
+    maximum number of training rows by a maximum number per class.
     """
     import yaml
 
@@ -184,8 +183,8 @@ def experiment_of(
 ) -> dict[str, Any]:
     """Return the content of a YAML file for the comparison of machines on a data file.
 
-    If no column has the name `target`, a number is the position of the target column. The strings
-    `overrides` may contain the options that are needed to read the column names.
+    If `target` is a number but not the name of a column, the number is the position of the target
+    column. The strings `overrides` may contain settings that are needed to read the column names.
     """
     from mmbench.config.files import load_yaml
     from mmbench.config.read import config_of

@@ -65,7 +65,7 @@ class Finished:
     done, reused : int
         Number of jobs that this run finished, and number of jobs that an earlier run finished.
     failed : list of str
-        For each failed job, the reason of the failure.
+        For each failed job, the reason for the failure.
     left : int
         Number of jobs that were not run because the run was interrupted.
     exit_code : int
@@ -131,10 +131,9 @@ def plan_experiments(
 def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, set[str]]:
     """Return the names in the options ``--only``, under the keys "dataset" and "machine".
 
-    The key "dataset" is missing if no option selects data sets, and the key "machine" is missing if
-    no option selects machines.
-    Raises UserError if an option has another form than ``dataset=NAME`` and ``machine=NAME``, or if
-    no experiment contains a data set or a machine with the name in an option.
+    A key is missing if no option has this key. Raises UserError if an option is neither
+    ``dataset=NAME`` nor ``machine=NAME``, or if no experiment contains the named data set or
+    machine.
     """
     known = {
         "dataset": {entry.label for config in configs for entry in config.datasets},
@@ -177,7 +176,7 @@ def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) ->
 
 
 def _needed(source: PlannedExperiment, planned: Iterable[PlannedExperiment]) -> PlannedExperiment:
-    """Return an experiment, reduced to the jobs whose parameters other experiments inherit."""
+    """Return an experiment with only the jobs from which other experiments inherit parameters."""
     children = (other for other in planned if other.source == source.folder)
     parents = {key for other in children for job in other.jobs for key in job.parents}
     return replace(source, jobs=keep_keys(source.jobs, parents))

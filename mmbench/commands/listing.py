@@ -1,9 +1,9 @@
 """``mmbench list``: names and descriptions of machines, data sets, layouts, figures and
 experiments.
 
-A machine is described by the first line of its docstring. The layout or figure of a plug-in is
-described by the first line of the docstring of its module. Docstrings are read from the source
-files, since the import of all modules would take seconds.
+A machine is described by the first line of its docstring. A layout or figure of a plug-in is
+described by the first line of its module's docstring. Docstrings are read from the source files,
+since the import of all modules would take seconds.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def config_rows() -> list[tuple]:
 
 
 def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> list[str]:
-    """Return rows as lines of text, in which columns are aligned.
+    """Return rows as lines of text with aligned columns.
 
     The first `n_words` columns are aligned to the left, and the other columns to the right. By
     default, all columns are aligned to the left.
@@ -92,9 +92,8 @@ def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> lis
 def _first_line(entry: Entry) -> str:
     """Return the description of a machine, a layout or a figure.
 
-    The argument `entry` is a dict with the description under the key "about", or a text of the form
-    ``module`` or ``module:class``. A module or a class is described by the first line of its
-    docstring.
+    The argument `entry` is a dict with the key "about", or the name ``module`` or ``module:class``
+    of an object that is described by the first line of its docstring.
     """
     if not isinstance(entry, str):
         return entry["about"]

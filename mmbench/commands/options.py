@@ -43,7 +43,7 @@ class Options:
     smoke : bool
         Whether to run a quick version of the experiment, with few splits and grid points.
     set : sequence of str
-        Values that replace values of the configurations, as ``KEY=VALUE``.
+        Replacements of values in the configurations, as ``KEY=VALUE``.
     strict : bool
         Whether the exit code is 1 if a fit is not optimal.
     time_limit, memory_limit : str, optional

@@ -50,7 +50,7 @@ def silent(line: str) -> None:
 class TableText(str):
     """Tables as text in one of the formats of `table`; a notebook shows the tables as HTML."""
 
-    #: Function that returns the tables that a notebook shows.
+    #: Function that returns the tables for a notebook.
     tables: Callable[[], Sequence[Table]] = tuple
 
     def _repr_html_(self) -> str:
@@ -78,7 +78,7 @@ def table(
     results : path or iterable of path
         Results folders of experiments, or folders that contain results folders.
     fmt : {"markdown", "latex", "csv"}, optional
-        Format of the text. In the format ``csv``, each row contains one value, with every layout.
+        Format of the text. In the format ``csv``, each row contains one value, for every layout.
         The suffix of `output` determines the default format. Without `output`, the default is
         Markdown.
     layout : str, optional
@@ -95,8 +95,8 @@ def table(
     include_failed : bool, default=False
         Whether means and statistical tests include splits with a failed fit.
     bold : bool, default=True
-        Whether to print the best machine in bold, and also each machine that does not differ
-        significantly from the best machine in a paired test.
+        Whether to print the best machine in bold. Machines are also printed in bold if a paired
+        test finds no significant difference from the best machine.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def export(
 ) -> str:
     """Write the records of results folders to a file, or return them as CSV text.
 
-    For a reference table, which has no records, the rows of its file ``splits.csv.gz`` are used.
+    A reference table has no records; the rows of its file ``splits.csv.gz`` are written instead.
 
     Parameters
     ----------

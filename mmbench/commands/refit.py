@@ -42,9 +42,9 @@ def refit(
     results : path
         Folder of an experiment with records.
     machine : str, optional
-        Name of the machine in the experiment. By default, the machine and the kernel with the
-        highest mean accuracy are used, among those with results on the most splits. The mean is
-        taken over the splits of `dataset` that the tables include.
+        Name of the machine in the experiment. By default, only machines with results on the largest
+        number of splits are considered. Among these machines, the machine and the kernel with the
+        highest mean accuracy on `dataset` are used.
     dataset, kernel : str, optional
         Names of a data set and of a kernel. The data set is needed if the experiment has several
         data sets. The kernel is needed if `machine` is given and was run with several kernels.
@@ -68,13 +68,14 @@ def refit(
 
     Notes
     -----
-    The expected accuracy is the mean test accuracy over splits without failed fits. The model of a
-    split was trained on fewer rows than the returned model, and with the parameters selected for
-    this split only. If the machine was selected by its accuracy, the expected accuracy is slightly
-    too high.
+    The expected accuracy is the mean test accuracy over splits without failed fits. On each split,
+    the model was trained on fewer rows than the returned model, and with the parameters selected on
+    this split. If the machine was selected by its accuracy, the expected accuracy is slightly too
+    high.
 
-    Probabilities that the experiment calibrated (key ``calibrate``) are not part of the returned
-    model. The class CalibratedClassifierCV of scikit-learn computes calibrated probabilities.
+    The returned model does not compute calibrated probabilities, even if the experiment has the key
+    ``calibrate``. The class CalibratedClassifierCV of scikit-learn computes calibrated
+    probabilities.
 
     Examples
     --------
@@ -90,7 +91,7 @@ def refit(
 
     records = _records(Path(results), machine, dataset, kernel)
     job = records[0].job
-    with suppress(UserError, KeyError):  # the table may have moved since the job was run
+    with suppress(UserError, KeyError):  # the user's data file may have moved since the run
         entry = {e.label: e for e in load_config(Path(results) / CONFIG).datasets}[job.dataset.name]
         job = replace(job, dataset=replace(job.dataset, path=entry.source, folds=entry.folds))
     data = load_dataset(job.dataset, store=Path(store), mirror=mirror)
@@ -104,7 +105,7 @@ def refit(
     fitted = make_machine(job, 1, job_seeds(job)["machine"])
     own = fit_selected(fitted, job, choice, X, data.y)
     table = [("table", TableColumns(data.columns, job.dataset.options))] if data.columns else []
-    # a pipeline needs a scikit-learn estimator, which a `ForeignClassifier` has as an attribute
+    # a pipeline needs a scikit-learn estimator; a `ForeignClassifier` stores one as an attribute
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)

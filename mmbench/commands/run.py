@@ -1,7 +1,7 @@
 """``mmbench run``: starts worker processes, then reads, plans and runs experiments.
 
-Most imports are inside the function `run`, after the start of the worker processes, so that the
-main process and the worker processes import libraries at the same time.
+Most imports are inside the function `run`, after the start of the worker processes. The main
+process and the worker processes then import libraries at the same time.
 """
 
 from __future__ import annotations
@@ -79,14 +79,14 @@ def run(
 def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
     """Return whether the options or the YAML files may select a batch system.
 
-    The YAML files are checked after the start of the worker processes, since the checks import
-    libraries. Only the numbers of entries in the YAML files are checked here, unless an option
-    replaces values.
+    The other checks of the YAML files import libraries, and follow after the start of the worker
+    processes.
     """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES
 
         return options.scheduler in QUEUES
+    # the numbers of entries are checked here, unless an option replaces values
     count = not options.set
     contents = (load_yaml(e, count) if isinstance(e, str | Path) else dict(e) for e in experiments)
     stated = (isinstance(c, Mapping) and c.get("cluster") for c in contents)
@@ -96,9 +96,8 @@ def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
 def cluster_of(planned: Iterable[PlannedExperiment]) -> dict[str, Any]:
     """Return the settings of the cluster on which all experiments run.
 
-    Configurations without the key ``cluster``, such as the experiment from which parameters are
-    taken, run on the cluster of the other configurations. Raises UserError if two configurations
-    have different settings.
+    A configuration without the key ``cluster`` runs on the cluster of the other configurations.
+    Raises UserError if two configurations have different settings.
     """
     clusters: list[Any] = [one.config.cluster for one in planned if one.config.cluster]
     if any(cluster != clusters[0] for cluster in clusters):
