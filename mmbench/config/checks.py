@@ -32,7 +32,7 @@ from mmbench.tables.layouts import LAYOUTS, check_able
 from mmbench.tables.published import published_machines, published_rows, published_tables
 from mmbench.tables.results_folder import REFERENCE
 
-#: For each parameter that cannot be in ``params`` or ``grid``, the key or option that sets it.
+#: Parameters that are not allowed in ``params`` and ``grid``, mapped to the key or option to use.
 EXPERIMENT_KEYS = {
     "kernel": "machines.{column}.kernel",
     **{key: f"the experiment's key {key!r}" for key in ("gamma_scaling", "kernel_scaling", "ties")},
@@ -44,7 +44,7 @@ EXPERIMENT_KEYS = {
 
 
 def check(config: Config) -> None:
-    """Raise `Fault` if the experiment that a configuration describes cannot be run."""
+    """Raise `Fault` if the experiment of a configuration cannot be run."""
     if config.name == REFERENCE:
         raise Fault(f"{REFERENCE!r} is the folder of the reference tables", "name")
     _check_number_of_jobs(config)
@@ -85,9 +85,7 @@ def _check_number_of_jobs(config: Config) -> None:
 
 
 class MachineColumn:
-    """A column of an experiment's tables: a machine with its class, its kernels and its
-    settings.
-    """
+    """A column of an experiment's tables: a machine, with class, kernels and settings."""
 
     def __init__(self, config: Config, name: str):
         self.name, self.entry, self.machine = name, config.machines[name], config.machine_of(name)
@@ -97,9 +95,7 @@ class MachineColumn:
         self.foreign = issubclass(self.cls, ForeignClassifier)
 
     def check_parameter(self, parameter: str) -> None:
-        """Raise ValueError if the machine does not have the given parameter, or if the parameter
-        cannot be set in ``params`` or ``grid``.
-        """
+        """Raise ValueError if a parameter is unknown, fixed, set elsewhere, or without effect."""
         if parameter in EXPERIMENT_KEYS:
             key = EXPERIMENT_KEYS[parameter].format(column=self.name)
             raise ValueError(f"{parameter} is set by {key}")
@@ -133,7 +129,7 @@ class MachineColumn:
 
 
 def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
-    """Raise ValueError if a parameter belongs to a kernel that is not among `kernels`."""
+    """Raise ValueError if a parameter has an effect with none of the given kernels."""
     needs = KERNEL_PARAMETERS.get(parameter)
     if needs and needs not in kernels:
         names = " and ".join(kernels)

@@ -1,4 +1,4 @@
-"""Messages on faults in a configuration: the path of keys, the problem and the nearest name."""
+"""Messages about faults in a configuration: the path of keys, the problem and the nearest name."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -92,10 +92,10 @@ def dotted(keys: Iterable[Any]) -> str:
 
 
 def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
-    """Return a message of one line on one of the faults that pydantic reports.
+    """Return a one-line message about one of the faults that pydantic reports.
 
-    If a key is unknown, the message is about this key. The key may be misspelled, and pydantic then
-    also reports that the correct key is missing.
+    An unknown key is reported before all other faults, since a misspelled key has two faults: the
+    key is unknown, and the correct key is missing.
     """
     fault = min(error.errors(), key=lambda f: f["type"] != "extra_forbidden")
     keys, kind, value = fault["loc"], fault["type"], fault["input"]
@@ -119,10 +119,9 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
 
 
 def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
-    """Return a message on an unknown key.
+    """Return a message about an unknown key.
 
-    If the key is valid in another section, the message names the section. If the key is valid
-    nowhere, the message suggests the most similar valid key.
+    The message names the section in which the key is valid, or else the most similar valid key.
     """
     key, given = keys[-1], "VALUE" if value is None else shown(value)
     if keys[0] == "machines":

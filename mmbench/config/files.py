@@ -3,7 +3,7 @@
 PyYAML follows YAML 1.1, in which ``1e-3`` is text, ``no`` is false, ``010`` is 8 and ``1:30`` is
 90. If a key is repeated, PyYAML uses the last value without a message. The loader in this module
 reads numbers and truth values as in YAML 1.2, and rejects repeated keys. The package ruamel.yaml
-reads YAML 1.2, but would be a dependency in addition to PyYAML, which Dask needs.
+reads YAML 1.2, but would be an additional dependency; PyYAML is a dependency of Dask.
 """
 
 import math
@@ -23,8 +23,8 @@ MAX_BYTES = 4 * 2**20
 #: Maximum number of keys and values in a YAML file after its aliases are expanded. A few lines of
 #: nested aliases can stand for billions of values.
 MAX_NODES = 10**6
-#: Maximum numbers, unless the key ``limits`` of an experiment states other numbers. ``entries`` is
-#: the maximum number of data sets, and also the maximum number of machines. ``jobs`` is the maximum
+#: Default maximum numbers; the key ``limits`` of an experiment can replace them. ``entries`` is the
+#: maximum number of data sets, and also the maximum number of machines. ``jobs`` is the maximum
 #: number of jobs, and ``grid_points`` is the maximum number of grid points per machine.
 MAX_COUNTS = {"entries": 1000, "jobs": 100_000, "grid_points": 10_000}
 #: Maximum number of repeats of the splits, and maximum number of folds.
@@ -171,10 +171,9 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
-    """Return the number of nodes of a YAML document in which aliases are expanded.
+    """Return the number of nodes of a YAML document after its aliases are expanded.
 
-    The number of nodes is infinite if a node contains itself. Raises UserError if a key is
-    repeated.
+    Returns infinity if a node contains itself; raises UserError if a key is repeated.
     """
     if id(node) in sizes:
         return sizes[id(node)]
@@ -197,9 +196,7 @@ def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
 
 @cache
 def yaml_class(name: str) -> Any:
-    """Return a subclass of a loader or dumper of PyYAML that reads or writes numbers and truth
-    values as in YAML 1.2.
-    """
+    """Return PyYAML's loader or dumper `name` with the numbers and truth values of YAML 1.2."""
     import yaml
 
     made: Any = type(name, (getattr(yaml, name),), {"yaml_implicit_resolvers": {}})

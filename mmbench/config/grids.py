@@ -51,7 +51,7 @@ def parse_axis(axis: Any) -> Axis:
 
 
 def distinct(values: Sequence[Any], *, hint: str = "") -> Any:
-    """Return the values unchanged, or raise ValueError, with a hint, if a value occurs twice."""
+    """Return the values unchanged; raise ValueError with a hint if a value occurs twice."""
     first: dict[Any, int] = {}
     if twice := [value for k, value in enumerate(values) if first.setdefault(value, k) != k]:
         raise ValueError(f"{twice[0]!r} occurs twice{hint}")
@@ -78,7 +78,7 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
     """Return a grid in which each axis ``auto`` is replaced by a list of values.
 
-    The listed values may belong to another parameter: ``B: auto`` may become an axis of
+    The list may contain values of another parameter: ``B: auto`` may become an axis of
     ``B_fraction``.
     """
     grids = cls.search_space.auto_grids
@@ -92,26 +92,25 @@ def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
-    """Return the parameters for which ``auto`` lists values of another parameter.
+    """Return the parameters whose axis ``auto`` is replaced by values of another parameter.
 
-    The returned dict maps each parameter to the other parameter. For example, ``B: auto`` lists
-    values of B_fraction, so that B_fraction replaces B.
+    The returned dict maps each parameter to the other parameter. For example, ``B: auto`` becomes a
+    list of values of B_fraction.
     """
     return {n: other for n, (other, _) in cls.search_space.auto_grids.items() if other != n}
 
 
 def replaced_by(cls: Any, stated: Collection[str]) -> dict[str, str]:
-    """Return the entries of `in_other_words` for which `stated` contains the replacement.
+    """Return the entries of `in_other_words` whose replacement is in `stated`.
 
-    For example, the replacement of the parameter B is B_fraction. If the replacement (B_fraction)
-    is set, the replaced parameter (B) must be None, since any other value would contradict the
-    replacement.
+    For example, B_fraction replaces the parameter B. If B_fraction is set, B must be None, since
+    any other value of B would contradict B_fraction.
     """
     return {name: other for name, other in in_other_words(cls).items() if other in stated}
 
 
 def for_kernel(values: Mapping[str, Any], kernel: str) -> dict[str, Any]:
-    """Return those parameters in `values` that have an effect with the kernel named `kernel`.
+    """Return the parameters in `values` that have an effect with the given kernel.
 
     Examples
     --------

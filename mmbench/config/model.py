@@ -59,16 +59,13 @@ NAME_FORM = "letters, digits, '-', '_' and '.', beginning with a letter or digit
 
 
 class Strict(BaseModel):
-    """Base class for the sections of a configuration, in which unknown keys and wrong types are
-    errors.
-    """
+    """Base class for sections of a configuration; unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class DatasetEntry(UserTable):
-    """A data set of an experiment, given by the name of its card, or by a user's table and the keys
-    of `UserTable`.
+    """A data set of an experiment: the name of a card, or a table with the keys of `UserTable`.
 
     The key ``classes`` lists the classes that are used, by default all classes. The key ``grid``
     replaces the values of parameters in the machines' grids, for this data set only. The key
@@ -93,7 +90,7 @@ class DatasetEntry(UserTable):
         return self.name if self.name is not None else of_source
 
     def ref(self, steps: Steps) -> DatasetRef:
-        """Return the `DatasetRef` by which a job names the data set and its preprocessing steps."""
+        """Return the data set and its preprocessing steps in the form that a job stores."""
         parts = (self.source, self.target, steps, self.classes, self.pairs(), self.folds)
         return DatasetRef(self.label, *parts)
 
@@ -126,8 +123,7 @@ class Protocol(Strict):
 
     @property
     def test_to_train(self) -> float:
-        """Number of test rows divided by the number of training rows, including the training rows
-        that ``max_train`` leaves out.
+        """Ratio of test rows to training rows, before ``max_train`` leaves out training rows.
 
         The value is 0 without ``max_train``, and for rules other than ``holdout`` and ``kfold``.
         """
@@ -145,7 +141,7 @@ class Protocol(Strict):
 
 
 def _text_as(key: str) -> BeforeValidator:
-    """Return a validator that replaces a text by a dict with the text as the value of `key`."""
+    """Return a validator that replaces a text by the dict ``{key: text}``."""
     return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
@@ -167,8 +163,8 @@ class Select(Strict):
     The grid point with the best value of ``metric`` is selected. With ``validation: test``, the
     grid point with the best accuracy on the test rows is selected. With ``validation: test``, every
     table states that parameters were selected on test rows. Selection on test rows makes accuracies
-    too high. The purpose of ``validation: test`` is to measure the bias of published results whose
-    parameters were selected on test data.
+    too high. The setting ``validation: test`` measures the bias of published results with
+    parameters selected on test data.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -315,17 +311,13 @@ class Config(Strict):
         return self._source
 
     def with_source(self, source: Config) -> Config:
-        """Return a copy of this configuration that uses the parameters selected in the experiment
-        `source`.
-        """
+        """Return a copy that uses the parameters selected in the experiment `source`."""
         copy = self.model_copy()
         copy._source = source
         return copy
 
     def machine_of(self, column: str) -> str:
-        """Return the name of the machine in a column, or the import path of the classifier in
-        another package.
-        """
+        """Return the machine of a column: a name, or the import path of a classifier."""
         entry = self.machines[column]
         if (path := entry.estimator) is None:
             return entry.machine or column
@@ -334,8 +326,8 @@ class Config(Strict):
     def kernels_of(self, column: str) -> list[str]:
         """Return the kernels with which the machine in a column is run.
 
-        A classifier of another package has no kernel. It is run once, as a job with the first
-        kernel of the column or of the experiment.
+        A classifier of another package has no kernel. The classifier is run once, as a job with the
+        first kernel of the column or of the experiment.
         """
         entry = self.machines[column]
         kernels = entry.kernel or self.kernel

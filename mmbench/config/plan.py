@@ -71,11 +71,10 @@ def plan(
 
 
 def _with_parents(jobs: list[Job], theirs: list[Job], splits: int | None) -> Iterator[Job]:
-    """Yield the jobs with their parents. The parents are jobs of another experiment, in `theirs`.
+    """Yield the jobs with their parents, which are jobs of another experiment in the list `theirs`.
 
-    If `splits` is None, the parent of a job is the other experiment's job on the same split. If
-    `splits` is given, a job has several parents: the other experiment's jobs on the first `splits`
-    splits.
+    If `splits` is None, the parent is the job on the same split; otherwise the parents are the jobs
+    on the first `splits` splits.
     """
     keys: dict[tuple, dict[tuple[int, ...], str]] = {}
     for job in theirs:
@@ -185,7 +184,7 @@ def settings(
     }
     params |= {n: v for n, v in shared.items() if v not in (None, "none") and n in cls.parameters}
     params = {name: value for name, value in params.items() if name not in grid}
-    # sort the values, so that the key of a job does not depend on their order in a YAML file
+    # sort the values: the key of a job must not depend on the order of values in a YAML file
     for name, values in grid.items():
         grid[name] = tuple(sorted(values, key=lambda v: (isinstance(v, str), v is None, v)))
     if issubclass(cls, ForeignClassifier):
@@ -204,8 +203,7 @@ def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
     cells = []
     for key, n_splits in _cells(config):
         own, published_only = keys.get(key, ()), key.machine in config.published_only
-        # if n_splits is 0, the number of splits depends on the data, so that the jobs are counted
-        # instead
+        # n_splits is 0 if the number of splits depends on the data; the jobs are counted instead
         cells.append(PlannedCell(key, n_splits or len(own), own, published_only))
     labels = {
         column: entry.label or column
@@ -236,10 +234,9 @@ def replan(folder: Path) -> Plan | None:
 
 
 def _cells(config: Config) -> Iterator[tuple[Key, int]]:
-    """Yield the key of each table cell, and the number of splits of the cell.
+    """Yield the key and the number of splits of each table cell, in the order of the tables.
 
-    If the number of splits depends on data that are not read, the number is 0. The table cells are
-    ordered by data set, kernel, machine, degree and training size.
+    The number is 0 if it depends on data that are not read.
     """
     for entry in config.datasets:
         n_splits = Counter(split.size for split in split_refs(config, entry.ref(())))

@@ -63,7 +63,7 @@ def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
 
 
 def config_of(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
-    """Return the configuration with the given content of a YAML file, checked without reading data.
+    """Return the configuration with the content of a YAML file, checked without reading data.
 
     Relative paths in the content are relative to the folder of `path`. Messages name `path`.
     """
@@ -96,10 +96,9 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
 
 
 def _plain(value: Any) -> Any:
-    """Return a copy of a value, with numbers and lists for numbers and arrays of NumPy.
+    """Return a copy of a value; numbers and arrays of NumPy become Python numbers and lists.
 
-    An anchor or a merge key of YAML shares a mapping between parts of a file; in the copy, no
-    mapping is shared.
+    YAML anchors and merge keys share a mapping between parts of a file; the copy shares no mapping.
     """
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}

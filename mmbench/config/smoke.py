@@ -72,11 +72,11 @@ def version_for(config: Config, source: Config) -> Config:
 def _grid(column: str, config: Config) -> dict[str, Axis]:
     """Return a machine's grid with at most `MAX_VALUES` values per parameter.
 
-    If a data set replaces the values of a parameter, an axis ``auto`` of this parameter is not
-    expanded. Its expansion could be an axis of another parameter (``B_fraction`` instead of ``B``),
-    and the values of the data set would then have no effect.
+    An axis ``auto`` is not expanded if a data set replaces the values of this parameter.
     """
     grid = config.machines[column].grid
+    # the axis ``B: auto`` may expand to values of B_fraction; values of B that a data set states
+    # would then have no effect
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}
     rest = {axis: values for axis, values in grid.items() if axis not in replaced}
     kept = {axis: values for axis, values in grid.items() if axis in replaced}
@@ -111,8 +111,8 @@ def _max_train(given: MaxTrain) -> MaxTrain:
 def _thin(grid: Mapping[str, Axis]) -> dict[str, Axis]:
     """Return a grid with at most two values per parameter.
 
-    If a parameter has more values, the values at a quarter and at three quarters of its list are
-    kept, since the ends of a long list are seldom selected.
+    A longer list is reduced to the values at one quarter and three quarters of the list, since grid
+    search seldom selects the ends of a long list.
     """
     thin = dict(grid)
     for name, axis in grid.items():

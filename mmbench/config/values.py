@@ -102,7 +102,7 @@ def parse_fixed(value: Any) -> Scalar | bool:
 MaxTrain = int | dict[str, int] | list[int] | None
 
 T = TypeVar("T")
-#: Type of a list of distinct values, for which a single value may also be given.
+#: Type of a list of distinct values; a single value stands for a list of one value.
 Several = Annotated[
     list[T], BeforeValidator(one_or_more), Field(min_length=1), AfterValidator(distinct)
 ]
@@ -114,7 +114,6 @@ Classes = Annotated[Any, PlainValidator(_parse_classes), PlainSerializer(list)]
 MaxTrainKey = Annotated[Any, PlainValidator(_parse_max_train)]
 #: Type of a grid: the values of each parameter, or ``auto``.
 Grid = dict[str, Annotated[Any, PlainValidator(parse_axis)]]
-#: Types for the absolute path of a data file, and for the absolute path of another experiment's
-#: YAML file.
+#: Types of the absolute paths of a data file and of another experiment's YAML file.
 DataFile = Annotated[str, AfterValidator(_resolved)]
 ExperimentFile = Annotated[str, AfterValidator(_file_of_experiment)]
