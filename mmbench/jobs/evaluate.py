@@ -65,10 +65,10 @@ def evaluate(
 
 
 def rounded(decisions: NDArray) -> NDArray:
-    """Return decision values as float32, unless rounding changes a sign or makes values equal.
+    """Return decision values as float32, or unchanged if rounding to float32 loses information.
 
-    If rounding changes a sign, or makes two different values of a pair of classes equal, the
-    decision values are returned unchanged.
+    Information is lost if rounding changes a sign, or makes two different decision values of a pair
+    of classes equal.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def _name(pair: Sequence[Any]) -> str:
 
 
 def storable(labels: NDArray) -> NDArray:
-    """Return labels as an array without Python objects, which ``.npz`` files must not contain."""
+    """Return labels without Python objects, which must not occur in ``.npz`` files."""
     return labels.astype(str) if labels.dtype.hasobject else labels
 
 

@@ -1,10 +1,10 @@
 """The identity of the code that made a record: version, commit, fingerprint and parameters.
 
-The fingerprint of a machine is a hash of the code of the machine's module and of its direct and
-indirect imports. Imported modules of packages other than mmbench and the machine's package are not
-hashed. The hash is computed from syntax trees without docstrings, so comments, docstrings and
-formatting do not change the fingerprint. A change of the text that describes a parameter changes
-the fingerprint, since the text is an argument of a function call.
+The fingerprint of a machine is a hash of the code of the machine's module and of all modules that
+this module imports, directly or indirectly, from mmbench or the machine's package. The hash is
+computed from syntax trees without docstrings, so comments, docstrings and formatting do not change
+the fingerprint. A change of the text that describes a parameter changes the fingerprint, since the
+text is an argument of a function call.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ NEW_PARAMS = {"max_iter": -1}
 def identity(job: Job) -> dict[str, Any]:
     """Return the version, the commit and the fingerprint of the code that a job's machine uses.
 
-    If the job has preprocessing steps that are given by import paths, the entry "steps" contains
-    the fingerprints of their modules.
+    If preprocessing steps are given by import paths, the entry "steps" contains the fingerprints of
+    the steps' modules.
     """
     modules = {name.rpartition(".")[0] for name, _ in job.dataset.preprocess if is_path(name)}
     steps = " ".join(filter(None, map(module_fingerprint, sorted(modules))))
@@ -167,11 +167,10 @@ def parameters_of(machine: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Return a value in JSON types; an object without a JSON type becomes text.
 
-    The text is equal in all processes: the name of a function, and otherwise the ``repr`` without
-    memory addresses. A nested estimator, such as a step of a pipeline, becomes its class and all
-    its parameters, since its ``repr`` omits parameters with default values.
+    The text is the same in all processes: a function becomes its name, and any other object becomes
+    its ``repr`` without memory addresses.
     """
-    if hasattr(value, "tolist"):  # the `repr` of an array has rounded numbers, and not all
+    if hasattr(value, "tolist"):  # the `repr` of an array rounds and omits numbers
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
@@ -179,6 +178,7 @@ def _plain(value: Any) -> Any:
         return _plain(sorted(value, key=repr))
     if isinstance(value, FunctionType):
         return f"{value.__module__}.{value.__qualname__}"
+    # the `repr` of a nested estimator omits parameters with default values
     if hasattr(value, "get_params") and not isinstance(value, type):
         params = value.get_params(deep=False)
         return [str(type(value)), {k: _plain(params[k]) for k in sorted(params.keys() - EXECUTION)}]

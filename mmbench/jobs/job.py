@@ -121,7 +121,7 @@ class Job:
     ties: str = "lowest"
     #: Version of the machine's code.
     machine_version: int = 1
-    #: Name of the job's column in tables if it is not the name of the machine.
+    #: Name of the job's table column, if this name differs from the name of the machine.
     variant: str = field(default="", metadata=ADDED)
     #: Default values of the estimator's parameters that are neither fixed nor selected.
     defaults: Pairs = field(default=(), metadata=ADDED)
@@ -150,10 +150,10 @@ class Job:
 
     @property
     def has_kernel(self) -> bool:
-        """Whether the machine uses the job's `kernel`; classifiers of other packages ignore it.
+        """Whether the machine uses the job's `kernel`, which classifiers of other packages ignore.
 
-        A machine with a name ``module:Class`` uses the kernel if the class has the parameter
-        `ties`, as all machines of mmbench have.
+        A class ``module:Class`` uses the kernel if the class has the parameter `ties`, which all
+        machines of mmbench have.
         """
         return ":" not in self.machine or "ties" in dict(self.defaults)
 
@@ -179,7 +179,7 @@ class Job:
 
     @property
     def cell_digest(self) -> str:
-        """Hash of the fields in the key without the parent, the repeat, the fold and the seed.
+        """Hash of all fields in the key except the parent, the repeat, the fold and the seed.
 
         Results of jobs with equal hashes may be averaged. The key of the parent job is not hashed,
         since the jobs of different splits have different parents.

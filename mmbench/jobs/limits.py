@@ -23,11 +23,11 @@ class Limits:
     memory: float | None = None
 
     def over(self, other: Limits) -> Limits:
-        """Return a copy with the limits of `other` in place of limits that are None."""
+        """Return a copy in which the limits of `other` replace limits that are None."""
         return Limits(self.time or other.time, self.memory or other.memory)
 
     def reached_before(self, record: Mapping[str, Any]) -> bool:
-        """Whether the job of `record` was stopped by a limit at least as high as the present limit.
+        """Whether the present limit, or a higher limit, stopped the job of `record`.
 
         Returns False for a job that ended because too little memory was free, since more memory may
         be free in the next run.
@@ -47,8 +47,8 @@ def parse_limits(time: object = None, memory: object = None) -> Limits:
     Raises
     ------
     UserError
-        If a limit is not a positive number with a known unit. Only a time may have no unit; it is
-        then in seconds.
+        If a limit is not a positive number with a known unit. A time without a unit is in seconds;
+        a memory size must have a unit.
 
     Examples
     --------

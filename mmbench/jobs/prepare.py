@@ -96,8 +96,8 @@ def _fitted(
 ) -> tuple[Split, Any]:
     """Return a split, and the preprocessing steps fitted on its training rows.
 
-    If a data file changes during a run, the argument `content_hash` distinguishes the cache entries
-    of the old and the new data; it has no other purpose.
+    The argument `content_hash` is used only as a key of the cache: if a data file changes during a
+    run, the new data have a new cache entry.
     """
     dataset, values = _cached(ref, store=store, mirror=mirror), asdict(split)
     found = split_at(spec=values.pop("rule"), **values, dataset=dataset)

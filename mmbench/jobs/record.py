@@ -74,8 +74,7 @@ class Clock:
     Parameters
     ----------
     *stages : str
-        Stages that are listed with zero time from the start; other stages are added when they
-        begin.
+        Stages that are listed even if they never begin; other stages are added when they begin.
     tell : callable, optional
         Called with the name of each stage when it begins.
 
@@ -244,8 +243,7 @@ class Record:
         Raises
         ------
         BadRecord
-            If the mapping contains no valid job, or if it contains a result but lacks a required
-            entry.
+            If the mapping contains no valid job, or a result without a required entry.
         """
         if None in content.get("metrics", {}).values():  # NaN is stored as null
             why = {"status": Status.FAILED, "reason": "a metric is not a number", "metrics": {}}

@@ -201,8 +201,8 @@ class Plan:
     #: Headings of table columns, by column; a column without an entry has the label of its machine.
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Names of data sets in published tables, by the name in this package, if the two names differ.
-    #: If only some classes of a data set are used, and the configuration gives no published name,
-    #: the published name is empty, so that results are not compared with published results.
+    #: The published name is empty if only some classes of a data set are used and the configuration
+    #: gives no published name; results are then not compared with published results.
     published_as: Mapping[str, str] = field(default_factory=dict)
     #: Whether the experiment is a quick (smoke) version; its results are not compared with
     #: published values.
@@ -211,9 +211,9 @@ class Plan:
     metrics: tuple[str, ...] = ()
     #: For each table column with inherited parameters, the column whose parameters are inherited.
     uses: Mapping[str, str] = field(default_factory=dict)
-    #: Number of test rows divided by the number of all other rows, including rows that `max_train`
-    #: excludes from training. The attribute `test_to_train` is 0 for split rules other than holdout
-    #: and kfold. It is also 0 without `max_train`, since the ratio then follows from the records.
+    #: Ratio of test rows to training rows, before `max_train` excludes training rows. The ratio is
+    #: 0 for split rules other than holdout and kfold. The ratio is also 0 without `max_train`,
+    #: since it is then computed from the records.
     test_to_train: float = 0.0
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
@@ -231,8 +231,8 @@ class Plan:
     def filled(self, jobs: Iterable[Job]) -> Plan:
         """Return a plan with the given jobs in place of the planned jobs.
 
-        Table cells are added for jobs that belong to no planned cell. The splits of an added cell
-        are all splits of the data set in `jobs`.
+        Table cells are added for jobs that belong to no planned cell. An added cell has as many
+        splits as its data set has in `jobs`.
         """
         jobs = sorted(jobs, key=lambda job: job.split.at)
         groups = group_by_cell(jobs)
@@ -295,8 +295,8 @@ class RecordStore:
     Parameters
     ----------
     folder : Path
-        ``results/<experiment>``; it must contain ``experiment.yaml``, or a plan from which this
-        file is restored.
+        The folder ``results/<experiment>``, with the file ``experiment.yaml`` or with a plan from
+        which this file can be restored.
 
     Raises
     ------
@@ -416,7 +416,7 @@ class RecordStore:
         return None
 
     def damage(self) -> list[str]:
-        """Return a list of at most one message about a fault of the plan or the configuration.
+        """Return a list with a message about a fault of the plan or the configuration, if any.
 
         The fault is a damaged plan, or a configuration that has changed since the last run.
         """
@@ -452,7 +452,7 @@ class RecordStore:
 
         path = self.path_of(key, ".npz")
         content = io.BytesIO(read_regular(path, ARRAYS_BYTES))
-        # a forged file can raise any exception
+        # reading a forged file can raise any exception
         with converted(f"{path}: not the arrays of a record", Exception, to=BadRecord):
             if sum(part.file_size for part in ZipFile(content).infolist()) > ARRAYS_BYTES:
                 raise ValueError(f"more than {ARRAYS_BYTES} bytes")
@@ -541,7 +541,7 @@ def _refuse_foreign(folder: Path) -> None:
             raise UserError(f"{part}: is a file, not a results folder")
     if not folder.exists() or (folder / CONFIG).is_file():
         return
-    # files of mmbench in a folder without a configuration: the start of a run was interrupted, or
+    # if a folder with files of mmbench has no configuration, the start of a run was interrupted, or
     # the configuration was deleted
     ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
     if foreign := sorted({path.name for path in folder.iterdir()} - ours):

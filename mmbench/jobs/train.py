@@ -43,8 +43,8 @@ def train(
 
     `inherited` contains the selected parameters of the parent jobs; `seeds` has the entries
     "selection" and "machine". The clock measures the stages "warm_up", "selection" and "training".
-    If the context manager `spread` is given, the machine is fitted inside it. Inside `spread`, the
-    pairs of classes are distributed to the workers of a cluster.
+    If the context manager `spread` is given, the machine is fitted inside `spread`, which
+    distributes the pairs of classes to the workers of a cluster.
     """
     choice: Choice = middle(inherited) if inherited else {}
     machine = make_machine(job, threads, seeds["machine"])
@@ -125,6 +125,6 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     # errors are ignored, since they occur again when the machine is trained on the data of the job
     with suppress(Exception), within(Allowance()), warnings.catch_warnings(action="ignore"):
         machine = machines.make_machine(name, **{k: v for k, v in stated.items() if k in known})
-        if hasattr(machine, "tol"):  # classifiers of other packages have no search of their own
+        if hasattr(machine, "tol"):  # false for classifiers of other packages
             select(machine, X, y, {"tol": [machine.tol]}, folds=2)
         machine.fit(X, y).pairwise_decision_function(X)
