@@ -2,7 +2,7 @@
 
 Each thread of a Dask worker runs one job at a time, in a child process (`mmbench.running.local`).
 The time and memory limits of a job apply to the child process that runs the job. If a solver
-crashes or hangs, only one job fails; the Dask worker goes on sending heartbeats to the scheduler.
+crashes or hangs, only one job fails; the Dask worker continues to send heartbeats to the scheduler.
 Several runs may share a cluster, since a run never ends child processes of other runs.
 
 A job with several pairs of classes is large if the largest pair has at least `LEAST_PAIR_ROWS`
@@ -63,8 +63,8 @@ class _Task:
     future: Future
     #: Future of the Dask task.
     remote: Any = None
-    #: Dask futures of the data files that were sent with the task, one entry per sending. An entry
-    #: is None if the task was sent without data files.
+    #: One entry per submission of the task: the Dask future of the data files that were sent with
+    #: the task, or None if no data files were sent.
     sent: list[Any] = field(default_factory=list)
 
 
@@ -201,9 +201,8 @@ class DaskExecutor:
     def _has_ended(self, task: _Task) -> bool:
         """Return whether a task has ended; if so, store its result or exception in its future.
 
-        If the worker did not find the data files of the task, the task is sent again with the data
-        files. If all workers that hold these data files are lost, the scheduler cancels the task,
-        and the task is sent again.
+        A task is sent again, with its data files, if the worker did not find the data files, or if
+        the scheduler cancelled the task because all workers with the data files were lost.
         """
         import dask
         from distributed import KilledWorker
@@ -230,10 +229,10 @@ class DaskExecutor:
         return True
 
     def _supply(self, task: _Task) -> WorkerDied | None:
-        """Send a task with the data files of its job; return an error if they cannot be read.
+        """Send a task with the data files of its job; return an error if a file cannot be read.
 
-        Data files can be sent only to a worker. If no worker is left, the task is sent without its
-        data files, and the next worker asks for them.
+        If no worker is left to receive the data files, the task is sent without data files, and the
+        next worker asks for the data files.
         """
         job, context = task.args
         parcel = self._parcels.get(job.dataset_hash)
@@ -278,7 +277,7 @@ class DaskExecutor:
 
 
 def _silence() -> None:
-    """Turn off all loggers of Dask, tornado and asyncio, even loggers with a level of their own."""
+    """Turn off each logger of Dask, tornado and asyncio, since some loggers set their own level."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -287,9 +286,8 @@ def _silence() -> None:
 def _check_greeting(address: str) -> None:
     """Raise UserError if the server at a TCP address does not answer like a Dask scheduler.
 
-    A Dask scheduler sends a message to each new client. This function waits at most
-    `ANSWER_SECONDS` for the scheduler's message. Dask itself has no such limit: if a server sends
-    only the beginning of a message, Dask waits for ever.
+    This function waits at most `ANSWER_SECONDS` for the first message of the scheduler, whereas
+    Dask waits for ever if a server sends only the beginning of a message.
     """
     try:
         place = urlsplit(address if "://" in address else f"tcp://{address}")
@@ -334,9 +332,8 @@ def _local_cluster(slots: int) -> Any:
 def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[Any, int]:
     """Start a Dask cluster on a batch system; return the cluster and the cores per batch job.
 
-    This function submits the first batch job. If tasks wait, Dask submits more batch jobs, up to
-    `jobs` in total. Arguments of dask-jobqueue that are not in `arguments` are read from the
-    configuration of Dask.
+    This function submits the first batch job; if tasks wait, Dask submits more batch jobs, up to
+    `jobs` in total.
     """
     with extra("dask", f"cluster {name}"):
         import dask_jobqueue
@@ -346,6 +343,7 @@ def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[
     if shutil.which(command := make.job_cls.submit_command) is None:
         raise UserError(f"cluster {name}: this computer has no command {command}")
     try:
+        # arguments that are missing here are read from the configuration of Dask
         cluster = make(**{"processes": 1, **arguments})
         cluster.sync(_submit, cluster)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
@@ -422,7 +420,7 @@ def run_here(payload: bytes, parcel: Parcel | None, batch: str) -> Any:
 def stop_here(batch: str) -> None:
     """End all tasks with the identifier `batch` on this Dask worker.
 
-    A task with the identifier `batch` that begins after this call is ended soon after its start.
+    If a task with this identifier begins after the call, the task is ended soon after its start.
     """
     with _lock:
         _stopped.add(batch)
@@ -511,9 +509,10 @@ def train_items(items: Sequence[tuple[Callable[..., Any], tuple, dict]]) -> tupl
 class Spread(ExitStack):
     """A context manager in which pairs of classes are trained on all workers of a Dask cluster.
 
-    Without a cluster, for a single pair of classes, or if the largest pair has fewer than
-    `LEAST_PAIR_ROWS` rows, the context manager has no effect, and the attribute `backend` is None.
-    The attribute `at_a_time` is the number of pairs of classes that are trained at the same time.
+    The context manager has an effect only if there is a cluster, if there are several pairs of
+    classes, and if the largest pair has at least `LEAST_PAIR_ROWS` rows. Otherwise the attribute
+    `backend` is None. The attribute `at_a_time` is the number of pairs of classes that are trained
+    at the same time.
     """
 
     backend: PairBackend | None = None

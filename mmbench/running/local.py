@@ -218,13 +218,12 @@ class LocalExecutor:
 def _search_path() -> tuple[list[str], list[str]]:
     """Return the folders in the PYTHONPATH of a worker, and folders to append to ``sys.path``.
 
-    The current folder is the last folder of ``sys.path`` in a worker. If the current folder were
-    the first folder, a file ``random.py`` in it would replace the module ``random`` of the standard
-    library. The current folder is not added to PYTHONPATH, since Python runs any file
-    ``sitecustomize.py`` in the folders of PYTHONPATH when it starts. If the current folder is
-    already in PYTHONPATH, or contains the package mmbench, its position in ``sys.path`` is not
-    changed.
+    The current folder is appended, unless it is in PYTHONPATH already or contains the package
+    mmbench.
     """
+    # If the current folder were the first folder of ``sys.path``, a file ``random.py`` in the
+    # current folder would replace the standard module. If the current folder were added to
+    # PYTHONPATH, Python would run a file ``sitecustomize.py`` in this folder.
     here = os.getcwd()
     given = [os.path.abspath(e) for e in os.environ.get("PYTHONPATH", "").split(os.pathsep) if e]
     first = here in (*given, str(Path(__file__).parents[2]))
@@ -256,8 +255,9 @@ class _Worker:
 
     def spawn(self) -> None:
         # A new interpreter is started, since a forked process would inherit locked mutexes and the
-        # thread pools of BLAS, OpenMP and Numba. The import precedes the current folder in
-        # ``sys.path``, since a file ``mmbench.py`` could otherwise replace the package.
+        # thread pools of BLAS, OpenMP and Numba. The package mmbench is imported before the current
+        # folder is appended to ``sys.path``, since a file ``mmbench.py`` in this folder could
+        # otherwise replace the package.
         places, appended = _search_path()
         head = f"import sys; from mmbench.running.local import serve; sys.path += {appended!r}; "
         changes = {"PYTHONPATH": os.pathsep.join(places), "PYTHONUNBUFFERED": "1"}
@@ -293,7 +293,7 @@ class _Worker:
             self._show()
         if self.connection in ready:
             return self._receive()
-        # processes that a dead worker has started may keep its connection open
+        # child processes of a dead worker may keep the worker's connection open
         dead = self.process.poll() is not None and not self.connection.poll()
         return self._died() if dead else self._check_limits()
 
@@ -351,11 +351,10 @@ class _Worker:
             sys.stderr.write(shown)
 
     def _died(self) -> Future | None:
-        """End the task of a dead process, and return the future of the task.
+        """End the task of a dead process and return its future, or send the task once more.
 
-        If the process was killed before it began the task, the task is sent to a new process, and
-        None is returned. A task is sent again only once. Raises UserError if the process exited by
-        itself before it began the task, for example because an import failed.
+        If the process was killed before it began the task, the task is sent to a new process once,
+        and None is returned; if the process exited before it began the task, UserError is raised.
         """
         code = self.process.wait(timeout=10)
         self._show()

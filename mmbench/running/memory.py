@@ -2,10 +2,10 @@
 
 If memory runs out, the operating system kills a process without a message. The killed process is
 not always the process that needs the memory. The estimates of peak memory are upper bounds, so that
-running jobs do not exceed the free memory. The docstring of `_search_bytes` describes the only case
-in which an estimate is too low. If the estimate of a job exceeds the free memory, the job is not
-run, and its record states the reason. Each machine class declares the memory that one training
-needs. The memory of a grid search is computed from the sizes of the kernel matrices that
+running jobs do not exceed the free memory. A comment in `_search_bytes` describes the only case in
+which an estimate is too low. If the estimate of a job exceeds the free memory, the job is not run,
+and its record states the reason. Each machine class declares the memory that one training needs.
+The memory of a grid search is computed from the sizes of the kernel matrices that
 `mmbench.selection.views` stores.
 """
 
@@ -28,7 +28,7 @@ PROCESS_BYTES = 300 * 2**20
 #: Number of copies of the data in memory: the loaded data, the preprocessed data, and the data in
 #: the format of a machine.
 DATA_COPIES = 3
-#: Fraction of the free memory that jobs may use; the rest is a reserve for too low estimates.
+#: Fraction of the free memory that jobs may use; the rest is a reserve if estimates are too low.
 USABLE_SHARE = 0.9
 
 
@@ -95,7 +95,7 @@ def estimate_bytes(job: Job, sizes: Sizes, threads: int = 1) -> int:
 
 
 def _training_bytes(job: Job, n_rows: int, n_columns: int, itemsize: int = 8) -> int:
-    """Return an upper estimate of the memory of one binary training without its data, in bytes."""
+    """Return an upper bound on the memory of one binary training without its data, in bytes."""
     params = dict(job.params) | {name: values[-1] for name, values in job.grid}
     needs = machine_class(job.machine).needs_at(params)
     reference = needs.by_reference(params.get("solver"))
@@ -104,19 +104,14 @@ def _training_bytes(job: Job, n_rows: int, n_columns: int, itemsize: int = 8) ->
 
 
 def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
-    """Return the memory of a grid search in bytes.
+    """Return the memory of the stored kernel matrices and the trainings of a grid search, in bytes.
 
-    A grid search stores the kernel matrix of all rows under three conditions: all pairs of classes
-    have the same parameters, all rows are training rows, and the matrix is small enough. If all
-    pairs of classes are trained jointly, the matrix may also contain validation rows. Otherwise
-    each thread stores the kernel matrix of the training rows of a pair of classes, provided that
-    this matrix is small enough. Each thread also needs the memory of a training on the training
-    part of a validation split.
-
-    Values of the rbf kernel are counted as float32. If features are so large that float64 is needed
-    (see `LARGEST_SINGLE_EXPONENT`), the stored matrices need twice the returned memory.
+    Each thread trains on the training part of a validation split, and stores the kernel matrix of a
+    pair of classes if no matrix is shared and if the matrix of the pair is small enough.
     """
     single = machine_class(job.machine).search_space.single_precision
+    # Values of the rbf kernel are counted as float32. If features are so large that float64 is
+    # needed (see `LARGEST_SINGLE_EXPONENT`), the stored matrices need twice this memory.
     itemsize = np.dtype(precision(job.kernel, single)).itemsize
     share = 1 - 1 / job.select.folds if job.select.folds else 1 - (job.select.split or 0)
     fold = _training_bytes(job, int(share * sizes.largest_pair), sizes.n_features, itemsize)
@@ -125,6 +120,9 @@ def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     # if the grid has several values of a kernel parameter, the base matrix (inner products or
     # squared distances) is also stored
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
+    # The kernel matrix of all rows is shared if all pairs of classes have the same parameters and
+    # all rows are training rows. If all pairs are trained jointly, it may also contain validation
+    # rows.
     shared = len(sizes.class_counts) == 1 or (job.select.scope == "global" and not sizes.n_rest)
     n_rows = sizes.n_train + sizes.n_rest
     if shared and is_stored(n_rows, job.kernel, single, shared=True):

@@ -89,11 +89,10 @@ def _store(data: Path) -> Path:
 
 
 def _user_files(job: Job) -> dict[str, tuple[str, str]]:
-    """Return the path and the store name of each file of the user that a job reads.
+    """Return the path and the store name of each user's file, by the field of `job.dataset`.
 
-    The keys of the returned dict are fields of `job.dataset`. The store name of a file is the path
-    of its copy in the local store. The copy of a data file keeps the name of the file, since the
-    suffix determines the file format.
+    The store name is the path of the copy in the local store; the copy of a data file keeps the
+    file's name, since the suffix determines the file format.
     """
     ref, files = job.dataset, dict[str, tuple[str, str]]()
     if ref.path is not None and not ref.path.startswith(("openml:", "sklearn:")):

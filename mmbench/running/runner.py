@@ -110,11 +110,10 @@ class Schedule:
         """Remove and return the ready job with the longest expected time.
 
         Among jobs with equal expected times, a job whose parent has just finished is returned
-        first. Other jobs with equal expected times are returned in the order in which they became
-        ready. Only the first job of each table cell is compared, since all jobs of a table cell
-        have the same expected time. A table cell contains all jobs with the same data set, training
-        size, kernel, degree and machine.
+        first, and other jobs are returned in the order in which they became ready.
         """
+        # All jobs of a table cell (same data set, training size, kernel, degree and machine) have
+        # the same expected time, so only the first job of each table cell is compared.
         first = {cell: jobs[0] for cell, jobs in self._ready.items()}
         cell = max(first, key=lambda cell: (self._seconds(first[cell][1]), -first[cell][0]))
         _, job = self._ready[cell].popleft()
@@ -149,7 +148,7 @@ class Schedule:
         """Add a job to the list of ready jobs of its table cell.
 
         A job whose parent has just finished (`first`) is added at the beginning of the list, since
-        the data set of the parent and the job is still in memory. Other jobs are added at the end.
+        its data set is still in memory.
         """
         number, jobs = next(self._number), self._ready[key_of(job)]
         jobs.appendleft((-number, job)) if first else jobs.append((number, job))
@@ -188,9 +187,9 @@ class Summary:
     reused: int = 0
     #: Records of jobs without a result.
     failed: list[Content] = field(default_factory=list)
-    #: Numbers of finished jobs by the worst status of a job's fits. Jobs without a non-optimal fit
-    #: are not counted. Trivial solutions, fits without a certificate and problems with a single
-    #: class do not count as non-optimal fits.
+    #: Numbers of finished jobs with a non-optimal fit, by the worst status of a job's fits. Trivial
+    #: solutions, fits without a certificate and problems with a single class do not count as
+    #: non-optimal fits.
     doubtful: Counter[Status] = field(default_factory=Counter)
     #: Number of jobs that have no record, because the run was interrupted before they ended.
     left: int = 0
@@ -367,7 +366,7 @@ class Run:
     def _end(self, future: Future) -> None:
         """Store the record of an ended task.
 
-        If memory was lacking, the job instead runs again when no other job runs.
+        If memory ran out while other jobs ran, no record is stored, and the job runs again alone.
         """
         start = self.tasks[future]
         record, arrays = self._outcome(start.job, future)
@@ -379,7 +378,7 @@ class Run:
             del self.tasks[future]
 
     def _outcome(self, job: Job, future: Future) -> tuple[Content, Arrays]:
-        """Return the record and the arrays of a job; if the job failed, its record has a reason."""
+        """Return the record and the arrays of a job; the record of a failed job has a reason."""
         error = future.exception()
         if error is None:
             return future.result()

@@ -1,8 +1,8 @@
 """Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
 CPU times are summed over all threads of the process. Before its first job with a machine, a process
-trains the machine on a tiny problem. This training compiles Numba code and imports solvers. It is
-the stage ``warm_up`` of the job. Tables of CPU times do not include this stage.
+trains the machine on a tiny problem. This training compiles Numba code and imports solvers. Its
+time is recorded as the stage ``warm_up`` of the job, which tables of CPU times do not include.
 """
 
 from __future__ import annotations
