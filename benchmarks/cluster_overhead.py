@@ -2,9 +2,9 @@
 
     python benchmarks/cluster_overhead.py
 
-The Dask cluster runs on this computer, with as many workers as there are local processes. Printed
-are wall-clock times, which other programs increase, and CPU seconds of the process that submits the
-jobs.
+The Dask cluster runs on this computer, with as many workers as there are local processes. The
+output contains wall-clock times, which other programs increase, and the CPU seconds of the process
+that submits the jobs.
 """
 
 from __future__ import annotations

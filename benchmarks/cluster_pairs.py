@@ -3,13 +3,13 @@
     python benchmarks/cluster_pairs.py [--rows 6000]
 
 The MMRM with an RBF kernel is trained on all 45 pairs of the digits of MNIST, reduced to 80
-principal components, with the first training rows: in this process alone, one pair at a time; then
-in this process and on one worker of the cluster, two pairs at a time. Wall-clock times depend on
-other programs, so CPU seconds of one thread are compared. The critical path is the larger of the
-CPU seconds of this process and of the worker: the time of the job if no other program runs. The
-speed-up is the time in this process alone, divided by the critical path. The cost of the cluster is
-the sum of the CPU seconds of both, minus the CPU seconds in this process alone. The wall-clock
-speed-up is printed too.
+principal components, with the first training rows. First, this process alone trains one pair at a
+time. Then this process and one worker of the cluster train two pairs at a time. Wall-clock times
+depend on other programs, so CPU seconds of one thread are compared. The critical path is the larger
+of the CPU seconds of this process and of the worker: the time of the job if no other program runs.
+The speed-up is the time in this process alone, divided by the critical path. The cost of the
+cluster is the sum of the CPU seconds of both, minus the CPU seconds in this process alone. The
+wall-clock speed-up is printed too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def rows_of_mnist(n_rows: int, mirror: str | None) -> tuple[NDArray, NDArray]:
 
 
 def warm_up(executor: DaskExecutor) -> None:
-    """Let every worker start its process and compile, as earlier jobs of a run have done."""
+    """Start the process of every worker and compile, as earlier jobs of a run would do."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
     MMRM(gamma=0.5).fit(X, y)
@@ -50,7 +50,7 @@ def warm_up(executor: DaskExecutor) -> None:
 
 
 def main() -> None:
-    """Print the CPU seconds of both ways, the speed-up and the cost of the cluster."""
+    """Print the CPU seconds of both trainings, the speed-up and the cost of the cluster."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=6000, help="training rows")
     parser.add_argument("--mirror", default=os.environ.get("MMBENCH_MIRROR"))

@@ -19,12 +19,12 @@ first     the first fit of each machine, with an empty cache of compiled code
 Each measurement is a process with one thread, which first fits up to 500 of the rows (except
 `first`), so that all code that the fit needs is compiled and loaded. Contenders alternate, and the
 least CPU time of the repeats counts; the spread is the largest time divided by the least. The ratio
-of two least times has a range, from the least to the largest ratio of the same repeat; so has the
-ratio of two times of a prediction. A fit that fails or exceeds the limit of seconds is a row
-without a time. The contender is left out of larger problems, and of problems whose time,
-extrapolated by the square of the rows, exceeds the limit. A package that is not installed is left
-out. The objective of an SVM is recomputed from the coefficients with the best intercept for them;
-other objectives are taken from the certificates. The excess is relative to the least objective of a
+of two least times has a range, from the least to the largest ratio of the same repeat; ratios of
+prediction times have ranges, too. A fit that fails or exceeds the limit of seconds is a row without
+a time. The contender is left out of larger problems, and of problems whose time, extrapolated by
+the square of the rows, exceeds the limit. A package that is not installed is left out. The
+objective of an SVM is recomputed from the coefficients with the best intercept for them; other
+objectives are taken from the certificates. The excess is relative to the least objective of a
 problem. Memory is the peak of the process. Rows of tasks that are not measured again stay in the
 file. docs/benchmarks.md shows the file as tables and pictures.
 """
@@ -236,7 +236,7 @@ def estimator(cell, contender):
 
 
 def objective(model, cell, X, y):
-    """Return the objective of the SVM at the fitted w and the best intercept for it."""
+    """Return the objective of the SVM at the fitted w and the best intercept for this w."""
     if cell["task"] in ("growth", "first"):
         return None
     if cell["task"] == "search":
@@ -273,7 +273,7 @@ def peak_mb():
 
 
 def measure(cell, contender, path):
-    """Print the figures of one fit, which this process was started for."""
+    """Print the measurements of one fit; this process runs no other fit than the warm-up."""
     warnings.simplefilter("ignore")
     with open(path, "rb") as file:
         X, y, rows = pickle.load(file)
@@ -392,7 +392,7 @@ def processor():
 
 
 def text_of(value):
-    """Return a number with the digits that a reader can use."""
+    """Return a number as text with four significant digits."""
     return f"{value:.4g}" if isinstance(value, float) else value
 
 

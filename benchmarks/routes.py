@@ -32,7 +32,7 @@ FIELDS += ("difference",)
 
 
 def classes(n, d, share):
-    """Return rows of two classes that overlap, labels -1 and 1; `share` is the second class's."""
+    """Return rows of two overlapping classes, and labels; `share` is the fraction of label 1."""
     random = np.random.default_rng(0)
     y = np.where(random.random(n) < share, 1.0, -1.0)
     return random.normal(size=(n, d)) + 0.4 * y[:, None], y

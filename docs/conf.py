@@ -13,7 +13,7 @@ sys.path[:0] = [str(HERE / "_ext"), str(ROOT)]
 
 import mmbench  # noqa: E402
 
-# examples are drawn on the data inside scikit-learn; one thread, as in a run
+# examples use data of scikit-learn, and run with one BLAS thread, as jobs do
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
@@ -42,7 +42,7 @@ templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
-# `name` in a docstring is a link if the name has a page; strings can be copied
+# `name` in a docstring links to the page of the name; quotes stay straight, for copying of code
 default_role = "py:obj"
 smartquotes_action = "De"
 
@@ -67,9 +67,9 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "download_all_examples": False,
     "show_memory": False,
-    # these pages load scripts from another server
+    # pages of computation times load scripts from another server
     "write_computation_times": False,
-    # besides the printed text, last expressions that notebooks show as HTML
+    # the HTML of last expressions is shown in addition to the printed text
     "capture_repr": ("_repr_html_",),
     "remove_config_comments": True,
     "within_subsection_order": "FileNameSortKey",
@@ -81,7 +81,7 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_css_files = ["mmbench.css"]
 html_js_files = ["mmbench.js"]
-# the theme logs a warning if it has to guess
+# without a default mode, the theme logs a warning
 html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_copy_source = False
@@ -92,7 +92,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "navbar_end": ["search-button", "theme-switcher"],
     "navbar_persistent": [],
-    # wide tables have the whole page
+    # pages that are not listed have wide tables, which need the whole width
     "secondary_sidebar_items": {
         page: ["page-toc"]
         for page in (

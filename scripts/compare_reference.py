@@ -1,18 +1,19 @@
 """Compare the table of a run with the reference table of an earlier full run.
 
-How two cells are compared depends on the rows behind them:
+Two table cells are compared in one of four ways:
 
 - Split by split, if both sides have ``splits.csv`` (``mmbench export``) and the splits have equal
   hashes: test errors, status and certificates of each split.
-- By values, if the cells have the same splits (by hash; without hashes, if the data have the same
-  deviations): runs are deterministic, so accuracies, errors and statuses are equal up to rounding
-  by another BLAS, gaps up to the gap tolerance or a factor, violations up to a factor, and no
-  published value leaves its band.
-- By means, if the rows differ: up to `NOISE_SE` standard errors of the difference.
+- By values, if the cells have the same splits (equal hashes or, without hashes, equal deviations of
+  the data). Runs are deterministic: accuracies, errors and statuses must be equal up to rounding by
+  another BLAS. Gaps may grow up to the gap tolerance or by a factor, violations by a factor. No
+  measured value may leave the band of its published value.
+- By means, if the rows differ: the difference is at most `NOISE_SE` standard errors.
 - Not at all, if one side lacks rows of the data set ("only 1560 of ...") that the other has.
 
-Times are compared as a warning. Prints what was compared and how, and what differs. Exit codes:
-0 if all compared cells agree, 1 if any differs or is missing, 3 if no cell could be compared.
+A difference in times is only a warning. The output states how many cells were compared in each way,
+and which cells differ. The exit code is 0 if all compared cells agree, 1 if a cell differs or is
+missing, and 3 if no cell could be compared.
 """
 
 from __future__ import annotations
@@ -24,29 +25,29 @@ from pathlib import Path
 
 import pandas as pd
 
-#: Columns that name a cell, besides the metric; "size" is there if an experiment has several.
+#: Columns that identify a cell, besides the metric; "size" exists if there are several sizes.
 PLACE = ["experiment", "dataset", "kernel", "degree", "size", "machine"]
-#: Columns by which a split of one run is found in another.
+#: Columns that identify the same split in two runs.
 SPLIT = ["data_hash", "split_hash", "seed", "repeat", "fold"]
-#: Another BLAS may move a test row or two over a boundary: tolerances of a single run, which fall
-#: with the number of runs.
+#: Tolerances for one run, since another BLAS may change the predicted class of one or two test
+#: rows. The tolerance of a mean over n runs is smaller by the factor sqrt(n).
 TOLERANCES = {"accuracy_pct": 0.1, "errors_count": 2.0}
-#: Standard errors of a difference between means that new splits explain: of all reference cells
-#: together, about one in ten full runs has a cell beyond.
+#: Maximum difference between means over different splits, in standard errors. About one in ten full
+#: runs has a cell with a larger difference.
 NOISE_SE = 4.0
-#: Share of its value by which another BLAS may change another metric, such as the AUC.
+#: Maximum relative change of another metric, such as the AUC, by another BLAS.
 OTHER_SHARE = 0.05
-#: Metrics that are not compared, or only as a warning: times, choices among near ties, and counts.
+#: Metrics that are not compared, or only cause a warning. Each name begins with one of these texts.
 PASSED_OVER = ("seconds_", "selected_", "n_", "median_gap", "gap_tolerance")
-#: Number of fits by which another BLAS may change how many gaps exceed their tolerance.
+#: Maximum change, by another BLAS, of the number of gaps above the tolerance.
 MORE_GAPS = 2
 CERTIFICATES = ("worst_gap", "worst_violation")
-#: Factor by which a certificate may grow, and the size below which any is noise; of a gap, the gap
-#: tolerance is used if it is larger, because rounding changes the iteration at which it is reached.
+#: Maximum factor by which a certificate may grow, and maximum certificate that is always allowed.
+#: For gaps, the gap tolerance replaces a smaller NOISE, since rounding changes the last iteration.
 CERTIFICATE_FACTOR, NOISE = 10.0, 1e-6
-#: Ratio of times worth a warning, and the seconds below which none is.
+#: A ratio of times above TIME_FACTOR causes a warning if the longer time is at least SHORTEST s.
 TIME_FACTOR, SHORTEST = 3.0, 1.0
-#: Statuses of fits that have a result; which of them a cell has depends on its splits.
+#: Statuses of fits with a result; the status of a cell may change with its splits.
 SOLVED = {"optimal", "stopped_by_rule", "trivial"}
 BY_SPLIT, BY_VALUE, BY_MEAN = "split by split", "by values", "by means"
 MISSING = "rows are missing"
@@ -56,7 +57,7 @@ Key = tuple[str, ...]
 
 
 class Comparison:
-    """The cells of a run against those of a reference, and what came of it."""
+    """The comparison of the cells of a run with the cells of a reference, and its outcome."""
 
     def __init__(
         self,
@@ -68,9 +69,9 @@ class Comparison:
         self.differences: list[str] = []
         self.warnings: list[str] = []
         self.left_band: list[str] = []
-        #: Number of accuracies and errors by way of comparison.
+        #: Number of accuracies and errors per way of comparison.
         self.compared: Counter[str] = Counter()
-        #: Number of accuracies and errors, and the reason, by data set.
+        #: Number of accuracies and errors that are not compared, by data set and reason.
         self.skipped: Counter[tuple[str, str]] = Counter()
         names = [name for name in PLACE if name in reference]
         if missing := [name for name in names if name not in table]:
@@ -89,7 +90,7 @@ class Comparison:
                 self._cell(key[:-1], name, found, row, tolerance)
 
     def _ways(self, table: pd.DataFrame, reference: pd.DataFrame) -> None:
-        """Choose by the data's deviations how each data set is compared."""
+        """Choose the way of comparison of each data set, given the deviations of the data."""
         self._of_data: dict[str, str] = {}
         self._of_cell: dict[Key, str] = {}
         ours, theirs = _deviations(table), _deviations(reference)
@@ -151,12 +152,12 @@ class Comparison:
             allowed = TOLERANCES[row.metric if counted else "errors_count"]
             allowed /= row.n**0.5 if pd.notna(row.n) and row.n else 1.0
         elif row.metric == "gaps_above_tolerance":
-            allowed = MORE_GAPS + max(0.0, row.measured - found.measured)  # fewer are welcome
+            allowed = MORE_GAPS + max(0.0, row.measured - found.measured)  # fewer are allowed
         else:
             allowed = OTHER_SHARE * abs(row.measured)
         text = f"{name}: {found.measured:g}, reference {row.measured:g}"
         if way == BY_MEAN:
-            if not counted and pd.isna(row.se):  # other splits change it by an unknown amount
+            if not counted and pd.isna(row.se):  # the effect of other splits is unknown
                 return
             se = (found.se**2 + row.se**2) ** 0.5
             allowed = max(allowed, NOISE_SE * (0.0 if pd.isna(se) else se))
@@ -198,7 +199,7 @@ class Comparison:
 
 
 def _by_place(frame: pd.DataFrame, names: list[str]) -> dict[Key, list]:
-    """Return the rows of a table by the columns that name a cell."""
+    """Return the rows of a table, grouped by the values of the columns `names`."""
     found: dict[Key, list] = {}
     for row in frame.itertuples():
         found.setdefault(_texts(row, names), []).append(row)
@@ -206,13 +207,13 @@ def _by_place(frame: pd.DataFrame, names: list[str]) -> dict[Key, list]:
 
 
 def _texts(row: tuple, names: list[str]) -> Key:
-    """Return columns of a row as text, whole numbers without a fraction."""
+    """Return columns of a row as texts; whole numbers are written without a fraction."""
     values = (getattr(row, name) for name in names)
     return tuple("" if pd.isna(value) else str(value).removesuffix(".0") for value in values)
 
 
 def _deviations(table: pd.DataFrame) -> dict[str, set[str]]:
-    """Return by data set what its notes say of the data: ``name: text`` at their end."""
+    """Return the deviations of each data set, which follow ``name:`` at the end of its notes."""
     found: dict[str, set[str]] = {}
     for name, note in zip(table.dataset, table.note, strict=True):
         _, mark, text = f"; {note}".partition(f"; {name}: ")
@@ -221,7 +222,7 @@ def _deviations(table: pd.DataFrame) -> dict[str, set[str]]:
 
 
 def _split_differs(found: tuple, row: tuple) -> str:
-    """Return how a split differs from the same split of the reference, or an empty text."""
+    """Return the differences of a split from the reference as text; empty without differences."""
     texts = [
         f"{name} {_value(found, name)}, reference {_value(row, name)}"
         for name, differs in (
@@ -232,7 +233,7 @@ def _split_differs(found: tuple, row: tuple) -> str:
         )
         if differs
     ]
-    if texts and found.parameters != row.parameters:  # a choice between near ties, as a rule
+    if texts and found.parameters != row.parameters:  # usually, the scores are nearly equal
         texts.append(f"parameters {found.parameters}, reference {row.parameters}")
     return f"repeat {row.repeat} fold {row.fold}: {'; '.join(texts)}" if texts else ""
 
@@ -243,20 +244,20 @@ def _value(row: tuple, name: str) -> str:
 
 
 def _near(found: float, reference: float) -> bool:
-    """Whether the errors of a split agree; a failed split has none."""
+    """Return whether the errors of a split agree; a failed split has no number of errors."""
     if pd.isna(reference):
         return True
     return pd.notna(found) and abs(found - reference) <= TOLERANCES["errors_count"]
 
 
 def _grew(found: float, reference: float, tolerance: float) -> bool:
-    """Whether a certificate grew beyond its tolerance; a fit may have none (NaN)."""
+    """Return whether a certificate is above the allowed value; false without a reference (NaN)."""
     allowed = max(NOISE, 0.0 if pd.isna(tolerance) else tolerance, CERTIFICATE_FACTOR * reference)
     return pd.notna(reference) and not found <= allowed
 
 
 def _splits_of(folder: Path) -> pd.DataFrame | None:
-    """Return the splits beside a table, if they are there with their hashes."""
+    """Return the split table in a folder; None if there is no split table with hashes."""
     for name in ("splits.csv", "splits.csv.gz"):
         if (folder / name).is_file():
             splits = pd.read_csv(folder / name)

@@ -1,4 +1,4 @@
-"""The command line, as the program declares it: ``{commands}`` writes a section a command."""
+"""The directive ``{commands}``, which writes one section per command of the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mmbench.cli.app import app
 
 
 def commands(group: Any, path: str = "mmbench") -> Iterator[tuple[str, Any]]:
-    """Yield the commands below a group, each with the words that call it."""
+    """Yield each command of a group and of its subgroups, with the words that call the command."""
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, f"{path} {name}")
@@ -25,7 +25,7 @@ def commands(group: Any, path: str = "mmbench") -> Iterator[tuple[str, Any]]:
 
 
 def lines_of(words: str, command: Any) -> Iterator[str]:
-    """Yield the Markdown of a command: what it does, how it is called, and what it takes."""
+    """Yield the Markdown lines of a command: help text, usage, arguments and options."""
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
     forms = [_metavar(argument) for argument in arguments]
@@ -45,7 +45,7 @@ def lines_of(words: str, command: Any) -> Iterator[str]:
 
 
 def _row(names: list[str], value: str, param: Any) -> str:
-    """Return a row of the table: the names with the form of the value, the meaning, the default."""
+    """Return a table row: names with the form of the value, and meaning with the default."""
     first = ", ".join(f"`{name}{value}`".replace("|", "\\|") for name in names)
     meaning, default = param.help or "", param.default
     if default not in (None, False, ()) and not callable(default) and "[default" not in meaning:
@@ -65,7 +65,7 @@ def _metavar(argument: Any) -> str:
 
 
 class Commands(SphinxDirective):
-    """All commands."""
+    """The sections of all commands."""
 
     def run(self) -> list[nodes.Node]:
         """Return the sections."""

@@ -1,4 +1,4 @@
-"""Equations as MathML, which browsers draw themselves: no script, no network, readable aloud."""
+"""Equations as MathML, which browsers draw without scripts, and which screen readers can read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
-#: Between the parts of an equation that lie below each other if the page is narrow.
+#: Separators of the parts of an equation; on a narrow page, the parts are stacked.
 PART = re.compile(r"\\q?quad\s*(?=\\text\{subject to)|(?<=,)\s*\\q?quad\b|\\qquad\b")
 TAG = re.compile(r"\\tag\{([^}]*)\}")
 
@@ -22,10 +22,10 @@ def inline(self: Any, node: Any) -> None:
 
 
 def display(self: Any, node: Any) -> None:
-    """Write an equation of its own, with the number of the paper at its right."""
+    """Write a displayed equation, with the equation number of the paper on the right."""
     text = node.astext()
     number = "".join(f"({html.escape(tag)})" for tag in TAG.findall(text))
-    # what is asked for stands below min and max, as in LaTeX
+    # variables are written below min and max, as in LaTeX
     text = re.sub(r"\\(min|max)_", r"\\\1\\limits_", TAG.sub("", text))
     whole = r"\begin" in text  # rows of an array are not split
     parts = [text.strip()] if whole else PART.split(text.strip())

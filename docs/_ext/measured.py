@@ -1,6 +1,6 @@
 """Results of the reference runs: a table for a machine's page, and a page for each experiment.
 
-Nothing is typed: all figures come from ``results/reference/*/table.csv`` when the pages are built.
+All numbers are read from ``results/reference/*/table.csv`` when the pages are built.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mmbench.tables.layouts import find_layout
 from mmbench.tables.published import published_rows
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
-#: Error rate in per cent: metric of accuracies in tables that print 100 minus the accuracy.
+#: Metric of tables that print error rates in per cent, that is, 100 minus the accuracy.
 ERROR_RATE = "error_pct"
 UNITS = {"accuracy_pct": "%", ERROR_RATE: "% errors", "errors_count": "errors"}
 
@@ -62,7 +62,7 @@ class Cell:
 
     @property
     def away(self) -> float:
-        """How far the measured value is from the published one."""
+        """Absolute difference between the measured and the published value."""
         return 0.0 if self.published is None else abs(self.measured - self.published)
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class Cell:
 
 
 def cells(folder: Path) -> list[Cell]:
-    """Return the cells of an experiment as printed: the published metric, or else the accuracy."""
+    """Return the printed cells of an experiment, with the published metric or else the accuracy."""
     error_rates = prints_error_rates(folder.name)
     with (folder / "table.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["metric"] in UNITS and row["measured"]]
@@ -100,9 +100,10 @@ def cells(folder: Path) -> list[Cell]:
 
 
 def lines_of(machines: set[str]) -> Iterator[list[str]]:
-    """Yield a line for each experiment and column that is one of some machines.
+    """Yield one table row per experiment and column that belongs to one of the machines.
 
-    Variants are shown only if a paper shows them, and experiments only with something to compare.
+    A variant of a machine is shown only if a paper has results of the variant. Rows without any
+    comparison are left out.
     """
     for folder in sorted(REFERENCE.iterdir()):
         if not (folder / "table.csv").is_file():
@@ -161,7 +162,7 @@ HEAD = (
 
 
 class Measured(SphinxDirective):
-    """``{measured} rmm``: the results of some machines in the reference runs."""
+    """``{measured} MACHINE ...``: the results of machines in the reference runs."""
 
     required_arguments = 1
     optional_arguments = 9
@@ -178,14 +179,14 @@ class Measured(SphinxDirective):
         return node.children
 
 
-#: Experiment -> page that explains its results.
+#: Page that explains the results of an experiment, by the name of the experiment.
 EXPLAINED = {
     "geometry": "geometry",
     "solvers": "solvers",
     "verdict": "verdict",
     "verdict_large": "verdict",
 }
-#: Number of rows above which a table below the first is folded, and of letters of a folded note.
+#: A table is folded if it has more than ROWS rows, and a note if it has at least LETTERS letters.
 ROWS, LETTERS = 10, 400
 #: Beginnings of the captions of tables that are folded at any size.
 FOLDED = ("Parameter grids", "Selected parameters", "Certificates")
@@ -194,7 +195,7 @@ CAPTIONED = re.compile(r"^\*\*(.+)\*\*\n\n((?:\|.*\n)+)", re.M)
 
 
 def folded(section: str) -> str:
-    """Fold long tables and `FOLDED` tables below the first of a section, and long notes."""
+    """After the first table of a section, fold long tables, `FOLDED` tables and long notes."""
     first = TABLE.search(section)
     end = first.end() if first else 0
     below = CAPTIONED.sub(_fold_table, section[end:])
@@ -213,7 +214,7 @@ def _fold_note(note: re.Match[str]) -> str:
 
 
 def fold(summary: str, text: str) -> str:
-    """Return a text that is shown if its summary is clicked on."""
+    """Return a text that is hidden until the reader clicks on its summary."""
     return f"<details><summary>{html.escape(summary)}</summary>\n\n{text}\n\n</details>"
 
 

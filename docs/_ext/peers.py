@@ -1,7 +1,7 @@
 """Tables and pictures of the benchmarks, from the files in ``benchmarks/results``.
 
-``{peers} TASK`` writes the table of a task, and ``{peers} TASK excess`` that of its objectives. The
-pictures are ``pictures/peers_*.svg``.
+``{peers} TASK`` writes the CPU times of a task, and ``{peers} TASK excess`` the excess objectives.
+The pictures are ``pictures/peers_*.svg``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NAMES = {
     "reference": "reference solver",
     "rmm 0.1": "RMM, B near 1",
 }
-#: Headings of the first columns, by the column of the file.
+#: Headings of the first table columns, by the column name in the file.
 HEADS = {"data": "Data", "n": "Rows", "machine": "Machine", "kernel": "Kernel"}
 #: Columns that distinguish the rows of a table; other settings are summarised by a range.
 LINES = {
@@ -72,7 +72,7 @@ def short(value: float) -> str:
 
 
 def spanned(values: pd.Series) -> str:
-    """Return the median of some values, and their range if they differ."""
+    """Return the median of the values and, if the values differ, their range."""
     values = values.dropna()
     if values.empty:
         return "–"
@@ -87,7 +87,7 @@ def ratios(part: pd.DataFrame) -> pd.Series:
 
 
 def compared(task: str, excess: bool = False) -> Rows:
-    """Yield the rows of a table of CPU times relative to mmbench's, or of the largest excesses."""
+    """Yield the rows of a table of relative CPU times, or of the largest excess objectives."""
     table = table_of(task)
     others = [name for name in dict.fromkeys(table.contender) if name != "mmbench"]
     given = LINES[task]
@@ -113,7 +113,7 @@ def tiny(value: float) -> str:
 
 
 def predictions() -> Rows:
-    """Yield the rows of the table of predictions."""
+    """Yield the rows of the table of prediction times."""
     table = table_of("classes")
     names = list(dict.fromkeys(table.contender))
     yield ["Data", "Rows predicted", "mmbench, CPU ms", *map(name_of, names[1:])]
@@ -150,7 +150,7 @@ def growth() -> Rows:
 
 
 def slope(own: pd.DataFrame) -> float:
-    """Return the exponent of n between the two largest sizes, NaN if there is one size."""
+    """Return the exponent of n between the two largest sizes; NaN if there is one size."""
     last = own.sort_values("n").iloc[-2:]
     if len(last) < 2:
         return np.nan
@@ -186,7 +186,7 @@ def source() -> Rows:
 
 
 def routes() -> Rows:
-    """Yield the table of routes beside general methods, from ``routes.csv``."""
+    """Yield the table that compares special with general methods, from ``routes.csv``."""
     texts = {
         "inverse": ["Σ-SVM, RBF kernel", "a decomposition of the Gram matrix"],
         "lanczos": ["20 components of kernel PCA", "a decomposition of the Gram matrix"],
@@ -201,7 +201,7 @@ def routes() -> Rows:
 
 
 class Peers(SphinxDirective):
-    """``{peers} TASK``: the table of a task; ``{peers} TASK excess``: its largest excesses."""
+    """``{peers} TASK``: CPU times of a task; ``{peers} TASK excess``: largest excess objectives."""
 
     required_arguments = 1
     optional_arguments = 1
@@ -225,7 +225,7 @@ class Peers(SphinxDirective):
 
 
 def ratios_of(canvas: Figure, task: str) -> None:
-    """Draw the ratio of each rival's CPU time to mmbench's, one row per data set and size."""
+    """Draw the CPU time of each package relative to mmbench, one row per data set and size."""
     table = table_of(task)
     axes = canvas.subplots()
     places = list(table.groupby(LINES[task], sort=False).groups)
@@ -313,7 +313,7 @@ def draw_all(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive, and draw before the pages are read."""
+    """Register the directive, and draw the pictures before the pages are read."""
     app.add_directive("peers", Peers)
     app.connect("builder-inited", draw_all)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -33,11 +33,11 @@ from mmbench.machines import (
     SigmaSVM,
 )
 
-#: Of Okabe and Ito: told apart by the colour-blind, and in grey by their line styles.
+#: Colours of Okabe and Ito, which the colour-blind can distinguish.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 STYLE = {"font.size": 9, "axes.titlesize": 9, "legend.frameon": False, "legend.fontsize": 8}
 DASHES = ("-", "--", "-.", ":")
-#: Sizes in inches of a picture on a wide page, and width on a phone.
+#: Width and height of a picture on a wide page, and width on a phone, in inches.
 WIDTH, HEIGHT, NARROW = 7.2, 3.1, 3.7
 
 Line = tuple[NDArray, float]
@@ -49,7 +49,7 @@ def classes(
     angle: float = 0.0,
     n: int = 60,
 ) -> tuple[NDArray, NDArray]:
-    """Return two normal classes of n rows each, turned by an angle, labels -1 and 1."""
+    """Return n normally distributed rows per class, rotated by an angle, and labels -1 and 1."""
     random = np.random.RandomState(3)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     parts = [
@@ -60,7 +60,7 @@ def classes(
 
 
 def strips() -> tuple[NDArray, NDArray]:
-    """Return two strips that lie far along one direction and are told apart by the other."""
+    """Return two classes with a large spread along the first axis, and labels -1 and 1."""
     random = np.random.RandomState(4)
     along = np.r_[random.uniform(-5, -0.2, 60), random.uniform(0.2, 5, 60)]
     across = np.repeat([-0.9, 0.9], 60) + 0.35 * random.standard_normal(120)
@@ -68,7 +68,7 @@ def strips() -> tuple[NDArray, NDArray]:
 
 
 def panels(canvas: Figure, n: int, columns: int, narrow: int = 1) -> list[Axes]:
-    """Return n panels in rows of some columns; `narrow` is the number on a narrow canvas."""
+    """Return n panels in `columns` columns, or in `narrow` columns on a narrow canvas."""
     wide = canvas.get_figwidth() >= WIDTH
     columns = columns if wide else narrow
     rows, least = n // columns, HEIGHT if wide else 2.2
@@ -98,14 +98,14 @@ def line_of(machine: Any) -> Line:
 
 
 def level(axes: Axes, line: Line, value: float = 0.0, **style: Any) -> None:
-    """Draw the points where ``w'x + b`` has a value."""
+    """Draw the line on which ``w'x + b`` equals `value`."""
     w, b = line
     on = (value - b) * w / (w @ w)
     axes.axline(on, on + np.array([-w[1], w[0]]), **{"lw": 1.4, "color": "black", **style})
 
 
 def band(axes: Axes, line: Line, values: tuple[float, ...], **style: Any) -> None:
-    """Draw the boundary, and other levels thinner beside it."""
+    """Draw the decision boundary, and thin dotted lines at other decision values."""
     level(axes, line, **style)
     for value in values:
         level(axes, line, value, **{**style, "lw": 0.8, "ls": ":", "label": None})
@@ -124,7 +124,7 @@ def svm(canvas: Figure) -> None:
 
 
 def rmm(canvas: Figure) -> None:
-    """The SVM, and the RMM whose decisions are bounded."""
+    """The SVM, and the RMM with bounded decision values."""
     X, y = strips()
     machines = (SVM(C=100, kernel="linear"), RMM(C=100, kernel="linear", B_fraction=0.3))
     for axes, machine in zip(panels(canvas, 2, 2), machines, strict=True):
@@ -139,7 +139,7 @@ def rmm(canvas: Figure) -> None:
 
 
 def sigma_svm(canvas: Figure) -> None:
-    """What the penalty on the spread does to the direction."""
+    """The direction of w for several penalties on the spread."""
     X, y = strips()
     axes = canvas.subplots()
     points(axes, X, y)
@@ -152,7 +152,7 @@ def sigma_svm(canvas: Figure) -> None:
 
 
 def mmrm(canvas: Figure) -> None:
-    """The gap between the classes against the distance of their means."""
+    """The gap between the classes relative to the distance of their means."""
     X, y = strips()
     machines = (SVM(C=100, kernel="linear"), MMRM(C=100, kernel="linear"))
     for axes, machine in zip(panels(canvas, 2, 2), machines, strict=True):
@@ -172,7 +172,7 @@ def mmrm(canvas: Figure) -> None:
 
 
 def minimax(canvas: Figure) -> None:
-    """The M4 paper's first example: the classes spread differently."""
+    """The first example of the M4 paper: classes with different spread."""
     X, y = classes(((-2.2, 0), (2.6, 0)), ((2.2, 3.0), (0.25, 0.6)), 0.5, n=80)
     axes = canvas.subplots()
     points(axes, X, y)
@@ -190,7 +190,7 @@ def minimax(canvas: Figure) -> None:
 
 
 def ellipse(axes: Axes, rows: NDArray, colour: str) -> None:
-    """Draw where the Mahalanobis distance from the mean of some rows is 1 and 2."""
+    """Draw the ellipses at Mahalanobis distances 1 and 2 from the mean of the rows."""
     values, vectors = np.linalg.eigh(np.cov(rows.T, bias=True))
     angles = np.linspace(0, 2 * np.pi, 100)
     circle = np.vstack([np.cos(angles), np.sin(angles)])
@@ -215,7 +215,7 @@ def mamc(canvas: Figure) -> None:
 
 
 def contour(axes: Axes, machine: Any, dashes: str, name: str, colour: str = "black") -> None:
-    """Draw the boundary of a machine with a kernel."""
+    """Draw the decision boundary of a machine with a kernel."""
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     across, up = np.meshgrid(np.linspace(left, right, 160), np.linspace(low, high, 160))
     decisions = machine.decision_function(np.column_stack([across.ravel(), up.ravel()]))
@@ -228,7 +228,7 @@ def contour(axes: Axes, machine: Any, dashes: str, name: str, colour: str = "bla
 
 
 def least_squares(canvas: Figure) -> None:
-    """Far rows pull at a machine with squared residuals; they leave an SVM alone."""
+    """Distant rows influence machines with squared residuals, but not the SVM."""
     X, y = classes(((-1.4, 0), (1.4, 0)), ((0.4, 0.8), (0.4, 0.8)))
     random = np.random.RandomState(5)
     X = np.vstack([X, [5.2, 2.6] + 0.4 * random.standard_normal((12, 2))])
@@ -246,7 +246,7 @@ def least_squares(canvas: Figure) -> None:
 
 
 def fsvm(canvas: Figure) -> None:
-    """The data, semi-whitened, and whitened."""
+    """The data: original, semi-whitened and whitened."""
     X, y = classes(((-1.0, -1.0), (1.0, 1.0)), ((6.0, 0.3), (6.0, 0.3)), 0.9)
     values, vectors = np.linalg.eigh(np.cov(X.T, bias=True))
     centred = (X - X.mean(axis=0)) @ vectors[:, ::-1]
@@ -260,7 +260,7 @@ def fsvm(canvas: Figure) -> None:
 
 
 def radius(canvas: Figure) -> None:
-    """What the penalty on the radius leaves of a feature that lies far apart."""
+    """The weight of a feature with a large range for several penalties on the radius."""
     X, y = strips()
     axes = canvas.subplots()
     points(axes, X, y)
@@ -272,7 +272,7 @@ def radius(canvas: Figure) -> None:
 
 
 def six(canvas: Figure) -> None:
-    """Regions of six machines with one kernel, on classes of different spread."""
+    """Decision regions of six machines with the same kernel, for classes of different spread."""
     X, y = classes(((-1.6, 0), (1.2, 0.2)), ((0.5, 1.3), (1.1, 0.6)), 0.3, n=60)
     machines = {
         "SVM\nlarge margin": SVM(C=10, gamma=0.3),
@@ -322,7 +322,7 @@ def draw_all(app: Sphinx) -> None:
 
 
 class NarrowPictures(SphinxTransform):
-    """Show the narrow picture in place of the wide one on phones."""
+    """Show narrow pictures instead of wide pictures on phones."""
 
     default_priority = 100
 
@@ -339,7 +339,7 @@ class NarrowPictures(SphinxTransform):
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Draw before the pages are read."""
+    """Draw the pictures before the pages are read."""
     app.connect("builder-inited", draw_all)
     app.add_transform(NarrowPictures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
-"""Pictures and tables of measured beside published values, on the pages of the papers.
+"""Pictures and tables that compare measured with published values, on the pages of the papers.
 
-Nothing is typed: all figures come from ``results/reference/*/table.csv`` when the pages are built.
+All numbers are read from ``results/reference/*/table.csv`` when the pages are built.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DIFFERENCES = {
     "errors_count": "measured − published (errors)\n> 0: worse here",
 }
 KERNELS = {"linear": "linear", "rbf": "RBF", "poly": "polynomial"}
-#: Markers whose outlines can be told apart when they are hollow.
+#: Markers that differ in their outlines, since some points are hollow.
 MARKS = "osD^vp"
 
 
@@ -50,7 +50,7 @@ def compared(name: str) -> pd.DataFrame:
         values = ["measured", "published"]
         rows.loc[accuracies, values] = 100 - rows.loc[accuracies, values]
         rows.loc[accuracies, "metric"] = ERROR_RATE
-    paper = table_of_experiment(name) or "rmm_2010_table4"  # the journal version's experiments
+    paper = table_of_experiment(name) or "rmm_2010_table4"  # experiments of the journal version
     titles = {row["dataset"]: row["printed_dataset"] for row in published_rows(paper)}
     kernels = rows["kernel"].map(KERNELS)
     degrees = rows["degree"].map(lambda d: "" if pd.isna(d) else f", degree {d:g}")
@@ -63,7 +63,7 @@ def compared(name: str) -> pd.DataFrame:
 
 
 def draw(canvas: Figure, rows: pd.DataFrame) -> None:
-    """Draw the difference of each measured value to the published one, with the band."""
+    """Draw the differences between measured and published values, with the bands."""
     places, machines = list(dict.fromkeys(rows["place"])), list(dict.fromkeys(rows["machine"]))
     panels = list(rows.groupby("panel", sort=False))
     wide = canvas.get_figwidth() >= WIDTH
@@ -89,7 +89,7 @@ def draw(canvas: Figure, rows: pd.DataFrame) -> None:
 
 
 def _points(axes: Axes, rows: pd.DataFrame, heights: pd.Series, k: int) -> None:
-    """Draw the points of the machine with index k, hollow outside of the band."""
+    """Draw the points of the machine with index k; points outside the band are hollow."""
     difference = rows["measured"] - rows["published"]
     label = alias_of(rows["machine"].iloc[0]).label if len(rows) else None
     style = {
@@ -107,7 +107,7 @@ def _points(axes: Axes, rows: pd.DataFrame, heights: pd.Series, k: int) -> None:
 
 
 class Published(SphinxDirective):
-    """``{published} NAME ...``: a picture and the folded table of each of some experiments."""
+    """``{published} NAME ...``: a picture and a folded table per experiment."""
 
     required_arguments = 1
     optional_arguments = 9

@@ -113,8 +113,7 @@ def inner_splits(
 
     The splits are stratified, except random splits of groups. `labels` contains the class index of
     each row; the other parameters are described in `Cut`. Raises ValueError unless exactly one of
-    `folds` and `split` is given. Raises ValueError if a class has fewer rows than there are folds,
-    or if there are fewer groups than folds.
+    `folds` and `split` is given, or if there are more folds than rows of a class or than groups.
     """
     if (folds is None) == (split is None):
         raise ValueError("selection needs either folds or split")

@@ -37,7 +37,7 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
 
 
 def group_by_kernel(points: Sequence[GridPoint]) -> list[tuple[GridPoint, list[int]]]:
-    """Return, for each kernel, its parameters and the indices of the grid points with this kernel.
+    """Return the parameters of each kernel, and the indices of the grid points with this kernel.
 
     Examples
     --------

@@ -5,8 +5,8 @@ class scores of a one-vs-one machine are the values of its `decision_function`. 
 class score is the decision value. For more than two classes, the score of a class is its number of
 votes plus a term below 1/2 that increases with the sum of the class's decision values. Some
 metrics, such as the area under the ROC curve, are defined for one class against the rest. For two
-classes, a metric of one class against the rest is computed for the second class. For more than two
-classes, the metric of each class against the rest is averaged over all classes.
+classes, these metrics are computed for the second class. For more than two classes, these metrics
+are computed for each class and averaged over the classes.
 """
 
 from collections.abc import Callable
@@ -78,8 +78,8 @@ def _of_predictions(name: str, **options: Any) -> Compute:
 def _of_ranks(name: str) -> Compute:
     """Return scikit-learn's metric `name` of class scores; scikit-learn is imported at first use.
 
-    For more than two classes, the metric is averaged over the classes that contain some but not all
-    of the test rows.
+    For more than two classes, the metric is averaged over the classes that contain at least one
+    test row, but not all test rows.
     """
 
     def compute(truth: NDArray, scores: NDArray, classes: NDArray) -> float:

@@ -4,8 +4,8 @@ The scores are computed for the binary classifier of each pair of classes, or fo
 classifier of all pairs.
 
 If the kernel matrix of all rows can be stored, the outer loop is over kernels, and all pairs of
-classes use the same stored matrix. If the kernel matrix of all rows is too large, the outer loop is
-over pairs of classes, and the kernel matrix of each pair is stored.
+classes use the stored matrix. If this matrix is too large, the outer loop is over pairs of classes,
+and the kernel matrix of each pair is stored.
 """
 
 from collections.abc import Iterable, Iterator
@@ -121,7 +121,7 @@ class GridScores:
         return metric.compute(data.labels[held], given, model.classes_)
 
     def _of_one_class(self, held: NDArray, present: NDArray) -> float:
-        """Return the score on held-out rows if only one class is present in the training rows."""
+        """Return the score on held-out rows if the training rows belong to a single class."""
         nothing = np.zeros((len(held), 1))
         return self.metric.of_votes(self.data.labels[held], nothing, nothing, present)
 
@@ -198,8 +198,9 @@ class GridScores:
             problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
             trained = iter(machine.train_folds(problems, [path[k] for k in own]))
             for fold, values in zip(folds, decided, strict=True):
-                # the sign is 0 if neither class occurs; classes without training rows have fewer
-                # votes than all other classes, however their own pairs are decided
+                # If only one class occurs, the decision value is its sign. If neither class occurs,
+                # the value 0 has no influence, since both classes lose against all classes with
+                # training rows.
                 values[:, own] = (
                     view.decisions(next(trained), fold.train, fold.held)
                     if fold.both

@@ -1,6 +1,6 @@
 """Grid search that computes each kernel matrix only once and uses warm starts.
 
-A generic grid search computes the Gram matrix anew at each grid point and on each fold. `select`
+A generic grid search computes a new Gram matrix at each grid point and on each fold. `select`
 computes one Gram matrix for all folds and all grid points with the same kernel. Trainings that
 differ in C alone use warm starts. Tests check that the scores are equal to the scores of a generic
 grid search.

@@ -32,7 +32,7 @@ SHARED_BYTES = 2**30
 PAIR_BYTES = 2**32
 
 #: Distances for ``rbf`` are computed in float64 if ``gamma ||x||^2`` of a row exceeds
-#: LARGEST_SINGLE_EXPONENT, since rows in float32 would lose their differences.
+#: LARGEST_SINGLE_EXPONENT, since differences between rows would be inaccurate in float32.
 LARGEST_SINGLE_EXPONENT = 1e5
 
 #: Indices of the grid points with the same kernel, and the `KernelView` of this kernel.
@@ -73,16 +73,16 @@ def kernel_blocks(
         gram, base = kernel.apply(base, out=base if last else None), None if last else base
         view = KernelView(X, kernel, gram, rows)
         yield members, view
-        # the kernel matrix is freed before the next kernel matrix is computed, although the caller
-        # still has the view
+        # free this kernel matrix before the next kernel matrix is computed; the caller still holds
+        # the view
         del gram, view._gram, view._whole
 
 
 def kernels_of(
     machine: PairwiseClassifier, X: NDArray, points: list[GridPoint], reference: NDArray
 ) -> Iterator[tuple[list[int], Kernel, bool]]:
-    """For each kernel of a grid, yield the indices of the grid points with this kernel, the kernel,
-    and whether its values between rows of X may be float32.
+    """For each kernel of a grid, yield the indices of its grid points, the kernel, and whether
+    kernel values between rows of X may be float32.
     """
     largest = float(row_squares(X).max(initial=0.0))
     for kernel_params, members in group_by_kernel(points):
