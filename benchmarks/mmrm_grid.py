@@ -2,9 +2,9 @@
 
     python benchmarks/mmrm_grid.py --mirror FOLDER [--splits 3] [--only ida_heart iris] [--log FILE]
 
-The data are the thirteen sets of Raetsch, Iris, Pima and clouds in the plane and in space, each
-column scaled to [0, 1] on the training rows. The grid has all values of gamma and C_factor of the
-grid `auto`. Fits that are in the log are not run again.
+The data are the thirteen sets of Raetsch, Iris, Pima, and Gaussian classes with two or three
+features. Each column is scaled to [0, 1] on the training rows. The grid has all values of gamma and
+C_factor of the grid `auto`. Fits that are in the log are not run again.
 """
 
 from __future__ import annotations

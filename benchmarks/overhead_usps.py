@@ -2,11 +2,12 @@
 
     python benchmarks/overhead_usps.py --mirror FOLDER
 
-Runs ``mmbench run configs/usps_rbf.yaml --jobs 1`` and ``mmbench table`` as a user would, subtracts
-the recorded times of selection, training and test, and prints the rest as a share of the whole.
-Two parts of the rest are shown separately, since no code of mmbench runs in them: starting Python
-and importing libraries (timed by commands that do nothing else; the worker and the command line
-import at the same time, so the longer time counts), and loading compiled code (once per worker).
+The script runs ``mmbench run configs/usps_rbf.yaml --jobs 1`` and ``mmbench table``, subtracts the
+recorded times of selection, training and test, and prints the rest as a share of the whole time.
+Two parts of the rest are shown separately, since they run no code of mmbench. The first part is
+starting Python and importing libraries, timed by commands that do nothing else. The worker and the
+command line import at the same time, so the longer time counts. The second part is loading compiled
+code, once per worker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CPU time, memory, objectives and predictions of mmbench beside other packages, as a CSV table.
+"""CPU time, memory, objectives and predictions of mmbench and other packages, as a CSV table.
 
     python benchmarks/peers.py --out benchmarks/results/peers.csv --mirror FOLDER
         [--tasks kernel classes linear programs search growth first] [--rows 500 2000 8000]
@@ -16,17 +16,17 @@ growth    14 machines, RBF on the parity of digits and linear on ten times the r
           features, relative to the SVM
 first     the first fit of each machine, with an empty cache of compiled code
 
-Each measurement is a process with one thread, which first fits up to 500 of the rows (except
-`first`), so that all code that the fit needs is compiled and loaded. Contenders alternate, and the
+Each measurement runs in a process with one thread. Except in the task `first`, the process first
+fits up to 500 of the rows, so that all code is compiled and loaded. Contenders alternate, and the
 least CPU time of the repeats counts; the spread is the largest time divided by the least. The ratio
 of two least times has a range, from the least to the largest ratio of the same repeat; ratios of
 prediction times have ranges, too. A fit that fails or exceeds the limit of seconds is a row without
 a time. The contender is left out of larger problems, and of problems whose time, extrapolated by
 the square of the rows, exceeds the limit. A package that is not installed is left out. The
-objective of an SVM is recomputed from the coefficients with the best intercept for them; other
-objectives are taken from the certificates. The excess is relative to the least objective of a
-problem. Memory is the peak of the process. Rows of tasks that are not measured again stay in the
-file. docs/benchmarks.md shows the file as tables and pictures.
+objective of an SVM is recomputed from the coefficients with the best intercept for these
+coefficients; other objectives are taken from the certificates. The excess is relative to the least
+objective of a problem. Memory is the peak of the process. Rows of tasks that are not measured again
+stay in the file. docs/benchmarks.md shows the file as tables and pictures.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""CPU time of routes of mmbench beside the general method that each replaces, as a CSV table.
+"""CPU time of special methods of mmbench and of the general methods they replace, as a CSV table.
 
     python benchmarks/routes.py --out benchmarks/results/routes.csv [--rows 1000 2000]
         [--repeats 3]

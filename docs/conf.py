@@ -42,7 +42,7 @@ templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
-# `name` in a docstring links to the page of the name; quotes stay straight, for copying of code
+# `name` in a docstring links to the page of the name; quotes stay straight, so code can be copied
 default_role = "py:obj"
 smartquotes_action = "De"
 

@@ -9,7 +9,7 @@ Two table cells are compared in one of four ways:
   another BLAS. Gaps may grow up to the gap tolerance or by a factor, violations by a factor. No
   measured value may leave the band of its published value.
 - By means, if the rows differ: the difference is at most `NOISE_SE` standard errors.
-- Not at all, if one side lacks rows of the data set ("only 1560 of ...") that the other has.
+- Not at all, if one side lacks rows of the data set ("only 1560 of ...") that the other side has.
 
 A difference in times is only a warning. The output states how many cells were compared in each way,
 and which cells differ. The exit code is 0 if all compared cells agree, 1 if a cell differs or is

@@ -108,7 +108,7 @@ def compared(task: str, excess: bool = False) -> Rows:
 
 
 def tiny(value: float) -> str:
-    """Return a number with one significant digit and an exponent, or a dash if it is missing."""
+    """Return a number with one significant digit and an exponent; a dash replaces NaN."""
     return "–" if np.isnan(value) else f"{value:.0e}".replace("-", "−") if value else "0"
 
 

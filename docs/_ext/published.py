@@ -38,8 +38,8 @@ def compared(name: str) -> pd.DataFrame:
     """Return the rows of a reference table that have a band around a published value.
 
     If the table prints error rates, the columns `measured` and `published` contain error rates too.
-    The column `place` states the data set, or the kernel if there is one data set only; the column
-    `panel` states the kernel if both vary.
+    The column `place` contains the data set or, if there is only one data set, the kernel. If data
+    sets and kernels both vary, the column `panel` contains the kernel.
     """
     table = pd.read_csv(REFERENCE / name / "table.csv")
     rows = table[table["metric"].isin(UNITS) & table["in_band"].notna()].copy()

@@ -20,7 +20,7 @@ def main() -> None:
     # A batch system ends a job by SIGTERM. Without a handler of SIGTERM, processes that were
     # started by workers would continue to run.
     signal.signal(signal.SIGTERM, _interrupt_once)
-    # if stdout or stderr is closed, the next opened file would get its descriptor and the messages
+    # if stdout or stderr is closed, messages would be written to the next file that is opened
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

@@ -379,8 +379,9 @@ def certify(
 
     For each pair of classes, gap is the relative distance of the model's objective to a proven
     lower bound. mmbench also computes the optimum of the same problem; status is the status of this
-    solution. On the training rows, the decision values of the model and of the optimum differ by at
-    most decision_change, and the predicted labels of labels_changed rows differ.
+    solution. On the training rows, decision_change is the largest difference between the decision
+    values of the model and of the optimum, and labels_changed is the number of different predicted
+    labels.
 
     A model file of libsvm contains neither C nor class weights, so all rows get the same C.
     """

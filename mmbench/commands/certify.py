@@ -56,7 +56,7 @@ DUAL_TOLERANCE = 1e-9
 #: SimpleNamespace is a model that `read_model` returns.
 KNOWN = {"SVC", "NuSVC", "LinearSVC", "SGDClassifier", "SimpleNamespace", "PairwiseClassifier"}
 
-#: Maximum relative difference between the objective that a machine of mmbench stores and the
+#: Maximum relative difference between the stored objective of a machine of mmbench and the
 #: objective recomputed from the training data.
 OBJECTIVE_TOLERANCE = 1e-3
 
@@ -147,8 +147,8 @@ def certify(
     Notes
     -----
     If the model is a machine of mmbench other than the SVM, the columns ``objective``, ``dual`` and
-    ``violation`` are the objective, the lower bound and the largest violation that the machine
-    stores. Two further trainings check these values. A training with the same parameters must
+    ``violation`` contain values that the machine stores: objective, lower bound and largest
+    violation. Two further trainings check these values. A training with the same parameters must
     reproduce the objective and the decision values. A training with ``solver="reference"`` computes
     the columns ``optimum`` and ``bound``.
 
@@ -279,7 +279,7 @@ def certify_file(
     trusted: bool,
     overrides: Iterable[str] = (),
 ) -> pd.DataFrame:
-    """Return the data frame that `certify` returns, for a model that is stored in a file.
+    """Return the result of `certify` for a model that is stored in a file.
 
     The strings `overrides` are settings for reading the data, in the form ``KEY=VALUE`` as for
     ``mmbench easy --set``. Files of joblib and pickle are only read if `trusted` is true, since
@@ -376,7 +376,7 @@ def _mirrored(problem: Binary) -> tuple[Any, NDArray, NDArray]:
     The mirrored problem has the optimal intercept 0, and therefore the same optimal w as the given
     problem without an intercept.
     """
-    # both mirrored classes have positive penalties, even if all penalties of one given class are 0
+    # both classes have positive penalties here, even if all given penalties of one class are 0
     X, y, C = problem.X, problem.y, problem.C
     X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
     return X, np.append(y, -y), np.append(C, C) / 2

@@ -38,7 +38,7 @@ from mmbench.tables.statistics import LEVEL, detectable_difference
 if TYPE_CHECKING:
     from mmbench.commands.options import Experiment
 
-#: Columns that identify a split in the split table, the data frame that `frame` returns.
+#: Columns that identify a split in the split table, which the function `frame` returns.
 SPLIT = ["kernel", "degree", "size", "repeat", "fold", "seed"]
 HEADER = ("data set", "kernel", "machine", "jobs", "stored", "grid points", "fits", "memory")
 
@@ -85,10 +85,10 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 
 
 def _power(experiment: PlannedExperiment) -> list[str]:
-    """Return a heading, and per data set the detectable accuracy differences from the first
-    machine.
+    """Return lines with the smallest differences in accuracy that a test detects, per data set.
 
-    The list is empty if there are neither earlier records nor a reference table.
+    The first machine is compared with the other machines; without earlier records and without a
+    reference table, the list is empty.
     """
     jobs, official = experiment.jobs, experiment.config.protocol.test.rule == "official"
     # in the split table, classifiers of other packages have no kernel

@@ -92,8 +92,8 @@ def aligned(rows: Sequence[Sequence[object]], n_words: int | None = None) -> lis
 def _first_line(entry: Entry) -> str:
     """Return the description of a machine, a layout or a figure.
 
-    The argument `entry` is a dict with the key "about", or the name ``module`` or ``module:class``
-    of an object that is described by the first line of its docstring.
+    The argument `entry` is a dict with the key "about", or the path of a module or class
+    (``module:class``) with the description in the first line of its docstring.
     """
     if not isinstance(entry, str):
         return entry["about"]

@@ -302,7 +302,7 @@ def _paths(results: Folders) -> list[Path]:
 
 
 def _format(output: Path | None, fmt: str | None, suffixes: Mapping[str, str]) -> str:
-    """Return the format `fmt` or, if `fmt` is None, the format for the suffix of `output`.
+    """Return `fmt` if `fmt` is not None, else the format for the suffix of `output`.
 
     Without `fmt` and without a suffix, the first format in `suffixes` is returned.
     """

@@ -61,8 +61,8 @@ def _changed(model: Model, **values: Any) -> Model:
 def version_for(config: Config, source: Config) -> Config:
     """Return the experiment from which `config` takes selected parameters.
 
-    This experiment is `source` or, if `config` is a smoke version, the smoke version of `source`.
-    The smoke version of `source` gets the polynomial degree of `config`.
+    If `config` is a smoke version, this experiment is the smoke version of `source` with the
+    polynomial degree of `config`. Otherwise, this experiment is `source`.
     """
     if not config.name.endswith(SUFFIX):
         return source
@@ -75,8 +75,8 @@ def _grid(column: str, config: Config) -> dict[str, Axis]:
     An axis ``auto`` is not expanded if a data set replaces the values of this parameter.
     """
     grid = config.machines[column].grid
-    # the axis ``B: auto`` may expand to values of B_fraction; values of B that a data set states
-    # would then have no effect
+    # the axis ``B: auto`` may expand to values of B_fraction; values of B for a data set would then
+    # have no effect
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}
     rest = {axis: values for axis, values in grid.items() if axis not in replaced}
     kept = {axis: values for axis, values in grid.items() if axis in replaced}

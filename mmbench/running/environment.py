@@ -39,7 +39,7 @@ def environment(threads: int) -> dict[str, Any]:
 
 @cache
 def library_versions() -> dict[str, str]:
-    """Return a dict from the name of each installed package in `LIBRARIES` to its version."""
+    """Return the versions of the installed packages in `LIBRARIES`, by package name."""
     found = {}
     for name in LIBRARIES:
         with suppress(PackageNotFoundError):

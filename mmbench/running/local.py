@@ -351,10 +351,10 @@ class _Worker:
             sys.stderr.write(shown)
 
     def _died(self) -> Future | None:
-        """End the task of a dead process and return its future, or send the task once more.
+        """End the task of a dead process, and return the future of the task.
 
         If the process was killed before it began the task, the task is sent to a new process once,
-        and None is returned; if the process exited before it began the task, UserError is raised.
+        and None is returned.
         """
         code = self.process.wait(timeout=10)
         self._show()
@@ -364,6 +364,7 @@ class _Worker:
         if not self.begun and (code >= 0 or not self.sent_again):
             future, self.future = self.future, None  # the slot is free if an error is raised
             if code >= 0:
+                # the process exited by itself, for example because an import failed
                 last = self.tail.decode(errors="replace").strip().rpartition("\n")[2]
                 raise UserError(f"a worker process cannot start: {last or f'exit status {code}'}")
             self.sent_again = True  # killed while it was idle

@@ -228,8 +228,7 @@ def run(jobs: Collection[Job], store: RecordStore, executor: Executor, **options
     """Run the jobs that have no result yet, and store their records.
 
     The `options` are arguments of the class `Run`. Raises UserError if another run is using the
-    results folder, or if another run has stored another plan in the folder since this run was
-    planned.
+    results folder, or has stored another plan in the folder since this run was planned.
     """
     with store.locked():
         if (planned := options.get("planned")) and (plan := store.plan()) and plan.jobs != planned:
@@ -412,10 +411,9 @@ class Run:
 def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -> set[str]:
     """Return the keys of records that the present source code might not reproduce.
 
-    The key of a record is returned in three cases: if the source code of the machine or of a
-    preprocessing step has changed, if the key of a parent is returned, or if inherited parameters
-    differ from the parameters in the records of the parents. In `jobs`, parents precede their
-    children.
+    The key is returned if the source code of the machine or of a preprocessing step has changed.
+    The key is also returned if the key of a parent is returned, or if inherited parameters differ
+    from the parameters in the parents' records. In `jobs`, parents precede their children.
     """
     found: set[str] = set()
     for job in (job for job in jobs if job.key in records):

@@ -112,7 +112,7 @@ def _brier(truth: NDArray, probabilities: NDArray, classes: NDArray) -> float:
     return float(squares.mean() / (2 if len(np.union1d(truth, classes)) == 2 else 1))
 
 
-#: Text in the legend of a table that explains how one-vs-one machines rank the test rows.
+#: Explanation in table legends: how one-vs-one machines rank the test rows.
 RANKED = (
     "One-vs-one machines rank the test rows by the decision value if there are two classes; if "
     "there are more, by the votes for the class, and rows with equal votes by the sum of the "

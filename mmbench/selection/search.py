@@ -89,8 +89,8 @@ def select(
         Number of repetitions of the cross-validation, or number of random splits.
     scope : {"global", "pair"}, default="global"
         With "global", one grid point is selected by the metric of the whole one-vs-one classifier.
-        With "pair", one grid point per pair of classes is selected by the metric of the pair's
-        binary classifier on rows of the pair.
+        With "pair", one grid point is selected for each pair of classes, by the metric of the
+        pair's binary classifier on the rows of the pair.
     prefer : mapping of str to {"small", "large", "near_one"}, optional
         Preferred values of parameters among grid points with equal scores. The preferences of the
         machine apply to all other parameters.
