@@ -368,7 +368,7 @@ def compared(cell, names, options, before):
 
 
 def extremes(start, field, runs, others):
-    """Return the least and the largest ratio of a time in the same repeat."""
+    """Return the least and the largest ratio of two times of the same repeat."""
     pairs = zip(runs, others, strict=False)  # a contender that fails has fewer runs
     ratios = np.array([own.get(field, np.inf) / other[field] for own, other in pairs])
     ratios = ratios[np.isfinite(ratios) & (ratios > 0)]

@@ -340,7 +340,7 @@ Optimum = tuple[NDArray, float, float, str]
 
 
 def _certificate(problem: Binary) -> dict[str, Any]:
-    """Return the row for one binary problem in the data frame that `certify` returns."""
+    """Return the row of one binary problem in the result of `certify`."""
     y, C, u = problem.y, problem.C, problem.u
     slack = np.maximum(0.0, 1.0 - y * problem.f)
     losses = slack**2 if problem.squared_loss else slack
@@ -385,7 +385,7 @@ def _mirrored(problem: Binary) -> tuple[Any, NDArray, NDArray]:
 def _row(
     pair: tuple[Any, Any], model: dict[str, Any], own: float, f: NDArray, optimum: Optimum
 ) -> dict[str, Any]:
-    """Return the row for one binary problem in the data frame that `certify` returns.
+    """Return the row of one binary problem in the result of `certify`.
 
     The dict `model` contains the columns that depend only on the model, `f` contains the model's
     decision values, and `own` is the lower bound from the model's dual variables.

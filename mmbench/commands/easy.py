@@ -26,7 +26,7 @@ __all__ = ["Comparison", "easy"]
 #: YAML file of the comparison, without a data set. The key ``more`` contains the machines that run
 #: only if `all_machines` is true.
 EXPERIMENT = Path(__file__).with_name("easy.yaml")
-#: Maximum number of classes. Each pair of classes is one training.
+#: Maximum number of classes. One classifier is trained per pair of classes.
 MAX_CLASSES = 100
 
 

@@ -54,8 +54,8 @@ def run(
     Raises
     ------
     UserError
-        If a configuration, an option or data are not valid. The input is checked before any job is
-        run.
+        If a configuration, an option or the data are not valid. The input is checked before any job
+        is run.
     """
     given = Options(results, **options)
     asked = as_list(experiments)

@@ -29,8 +29,8 @@ from mmbench import machines
 from mmbench.datasets.preprocess import is_path
 from mmbench.jobs.job import Job
 
-#: Estimator parameters that are left out of records. Most of them, such as `n_jobs`, control the
-#: execution. The parameter `random_state` follows from the job's seed.
+#: Estimator parameters that are left out of records. Most of these parameters, such as `n_jobs`,
+#: control the execution. The parameter `random_state` follows from the job's seed.
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
 #: Estimator parameters that change `predict` and `decision_function`, but not the pairwise decision

@@ -1,7 +1,7 @@
 """The results folder of an experiment: its configuration, its plan, and one record per job.
 
 ``plan.json`` contains the text of the configuration, and the table cells with the keys of their
-jobs. Tables are made from ``plan.json`` and the records alone. A table cell is the result of one
+jobs. Tables are made only from ``plan.json`` and the records. A table cell is the result of one
 machine with one data set, kernel, degree and training size, averaged over splits. A record whose
 key is not in the plan belongs to other settings or to an earlier version of a machine.
 
@@ -101,7 +101,7 @@ def read_regular(path: Path, most: int = TEXT_BYTES) -> bytes:
 def sync_folder(folder: Path) -> None:
     """Write a folder's entries to disk, so that renames survive a power failure.
 
-    Nothing is done on systems that cannot open folders.
+    On systems that cannot open folders, this function does nothing.
     """
     with suppress(PermissionError):  # Windows
         descriptor = os.open(folder, os.O_RDONLY)
@@ -172,7 +172,7 @@ class Key(NamedTuple):
 
 
 def key_of(job: Job) -> Key:
-    """Return the key of the table cell that a job's record belongs to."""
+    """Return the key of the table cell that contains the record of a job."""
     return Key(job.dataset.name, job.kernel, job.degree, job.column, job.split.size)
 
 

@@ -121,8 +121,8 @@ def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     # squared distances) is also stored
     widths = 2 if any(name in KERNEL_AXES and len(values) > 1 for name, values in job.grid) else 1
     # The kernel matrix of all rows is shared if all pairs of classes have the same parameters and
-    # all rows are training rows. If all pairs are trained jointly, it may also contain validation
-    # rows.
+    # all rows are training rows. If all pairs are trained jointly, the matrix may also contain
+    # validation rows.
     shared = len(sizes.class_counts) == 1 or (job.select.scope == "global" and not sizes.n_rest)
     n_rows = sizes.n_train + sizes.n_rest
     if shared and is_stored(n_rows, job.kernel, single, shared=True):

@@ -198,9 +198,9 @@ class GridScores:
             problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
             trained = iter(machine.train_folds(problems, [path[k] for k in own]))
             for fold, values in zip(folds, decided, strict=True):
-                # If only one class occurs, the decision value is its sign. If neither class occurs,
-                # the value 0 has no influence, since both classes lose against all classes with
-                # training rows.
+                # If only one class occurs, the decision value is the sign of this class. If neither
+                # class occurs, the value 0 has no influence, since both classes lose against all
+                # classes with training rows.
                 values[:, own] = (
                     view.decisions(next(trained), fold.train, fold.held)
                     if fold.both
