@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mmbench.datasets.user import FileOptions as FileOptions
     from mmbench.datasets.user import UserTable as UserTable
 
-#: Public names of `mmbench.datasets`, by the module that defines them.
+#: Public names that each module of `mmbench.datasets` defines.
 EXPORTS = {
     "card": ("Card", "load_card"),
     "card_files": ("card_names",),
@@ -45,7 +45,7 @@ __all__ = [name for names in EXPORTS.values() for name in names]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module of a name when the name is first used."""
+    """Import the module that defines `name`, and return the object of this name."""
     for module, names in EXPORTS.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)

@@ -1,6 +1,6 @@
 """Data set cards: each card describes a data set, its sources and its expected content.
 
-A card is one YAML file in ``cards/``. To add a data set, only its card has to be written.
+A card is one YAML file in ``cards/``. A new data set needs only a new card.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pydantic import (
 from mmbench.datasets.card_files import read_card
 from mmbench.errors import UserError
 
-#: Maximum size of a download if the card states no maximum size: the larger of MOST_UNKNOWN bytes
-#: and BYTES_PER_VALUE bytes per feature value and label.
+#: Default maximum size of a download: the larger of MOST_UNKNOWN bytes and BYTES_PER_VALUE bytes
+#: per feature value and label.
 MOST_UNKNOWN, BYTES_PER_VALUE = 2**28, 32
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -39,7 +39,7 @@ def first_fault(error: ValidationError) -> str:
 
 
 def check_path(path: str) -> str:
-    """Return a path; raise ValueError if it may lie outside the folder of downloaded files."""
+    """Return `path`; raise ValueError if it could lead out of the folder of downloaded files."""
     if not all(part.strip(". ") for part in path.split("/")) or any(c in path for c in "\\:\0"):
         raise ValueError(f"must be a path inside the store, such as name/file.csv, got {path!r}")
     return path
@@ -64,7 +64,7 @@ class CardFile(_Strict):
 
 
 class ParserSpec(_Strict):
-    """Name of a parser in ``parsers/``, and the parser's keyword arguments as further keys."""
+    """Name of a parser in ``parsers/``; all further keys are keyword arguments of the parser."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -72,7 +72,7 @@ class ParserSpec(_Strict):
 
 
 class OfficialSplit(_Strict):
-    """Numbers of training and test rows of the split that all publications use."""
+    """Numbers of training and test rows in the official split, which all publications use."""
 
     train: int
     test: int
@@ -128,8 +128,8 @@ class Source(_Strict):
     """A source of a data set: files, a server, a Python package or a generator."""
 
     #: Kind of source. A source of kind ``files`` lists files with known hashes. Downloads of the
-    #: kinds ``url``, ``openml`` and ``sklearn`` have no known hash, since servers may encode a file
-    #: anew. The arrays in a download without known hash are compared with the card and then stored.
+    #: kinds ``url``, ``openml`` and ``sklearn`` have no known hash, since a server may re-encode a
+    #: file. In this case, the arrays in the file are compared with the card and then stored.
     kind: Literal["files", "url", "openml", "sklearn", "keel", "generator"]
     files: list[CardFile] = []
     urls: list[str] = []
@@ -138,9 +138,9 @@ class Source(_Strict):
     options: dict[str, Any] = {}
     #: Maximum size of each download in bytes; by default computed from the number of values.
     max_bytes: Annotated[int, Field(ge=1)] | None = None
-    #: Parser of the files of this source, or None if the parser of the card is used.
+    #: Parser for the files of this source, or None for the parser of the card.
     parser: ParserSpec | None = None
-    #: Fields of `Expected` that differ from the card, for example if a file has fewer rows.
+    #: Fields of `Expected` that override the card, for example if a file has fewer rows.
     expect: dict[str, Any] = {}
     #: Differences between this source and the full data set, shown as footnotes of tables.
     deviations: list[str] = []
@@ -157,7 +157,7 @@ class Source(_Strict):
 
     @property
     def label(self) -> str:
-        """Short name of the source in messages and in the name of the source's file of arrays."""
+        """Short name of the source for messages and for the name of the stored ``.npz`` file."""
         if self.kind in ("files", "url"):
             return self.kind
         detail = str(self.id if self.kind == "openml" else self.loader)
@@ -166,7 +166,7 @@ class Source(_Strict):
     def stored_names(self, card: str) -> list[str]:
         """Return the paths of the source's files in the local store.
 
-        A source of another kind than ``files`` is stored as one file of arrays.
+        If the kind of the source is not ``files``, one ``.npz`` file contains all arrays.
         """
         arrays = f"{card}/{self.label}.npz"
         return [file.path for file in self.files] if self.kind == "files" else [arrays]

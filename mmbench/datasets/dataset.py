@@ -22,9 +22,9 @@ from mmbench.errors import UserError, listed
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
     """Return the random number generator for a seed and a repeat of the splits.
 
-    With a number as `purpose`, the random numbers are independent of the random numbers without
-    `purpose`. NumPy guarantees that the random numbers of `RandomState` never change (NEP 19), so
-    that a seed gives the same splits with every version of NumPy.
+    Generators with different `purpose` are independent. NumPy guarantees that the random numbers of
+    `RandomState` never change (NEP 19). Therefore a seed gives the same splits with every version
+    of NumPy.
 
     Examples
     --------
@@ -76,8 +76,8 @@ class DatasetRef:
 #: Row numbers of a split: (training rows, test rows).
 Rows = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: Number of rows that are converted to float64 and hashed at a time. The values of images are
-#: stored as bytes. To convert all images of a data set at once would need eight times their memory.
+#: Number of rows that are converted to float64 and hashed at a time. Images are stored as uint8. A
+#: conversion of all images of a data set at once would need eight times their memory.
 HASH_ROWS = 4096
 
 
@@ -121,8 +121,8 @@ class Dataset:
     name : str
     X : ndarray of shape (n_samples, n_features)
         Features: float64, or uint8 for images (MNIST, LFW). Preprocessing steps such as ``divide``
-        convert uint8 to float64. The features of a user's file that is too large for a dense array
-        are a sparse `csr_array`.
+        convert uint8 to float64. If a user's file is too large for a dense array, `X` is a sparse
+        `csr_array`.
     y : ndarray of shape (n_samples,)
         Class labels: integers or text.
     classes : ndarray of shape (n_classes,)
@@ -142,15 +142,15 @@ class Dataset:
     card : Card or None
         Card of the data set, or None for a user's data.
     rows : ndarray of shape (n_samples,) or None
-        Row numbers in the data set with all classes, including the rows of a user's table without a
-        label or group. None for all rows of a card.
+        Number of each row in the full data set or, for a user's table, in the file, counted from 0.
+        None if no row of a card's data set was removed.
     n_categorical : int
         Number of categorical columns. The categorical columns are the last columns of `X` and
         contain category codes.
     columns : dict
-        For a user's table, maps the name of each feature column to the categories of the column, in
-        the order of their codes, or to None for a numeric column. The keys are in the order of the
-        table.
+        Feature columns of a user's table, in the order of the table. Each key is the name of a
+        column. The value is the tuple of the column's categories, in the order of their codes, or
+        None for a numeric column.
     groups : ndarray of shape (n_samples,) or None
         Group of each row; rows of one group are never split between training and test rows.
     time : ndarray of shape (n_samples,) or None
@@ -184,7 +184,7 @@ class Dataset:
 
 
 def too_few_rows(y: NDArray, folds: int) -> str | None:
-    """Return a message if a class has fewer rows than there are folds, otherwise None.
+    """Return a message if a class has fewer than `folds` rows, otherwise None.
 
     Examples
     --------
@@ -208,8 +208,8 @@ def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> Non
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
     """Return a data set restricted to `classes` (labels as text); empty `classes` mean all classes.
 
-    The rows of other classes are also removed from all splits. The remaining classes are added to
-    the deviations of the data set, so that a footnote of tables names them.
+    The rows of other classes are also removed from all splits. A new entry of `deviations` names
+    the remaining classes, so that tables state these classes in a footnote.
     """
     if not classes:
         return data

@@ -2,11 +2,11 @@
 
 - Twonorm, ringnorm and waveform (Breiman 1984, 1996), with the same number of rows per class.
 
-- The four toy sets of the M4 paper (Huang et al. 2008, section V-A and table I), with two normally
-  distributed classes in the plane. The diagonal entries of the matrices in the M4 paper are
-  variances. The M4 paper shows one random sample of each toy set. Here, a toy set consists of many
-  independent samples. Each sample is one predefined split into training and test rows. Sample
-  number k depends only on the seed and on k.
+- The four toy sets of the M4 paper (Huang et al. 2008, section V-A and table I), with two classes
+  in the plane. The distribution of a class is normal or, in toy set III, a mixture of two normal
+  distributions. The diagonal entries of the matrices in the M4 paper are variances. The M4 paper
+  shows one random sample of each toy set. Here, a toy set consists of many independent samples.
+  Each sample is one predefined split. Sample number k depends only on the seed and on k.
 """
 
 from collections.abc import Callable
@@ -22,10 +22,9 @@ from mmbench.datasets.dataset import Parsed, random_stream
 DIMENSIONS = 20
 WAVES = 21
 A = 2 / np.sqrt(DIMENSIONS)
-#: Mean and standard deviation of every coordinate, for each of the two normal classes. The Bayes
-#: error is 2.3 % for twonorm and 1.3 % for ringnorm. Some papers state the mean 1/sqrt(20) for
-#: ringnorm. The DELVE archive, the origin of Raetsch's benchmark data, uses the mean 2/sqrt(20) for
-#: ringnorm.
+#: Pair (mean, standard deviation) of all coordinates, for each of the two normal classes. The Bayes
+#: error is 2.3 % for twonorm and 1.3 % for ringnorm. For ringnorm, some papers state the mean
+#: 1/sqrt(20). The DELVE archive, the origin of Raetsch's benchmark data, uses the mean 2/sqrt(20).
 TWO_NORMALS = {"twonorm": ((A, 1), (-A, 1)), "ringnorm": ((0, 2), (A, 1))}
 
 
@@ -55,9 +54,9 @@ def waveform(n_per_class: int = 500, seed: int = 0) -> Parsed:
 
 @dataclass(frozen=True)
 class Normal:
-    """Normal distribution of two uncorrelated coordinates, rotated by `angle` (in radians).
+    """Normal distribution in the plane, rotated about the origin by `angle` (in radians).
 
-    The center of the rotation is the origin.
+    Before the rotation, the two coordinates are uncorrelated.
     """
 
     mean: tuple[float, float]
@@ -97,10 +96,9 @@ class Mixture:
 
 
 #: Distributions of the classes X and Y of each toy set. For toy set II, the M4 paper does not state
-#: about which point class X is rotated. The published accuracy of the minimax probability machine
-#: on toy set II is reproduced if class X is rotated about the origin, but not if class X is rotated
-#: about its mean. For toy set III, the M4 paper does not state the mixture weights; here, they are
-#: equal.
+#: the centre of the rotation of class X. A rotation about the origin reproduces the published
+#: accuracy of the minimax probability machine; a rotation about the mean of class X does not. For
+#: toy set III, the M4 paper does not state the mixture weights; here, the weights are equal.
 CLASSES: dict[str, tuple[Normal | Mixture, Normal | Mixture]] = {
     "toy_1": (Normal((3.5, 0), (1, 1.5)), Normal((-3.5, 0), (3, 4.5))),
     "toy_2": (Normal((4, 0), (1, 5), -3 * np.pi / 8), Normal((-4, 0), (1, 5))),
@@ -150,8 +148,8 @@ GENERATORS: dict[str, Callable[..., Parsed]] = {
     **{name: partial(toy, name) for name in CLASSES},
 }
 
-#: Version of the generators, part of the content hash of generated data. VERSION must be increased
-#: if the values that a generator returns change.
+#: Version of the generators, part of the content hash of generated data. If a change of the code
+#: changes the generated values, VERSION must be increased.
 VERSION = 1
 
 

@@ -45,7 +45,7 @@ def load_dataset(
     ------
     UserError
         If the data cannot be obtained or are damaged, if a user's file has a fault, or if the
-        preprocessing steps of the reference do not fit the data. The error message is one line.
+        preprocessing steps of `ref` do not fit the data. The error message is one line.
     """
     ref = DatasetRef(ref) if isinstance(ref, str) else ref
     card, places = ref.card, Places(Path(store), mirror, allow_network, progress)

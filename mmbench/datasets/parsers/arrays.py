@@ -81,7 +81,7 @@ def idx(paths: Sequence[Path]) -> Parsed:
 
 
 def _read_idx(path: Path) -> NDArray[np.uint8]:
-    """Return the array in an IDX file (0, 0, type, number of dimensions, sizes, values)."""
+    """Return the array in an IDX file: 0, 0, type, number of dimensions, sizes, values."""
     data = read_bytes(path)
     if len(data) < 4 or not data.startswith(b"\0\0\x08"):  # 8 denotes uint8
         raise ValueError(f"{path.name}: not an IDX file of bytes")
@@ -95,9 +95,8 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
 def fsvm(paths: Sequence[Path]) -> Parsed:
     """Parse a Matlab file of the public F-SVM code, with ``X``, ``Y`` and ten lists of test rows.
 
-    The training rows of a split are all rows that are not in its list of test rows. Some lists of
-    test rows contain a row twice. A row that occurs twice in a list of test rows is counted twice,
-    as in the public F-SVM code.
+    Each list defines one split; the training rows are all rows that are not in the list. If a row
+    occurs twice in a list, the row is tested twice, as in the public F-SVM code.
     """
     from scipy.io import loadmat
 

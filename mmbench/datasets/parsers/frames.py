@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BLANKS = r"\s+"
 #: Pattern of text that needs no quotes in YAML.
 WORD = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[^\W\d][\w-]*", re.I)
-#: Pattern of one field, quoted or not, of a line whose fields are separated by blanks.
+#: Pattern of one field, quoted or unquoted, in a line with blanks between the fields.
 QUOTED_OR_NOT = r'"((?:[^"]|"")*)"|(\S+)'
 #: Default maximum number of columns of a table.
 MOST_COLUMNS = 100_000
@@ -43,7 +43,7 @@ Nominal = Mapping[str, tuple[str, ...]]
 
 
 def column_name(column: Column, names: Sequence[str], what: str = "column") -> str:
-    """Return the name of a column, given by name or number; raise ValueError if it does not exist.
+    """Return the name of a column, given by name or number; raise ValueError if none exists.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def setting(key: str, value: object) -> str:
 
 
 def in_yaml(value: object) -> str:
-    """Return a value as YAML text; text is in quotes if YAML could read it as another value.
+    """Return a value as YAML text; a string is quoted if YAML could read it as another type.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def in_yaml(value: object) -> str:
 def check_names(names: list[str], droppable: bool = False) -> None:
     """Raise ValueError if a name is empty, if two names are equal, or if all names are numbers.
 
-    If `droppable` is true, the message advises to exclude the column.
+    If `droppable` is true, the message states how to exclude the column.
     """
     if "" in names:
         k = names.index("") + 1
@@ -157,7 +157,7 @@ def parse_rows(
 
 
 def clean_words(column: pd.Series, missing: Sequence[str], known: Sequence[str] = ()) -> pd.Series:
-    """Return a column without blanks around words, and with NaN for the words in `missing`.
+    """Remove blanks around the words of a column, and replace the words in `missing` by NaN.
 
     The words in `known` are not changed.
     """
@@ -167,7 +167,7 @@ def clean_words(column: pd.Series, missing: Sequence[str], known: Sequence[str] 
 
 
 def without_codes(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
-    """Return a data frame with NaN for the numbers in `missing`.
+    """Return a data frame in which NaN replaces the numbers in `missing`.
 
     For a column of float32, the numbers in `missing` are rounded to float32 before the comparison.
     """
@@ -214,8 +214,8 @@ ARFF_NUMBERS = ("numeric", "real", "integer")
 TOKEN = re.compile(
     r"""\s*(?:(['"])((?:(?!\1)[^\\]|\\.)*)\1|([^\s,%'"{}][^\s,%{}]*)|(?=,))\s*(,|(?=%|\}|$)|)"""
 )
-#: Pattern of quotes, comments, braces, backslashes, and blanks inside values. ARFF data without a
-#: match of NOT_PLAIN consist of plain values separated by commas.
+#: Pattern of quotes, comments, braces, backslashes, and blanks inside values. If ARFF data do not
+#: match NOT_PLAIN, the data consist of plain values separated by commas.
 NOT_PLAIN = re.compile(r"""['"%\\{}]|[^\s,][ \t]+[^\s,]""")
 #: Pattern of the weight of a row, such as ``{0.5}``, at the end of a line of ARFF data.
 ROW_WEIGHT = re.compile(r"""(?<=.)\s*,?\s*\{\s*([0-9.eE+-]+)\s*\}\s*(%[^'"]*)?$""")
@@ -243,7 +243,7 @@ def read_arff(
     check_width(len(names), max_columns)
     if not names:
         raise ValueError("not an ARFF file: it has no @attribute or no @data line")
-    # ARFF permits names that are all numbers; the added name keeps `check_names` from refusing them
+    # in ARFF, all names may be numbers; `check_names` accepts them because of the added name
     check_names([*names, "an attribute"])
     lines = [line for line in lines[end + 1 :] if line and not line.startswith("%")]
     for k, line in enumerate(lines):
@@ -292,7 +292,7 @@ def _value(match: re.Match) -> tuple[str, bool]:
 
 
 def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], str]:
-    """Return pairs (value, whether it is quoted) of an ARFF line, and the rest of the line."""
+    """Return the values in an ARFF line as pairs (value, is quoted), and the rest of the line."""
     matches: list[re.Match] = []
     while match := TOKEN.match(line, start):
         matches.append(match)
@@ -308,8 +308,7 @@ def _arff_row(
 ) -> list[str | None]:
     """Return the values of one row of ARFF data; a missing value is None.
 
-    `omitted` contains one default value per attribute. The default value is used if a sparse row
-    omits the attribute.
+    If a sparse row omits attribute number k, the value is ``omitted[k]``.
     """
     sparse = line.startswith("{")
     tokens, rest = _tokens(line, int(sparse))
@@ -363,8 +362,8 @@ def arff(
     target : str, optional
         Column of class labels, by default the last column.
     decimals : int, optional
-        Number of decimals to which features are rounded, for a file that was encoded again and has
-        more digits than the original text.
+        Number of decimals to which features are rounded. Rounding is meant for a file that was
+        encoded again with more digits than the original text.
     dtype : str
         Type of the features, such as ``uint8`` for images.
     options : Any

@@ -73,7 +73,7 @@ DESCRIPTORS: dict[str, Callable[[NDArray], NDArray]] = {
 
 
 def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images: int = 1) -> Parsed:
-    """Parse the images of people with at least `min_images` images, one row per image."""
+    """Parse the images of all people who have at least `min_images` images; a row is an image."""
     arrays = read_npz(paths[0])
     kept = np.bincount(arrays["target"])[arrays["target"]] >= min_images
     return Parsed(describe(arrays["X"][kept], descriptor), arrays["names"][arrays["target"][kept]])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _uncompress(path: Path) -> Iterator[IO[bytes]]:
-    """Open a ``.Z`` file of the program ``compress``; the program ``gzip`` decompresses it."""
+    """Open a ``.Z`` file, and decompress the content with the program ``gzip``."""
     if shutil.which("gzip") is None:
         raise UserError(f"{path}: decompression of .Z files needs the program gzip")
     with (
@@ -119,8 +119,8 @@ def is_number(value: object) -> bool:
 def consecutive(sizes: Sequence[int]) -> Rows | None:
     """Return the official split, in which the training rows precede the test rows.
 
-    `sizes` are the numbers of training and test rows. Returns None if `sizes` contains a single
-    number, for data without an official split.
+    `sizes` are the numbers of training and test rows. If `sizes` contains a single number, the data
+    have no official split, and the result is None.
     """
     if len(sizes) < 2:
         return None
@@ -145,8 +145,8 @@ def delimited(paths: Sequence[Path], *, fields: int, label: int = -1, **options:
     paths : sequence of Path
         One file, or a training file and a test file. Two files define the official split.
     fields : int
-        Number of fields of a row. Lines with another number of fields are skipped before the first
-        row, and are an error after the first row.
+        Number of fields of a row. A line with another number of fields is skipped before the first
+        row; after the first row, such a line is an error.
     label : int
         Index of the class column, counted from 0; negative indices count from the end.
     options : Any
@@ -195,14 +195,14 @@ def in_columns(
     missing : {"refuse", "drop"} or float
         Treatment of missing values: refuse the file, drop the row, or replace them by a number.
     codes : mapping
-        Numbers that replace ordered categories, by column and by category. The key ``all`` stands
-        for all other columns.
+        Numbers that replace ordered categories, as {column: {category: number}}. The key ``all``
+        stands for all other columns.
     one_hot : mapping
-        Unordered categories, by column; each category becomes a column of 0 and 1.
+        Unordered categories, as {column: categories}; each becomes a column of 0 and 1.
     relabel : mapping
-        New label of each class, by its label in the file; the key ``"*"`` means all other classes.
+        New class labels, as {label in the file: new label}; ``"*"`` means all other labels.
     n_train : int, optional
-        Number of rows of the official training set. These rows are the first rows of a single file.
+        Number of training rows in the official split; these rows are the first rows of the table.
     """
     import pandas as pd
 

@@ -24,11 +24,11 @@ from mmbench.datasets.user.keys import UserTable as UserTable
 from mmbench.datasets.user.keys import inner_path, knows_target
 from mmbench.errors import UserError, converted
 
-#: Version of the functions that read tables. This version is part of the hash of a user's data.
-#: READER must be increased if a change of the code changes the values that are read from a table.
+#: Version of the functions that read tables, part of the hash of a user's data. If a change of the
+#: code changes the values read from a table, READER must be increased.
 READER = 5
-#: Values of the key ``target`` that are accepted for a table whose format defines the labels (npz,
-#: svmlight, scikit-learn).
+#: Accepted values of the key ``target`` if the format of a table defines the labels (npz, svmlight,
+#: scikit-learn).
 OWN_TARGETS = (None, "target", "y", -1)
 
 
@@ -50,7 +50,7 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
             stated = _options(ref).categorical
             named = stated != "auto" and not all(values for _, values in stated)
             if named and (start.startswith(b"PAR1") or inner_path(path).suffix.lower() == ".arff"):
-                # earlier versions ignored the declared categories of columns that are named here
+                # earlier versions ignored the categories that the file declares for these columns
                 digest.update(b"\ndeclared categories")
     except ValueError as error:
         if kind != "openml" or (places.allow_network and not isinstance(error, NoAnswer)):

@@ -213,9 +213,7 @@ def _left_out(ignored: Sequence[str]) -> list[str]:
 
 
 def _nominal(table: DenseTable, chosen: list[str], options: FileOptions) -> Nominal:
-    """Return a dict that maps each categorical column to its declared categories, or to () if its
-    categories are not declared.
-    """
+    """Return the declared categories of each categorical column, or () if none are declared."""
     from pandas.api.types import is_numeric_dtype
 
     names, missing = list(table.frame.columns), options.missing or ()
@@ -238,7 +236,7 @@ def _nominal(table: DenseTable, chosen: list[str], options: FileOptions) -> Nomi
 
 
 def _refuse_no_category(column: pd.Series, options: FileOptions, declared: bool) -> None:
-    """Raise ValueError if most values are dates or times, or if MOST_CATEGORIES is exceeded."""
+    """Raise ValueError if most values are dates or times, or if there are too many categories."""
     values: Any = column.dropna().unique()
     kind = f"{len(values)} categories" if len(values) > MOST_CATEGORIES else ""
     doubts = _doubtful(column, options, declared) if kind else []
@@ -358,11 +356,9 @@ def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -
 
 
 def _labelled(table: DenseTable, options: FileOptions) -> tuple[DenseTable, list[str]]:
-    """Return the table and warnings.
+    """Return the table, possibly without unlabelled rows (see `options.unlabelled`), and warnings.
 
-    Raises ValueError if labels or groups are lists, structs, maps or bytes that are no text. If
-    `options.unlabelled` is "drop", rows without a label or a group are left out. The index of
-    the returned frame contains the row numbers of the file, counted from 0.
+    Raises ValueError if labels or groups are lists, structs, maps or bytes that are no text.
     """
     given = [c for c in (table.target, options.groups) if c is not None]
     names = [str(_column(table.frame, column).name) for column in given]
@@ -376,6 +372,7 @@ def _labelled(table: DenseTable, options: FileOptions) -> tuple[DenseTable, list
         raise ValueError(f"no row has {' and '.join(map(repr, names))}; choose another column")
     without = f"{(~kept).sum()} rows without {' or '.join(map(repr, names))} are left out"
     hint = f"; if 'NA' is a class, {setting('missing', [''])}"
+    # the index of the frame still contains the row numbers of the file, counted from 0
     return table._replace(frame=table.frame[kept]), [
         without + hint * (options.missing == MISSING_WORDS)
     ]
@@ -440,7 +437,7 @@ def _alike(labels: Sequence[object]) -> Iterator[str]:
     for label in labels:
         folded = unicodedata.normalize("NFKC", str(label)).casefold()
         visible = "".join(filter(str.isprintable, folded))
-        # large whole numbers may be equal as floats, but not as `Decimal`; a long text is not
+        # distinct large integers may be equal as floats, but not as `Decimal`; long text is not
         # converted, since its exponent may be too large
         key = Decimal(visible) if is_number(visible) and len(visible) <= 20 else visible
         if (other := first.setdefault(key, label)) != label:

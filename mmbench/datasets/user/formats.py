@@ -51,8 +51,8 @@ NO_NAMES: Mapping[str, Any] = MappingProxyType({})
 #: Pattern of the beginning of an svmlight file: a label, and at least three features.
 SVMLIGHT_LINE = rb"[+-]?[0-9.]+([ \t]+(qid|[0-9]+):[^\s:,]+){3,}\s"
 #: Names of file formats that cannot be read, with advice. The keys are patterns of the first bytes
-#: of a file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``. A file
-#: is accepted if its suffix is a word of the advice.
+#: of a file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``. If
+#: the suffix of a file, such as ``.arff``, is a word of the advice, the file is accepted.
 OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"PK\x03\x04": "an archive or an Excel workbook; unpack it, or save it as CSV",
@@ -83,7 +83,7 @@ BYTE_ORDERS = {
 }
 #: Options of CSV files.
 OF_CSV = frozenset({"header", "separator", "skip_lines"})
-#: Number of bytes at the beginning of a file from which the file format is recognised.
+#: Number of bytes at the beginning of a file that are used to recognise the file format.
 START = 4096
 #: Number of rows of a Parquet file that are read at a time.
 BATCH_ROWS = 4096
@@ -98,14 +98,14 @@ class DenseTable(NamedTuple):
     frame: pd.DataFrame
     #: Name of the column of class labels.
     target: str
-    #: Declared categories, in order, of the columns that the file declares as categorical.
+    #: Categories, in order, of each column that the file declares as categorical.
     nominal: Nominal = NO_NAMES
     #: Type of content, such as "lists" or "dates", of the columns that cannot be features.
     unusable: Mapping[str, str] = NO_NAMES
     #: Columns that the source excludes from the features.
     ignored: tuple[str, ...] = ()
-    #: Options that have no effect on the file format; empty for a CSV file. In ARFF and Parquet
-    #: files, numbers may be text.
+    #: Options that have no effect on the file format; empty for a CSV file. For an ARFF or Parquet
+    #: file only `OF_CSV`, since numbers may be stored as text.
     idle: frozenset[str] = OF_CSV | {"decimal", "thousands", "units"}
 
 
@@ -141,8 +141,7 @@ def read_file(path: Path, options: FileOptions, target: Column | None) -> DenseT
         if start.startswith(b"PK") and suffix == ".npz":
             return _npz(path, most)
         if not start.startswith(tuple(UNPACKERS)):
-            # this check precedes `read_bytes`, which reports a file above the size limit as too
-            # large
+            # check the format first, since `read_bytes` reports any large file as too large
             _refuse_other(start, suffix, options)
         content = read_bytes(path, most)
     except TooLarge as error:
@@ -209,11 +208,10 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
 
 
 def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list[str]:
-    """Return the column names. If the first row has one field more than the header, one name is
-    empty.
+    """Return the column names; if the first row has an additional field, its name is empty.
 
-    The additional field is a row name at the beginning or an empty field at the end. Raises
-    ValueError if the options do not exclude the additional field.
+    Raises ValueError if the options do not exclude the additional field (a row name at the
+    beginning, or an empty field at the end).
     """
     n = len(names)
     if n_fields == n + 1 and options.index == 1:
@@ -255,8 +253,9 @@ def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[
 
 
 def text_columns(options: FileOptions, target: Column | None, names: Sequence[str]) -> Nominal:
-    """Return the columns that are read as text even if all values are numbers, as a dict that maps
-    the name of each column to its stated categories, or to () if none are stated.
+    """Return the columns that are read as text even if all values are numbers.
+
+    The keys are the names of the columns; the values are the stated categories, or () without any.
     """
     stated = () if options.categorical == "auto" else options.categorical
     n, given = len(names), {target: (), options.groups: (), **dict(stated)}
@@ -404,7 +403,7 @@ def _svmlight(content: bytes, max_columns: int, most: int) -> DenseTable | Spars
     if X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(f"{X.shape[1]} columns are too many; number the features 1, 2, ...")
     if X.shape[0] * X.shape[1] > min(MOST_CELLS, most // 8):
-        # a `csr_matrix` reduces 64-bit indices, which LinearSVC refuses, to 32 bits if possible
+        # LinearSVC refuses 64-bit indices; if possible, `csr_matrix` converts them to 32 bits
         return SparseTable(csr_array(csr_matrix((X.data, X.indices, X.indptr))), y, ignored)
     check_width(X.shape[1], max_columns)
     table = of_arrays(X.toarray(), y)
@@ -434,8 +433,7 @@ def of_arrays(X: NDArray, y: NDArray) -> DenseTable:
 def openml_file(data_id: int, places: Places, most: int) -> tuple[Path, str, tuple[str, ...]]:
     """Return the path of an OpenML data set's ARFF file, its target and the columns to exclude.
 
-    If neither the local store nor the mirror folder contains the ARFF file, it is downloaded from
-    OpenML.
+    If the ARFF file is neither in the local store nor in the mirror folder, the file is downloaded.
     """
     old, name = "", Path("openml", f"{data_id}.arff")
     for folder in filter(None, (places.store, places.mirror_folder)):

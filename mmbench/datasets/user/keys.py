@@ -15,7 +15,7 @@ PACKED = (".gz", ".bz2", ".xz", ".z")
 
 
 def of_kind(value: Any, problem: str, kinds: Any = str | int) -> Any:
-    """Return a value; raise ValueError if it is a truth value, or of other kinds."""
+    """Return `value`; raise ValueError if its type is bool or is not in `kinds`."""
     if isinstance(value, bool) or not isinstance(value, kinds):
         raise ValueError(f"{problem}, got {value!r}")
     return value
@@ -103,9 +103,9 @@ class FileOptions(BaseModel):
     #: Words that denote a missing value. By default, the following denote a missing value: in a CSV
     #: file, an empty cell, ?, NA, N/A, NaN and nan; in an ARFF file, an unquoted ?; in a Parquet
     #: file, null. A word that is a number, such as -999, also denotes a missing value in numeric
-    #: columns of every file format. A category that `categorical` lists is no missing value.
+    #: columns of every file format. If `categorical` lists a word, the word is not missing.
     missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words)] = None
-    #: Column of row names. It is not a feature.
+    #: Column of row names, which is not a feature.
     index: OneColumn = None
     #: Feature columns; by default all columns except the target and excluded columns.
     features: Columns = ()
@@ -160,9 +160,9 @@ class UserTable(FileOptions):
     openml: Annotated[int, Field(ge=1)] | None = None
     #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
     sklearn: str | None = None
-    #: Column of the class labels. The column is required for a file whose format does not define
-    #: the labels, such as CSV. For a data set of OpenML, the default is the target that OpenML
-    #: states. If a file format defines the labels, another column is refused.
+    #: Column of the class labels. Required if the file format, such as CSV, does not define the
+    #: labels. For a data set of OpenML, the default is the target that OpenML states. If the file
+    #: format defines the labels, another column is refused.
     target: OneColumn = None
 
     @model_validator(mode="after")

@@ -33,8 +33,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
         Categories of each column, or None for a numeric column; see `Dataset.columns`.
     options : iterable of (key, value) pairs
         Options for reading the table; see `DatasetRef.options`. The words of the option `missing`
-        denote a missing value, unless they are categories of the column. The marks and units of
-        numbers apply to numbers that are text.
+        denote a missing value, unless they are categories of the column. The options `decimal`,
+        `thousands` and `units` apply to numbers that are stored as text.
 
     Examples
     --------
@@ -55,8 +55,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
 
         Columns of a DataFrame are found by name, and columns of an array are found by position. If
         the table has no header, column 0 of a DataFrame is the first column of the table.
-        Warns if all categories of a column are unknown, or if an unknown category is equal to a
-        known category as a number, such as 9 and 09.
+        Warns if all categories of a column are unknown, or if an unknown and a known category are
+        equal as numbers, such as 9 and 09.
         """
         import pandas as pd
 
@@ -70,8 +70,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
             X = pd.DataFrame(X, columns=names).infer_objects()
         if not options.header and 0 in X.columns:  # pandas counts columns from 0
             X = X.rename(columns=lambda name: name + 1 if isinstance(name, int) else name)
-        # without a header, the columns of a file have numbers as names; the function `easy` changes
-        # the name 3 of a data frame's column to column_3
+        # in a file without a header, column names are numbers; the function `easy` renames column 3
+        # of a data frame to column_3
         own = {c: n for c in X if not isinstance(c, str) and (n := f"column_{c}") in self.columns}
         X = X.rename(columns=own).rename(columns=str).reset_index(drop=True)
         clean = {" ".join(name.split()): name for name in reversed(X.columns)}
