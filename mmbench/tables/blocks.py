@@ -58,9 +58,8 @@ from mmbench.tables.table import (
 
 #: Type of a function that maps a row of the long table to the text of a table cell.
 Write = Callable[[Row], str]
-#: Type of a dict for the first columns of a table block. It maps each column to the function that
-#: returns the text of the column in a row. The argument of the function is the `place` of the row,
-#: as a `Key` without a machine.
+#: Type of a dict for the first columns of a table block. Each value is a function. The function
+#: maps the `place` of a row (a `Key` without a machine) to the text in the column.
 Heads = Mapping[Column, Callable[[Key], object]]
 
 # -- blocks with one column per machine ------------------------------------------------------------
@@ -96,9 +95,7 @@ def by_machine(
 
 
 def place_heads(sheet: Sheet, name: Callable[[Key], str]) -> Heads:
-    """Return the first columns of a table block: data set and kernel, and the training size if
-    there are several sizes.
-    """
+    """Return the columns data set and kernel, plus training size if there are several sizes."""
     columns = (*words("data set", "kernel"), *numbers("rows"))
     texts = (name, lambda place: kernel_text(place.kernel, place.degree), lambda place: place.size)
     return dict(list(zip(columns, texts, strict=True))[: 2 + sheet.experiment.sized])
@@ -137,10 +134,10 @@ def stacked(
 ) -> Grid:
     """Return a table block with one column per machine and several rows per data set.
 
-    Each data set has one row per entry of `texts`. The second column shows the keys of `texts`. The
-    values of `texts` are functions. Each function returns the text of a table cell; its argument is
-    the row of the long table that contains the accuracy. The first column contains the data set. If
-    `caption` is empty and the table has several kernels, the first column also contains the kernel.
+    Each data set has one row per entry of `texts`. The second column shows the key of the entry.
+    The value of the entry is a function. The function maps the accuracy (a row of the long table)
+    to the text of a table cell. The first column contains the data set. If `caption` is empty and
+    the table has several kernels, the first column also contains the kernel.
     """
     rows = []
     for place in places:
@@ -158,7 +155,7 @@ Side = Mapping[str, Any]
 
 
 def both(sheet: Sheet, places: Sequence[Key]) -> list[Side]:
-    """Return two dicts of data frames, for the measured and the published results."""
+    """Return the measured results and the published results, each as a dict of data frames."""
     splits = {row["dataset"]: row["n_splits"] for row in sheet.published if row["metric"] == METRIC}
     n_splits = np.array([splits.get(place.dataset) for place in places], dtype=float)
     names = ("measured", "sd", "n", "published", "published_spread")
@@ -176,17 +173,16 @@ def paired(
     change: Callable[[Row], Row] = lambda row: row,
     count: Callable[[Sheet, Side], dict[str, list[str]]] | None = None,
 ) -> list[Grid]:
-    """Return table blocks with two rows per data set: measured accuracies, and published
-    accuracies.
+    """Return table blocks with a measured row and a published row of accuracies per data set.
 
     If `caption` is given, each kernel has its own block, and the kernel's name replaces ``{}`` in
     the caption. The function `change` is applied to each row of the long table before the row is
     shown, for example to convert an accuracy to an error rate. The functions `measured_text` and
     `published_text` format the values, with the arguments `decimals` and `sd`.
 
-    The function `count` summarizes the measured or the published results in a dict that maps
-    headings to lists with one text per machine. For each heading, the block ends with two more
-    rows: the texts on the measured results, and the texts on the published results.
+    The function `count` summarizes the measured or the published results. The function returns a
+    dict: each key is a heading, and each value is a list with one text per machine. At the end of
+    the block, each heading has two rows, for the measured and for the published results.
     """
 
     def measured(row: Row) -> str:
@@ -214,9 +210,7 @@ def paired(
 
 
 def by_name(sheet: Sheet, key: Key) -> dict[str, Any]:
-    """Return the mean CPU seconds per split of each stage: selection, training, test. The stage of
-    probability calibration is included if its time was measured.
-    """
+    """Return the mean CPU seconds per split of each stage; calibration only if it was measured."""
     found = {name: sheet.value(key, f"seconds_{name}") for name in (*STAGES, CALIBRATION)}
     return {n: value for n, value in found.items() if n != CALIBRATION or value is not None}
 
@@ -232,9 +226,7 @@ def total(sheet: Sheet, key: Key, stages: Sequence[str] = ()) -> float | None:
 
 
 def total_with_search(sheet: Sheet, key: Key) -> float | None:
-    """Return a machine's CPU seconds per split, plus the time of each grid search that it reuses
-    from another machine.
-    """
+    """Return a machine's CPU seconds per split, plus the time of each reused grid search."""
     used = (key._replace(machine=machine) for machine in _used(sheet, key.machine))
     values: list[Any] = [total(sheet, key), *(sheet.value(k, "seconds_selection") for k in used)]
     return None if None in values else sum(values)
@@ -250,7 +242,7 @@ def _used(sheet: Sheet, machine: str) -> Iterator[str]:
 def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
     """For each machine whose grid search is reused, list the machines that reuse it.
 
-    The keys and the texts of the returned dict contain the labels of machines.
+    The keys and the values of the returned dict contain the labels of machines.
     """
     pairs = ((sheet.label(u), sheet.label(m)) for m in machines for u in _used(sheet, m))
     return {
@@ -260,9 +252,7 @@ def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
 
 
 def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
-    """Return sentences on the machines whose time includes the grid search of another machine. If
-    there are no such machines, return an empty text.
-    """
+    """Return sentences on times that include another machine's grid search, or an empty text."""
     return "".join(
         f" The time of {users} includes the search of {used}, whose parameters are reused."
         for used, users in taken_over(sheet, machines).items()
@@ -304,9 +294,7 @@ def sign_of(metric: str) -> int:
 
 
 def definitions(sheet: Sheet) -> list[str]:
-    """Return the definitions of the metrics in a table, one sentence per metric that has a
-    definition.
-    """
+    """Return the definitions of a table's metrics, one sentence per metric with a definition."""
     return [f"{m.label}: {m.about}." for m in map(METRICS.get, sheet.metrics) if m and m.about]
 
 
@@ -362,8 +350,8 @@ def rank_decimals(metric: str) -> int:
 def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
     """Return the mean ranks of the machines over the data sets, for one kernel.
 
-    Machines without results are left out. The ranked values are means over the splits on which
-    every ranked machine has a result; data sets without such splits are left out. Each kernel has
+    Machines without results are left out. The ranked values are means over common splits, on which
+    all ranked machines have results. Data sets without common splits are left out. Each kernel has
     its own mean ranks, since the results of two kernels on one data set are dependent. Raises
     ValueError if there are too few machines or data sets.
     """
@@ -386,10 +374,11 @@ def split_gaps(
 
 
 def incomplete(sheet: Sheet, keys: Sequence[Key], metric: str) -> dict[Key, int]:
-    """Return the table cells without a result on a split on which another one of the table cells
-    `keys` has a result, with their numbers of splits. If the values of single splits of a table
-    cell are unknown, its number of splits in the long table is used. If this number is unknown too,
-    the table cell counts as complete.
+    """Return the table cells with missing splits, and their numbers of splits.
+
+    A split is missing if only other table cells in `keys` have a result on the split. If the splits
+    of a table cell are unknown, the number of splits in the long table is used. If this number is
+    unknown too, the table cell counts as complete.
     """
     rows = [row for key in keys if (row := sheet.row(key, metric)).status != PUBLISHED_ONLY]
     splits = {row.key: sheet.by_split(row.key, metric) for row in rows}
@@ -415,7 +404,7 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     # `dict.fromkeys` keeps each table cell once, in the order of the columns. If several machines
-    # have the same value, the machine in the first of their columns counts as the best.
+    # have the best value, the machine in the leftmost column counts as the best.
     values = dict.fromkeys((c.row.key, c.row.metric) for c in cells if c.row.measured is not None)
     places = grouped(((key._replace(machine=""), metric), key) for key, metric in values)
     bold, tests, left_out = set(), set(), list[Key]()
@@ -446,8 +435,9 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
 
 
 def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:
-    """Compare two machines on a data set by a paired test. Returns the p-value, or NaN if the test
-    is not possible, and the name of the test.
+    """Compare two machines on a data set; return the p-value and the name of a paired test.
+
+    If the test is not possible, the p-value is NaN.
 
     In general, the test is the corrected resampled t-test over splits. On an official test part,
     however, runs with different seeds have the same test rows, so that a test over seeds would
@@ -466,21 +456,20 @@ def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, 
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the improvement of a machine over the reference machine in a metric on each data set:
-    the difference of the means over the splits on which both machines have results.
+    """Return the improvement of a machine over the reference machine in a metric, on each data set.
 
-    Data sets without such splits are left out.
+    The improvement is the difference of the means over common splits, on which both machines have
+    results. Data sets without common splits are left out.
     """
     values = sheet.common(sheet.places_of(kernel), [machine, reference], metric)
     return list((sign_of(metric) * (values[machine] - values[reference])).dropna())
 
 
 def size_ratio(sheet: Sheet, key: Key, reference: str) -> float:
-    """Return the number of test rows divided by the number of training rows, or 0 if they are
-    unknown. Both numbers are summed over the splits on which a machine and the reference machine
-    have results.
+    """Return the number of test rows divided by the number of training rows, or 0 if unknown.
 
-    Rows that the option ``max_train`` leaves out of the training count as training rows.
+    Both numbers are summed over the splits on which a machine and the reference machine have
+    results. Rows that the option ``max_train`` leaves out count as training rows.
     """
     common = sheet.by_split(key._replace(machine=reference))
     sizes = (sheet.by_split(key, name) for name in ("n_test", "n_train"))
@@ -494,15 +483,13 @@ def signed(difference: float, decimals: int = 2) -> str:
 
 
 def direction(difference: float) -> str:
-    """Return the mark of a significant difference: `BETTER` if the difference is positive, else
-    `WORSE`.
-    """
+    """Return `BETTER` if a significant difference is positive, else `WORSE`."""
     return BETTER if difference > 0 else WORSE
 
 
 # -- below the results of every table --------------------------------------------------------------
 
-#: Explains the texts in the block of selected parameters.
+#: Explanation of the texts in the block of selected parameters.
 CHOICES = "median over splits and pairs of classes (min, max: selections at the ends of the grid)"
 
 
@@ -521,9 +508,7 @@ def parameters(sheet: Sheet) -> Grid:
 
 
 def fits_grid(sheet: Sheet) -> Grid:
-    """Return a table block with one row per machine: statuses, algorithms, duality gaps and
-    constraint violations of its fits.
-    """
+    """Return a table block on the fits of each machine: statuses, algorithms, gaps, violations."""
     cells = sheet.cells.values()
     records = grouped((cell.key.machine, record) for cell in cells for record in cell.done)
     found = {m: certificates(records[m]) for m in sheet.configured if m in records}

@@ -40,13 +40,13 @@ def draw_tables(
 ) -> str:
     """Return the tables of experiments as text, with measured values beside published values.
 
-    In the format ``csv``, all layouts give the same kind of text: the long table, with one row per
+    The format ``csv`` does not depend on the layout: the text is the long table, with one row per
     table cell and metric. The arguments `layout` and `metrics` replace the settings of the same
     names in the configurations. If `metrics` are given and the configured layout can only show
     accuracies, the generic layout is used. If `bold` is true, the best machines are printed in
     bold; see `embolden`.
 
-    A reference table is the stored result of an earlier run. Its stored Markdown text is returned
+    A reference table is the stored result of an earlier run. The stored Markdown text is returned
     unless another format, a layout or metrics are requested. If `bold` is false, bold type is
     removed from the stored text.
 

@@ -2,8 +2,9 @@
 
 A YAML entry has the fields of the class `Layout` or `Figure`. Fields for functions have values of
 the form ``module:function``. The module of a plug-in contains the function `layout` or `draw`. The
-module may also set other fields of `Layout` or `Figure`, by constants with the names of the fields
-in upper case. The first line of the module's docstring describes the layout or figure.
+module may also define constants, which set further fields of `Layout` or `Figure`. The name of a
+constant is the name of the field in upper case. The first line of the module's docstring describes
+the layout or figure.
 """
 
 from collections.abc import Mapping

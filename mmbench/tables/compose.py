@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Layout", "compose"]
 
-#: Word for the runs over which a mean is computed, for each rule of the train/test splits.
+#: For each rule of the train/test splits, name of the runs over which a mean is computed.
 RUNS = {
     "official": "seeds of the selection",
     "predefined": "splits",
@@ -80,9 +80,8 @@ def legend(sheet: Sheet, metric: str, sd: bool, runs: str) -> list[str]:
     """Return sentences that explain the comparison marks and the uncertainties of a metric in a
     table.
 
-    If `sd` is true, the table shows standard deviations instead of standard errors. The legend uses
-    `runs` as the word for the runs over which a mean is computed, such as "folds". If `runs` is
-    empty, the legend's word for runs depends on the rule of the train/test splits; see `RUNS`.
+    If `sd` is true, the table shows standard deviations instead of standard errors. For `runs`, see
+    `compose`.
     """
     frame = sheet.frame[sheet.frame.metric == metric]
     runs = runs or RUNS.get(sheet.rule, "splits")
@@ -131,8 +130,8 @@ def _standard_error(n: int, same_test_rows: bool, runs: str) -> str:
     return f"of a mean over {runs} {text}, combined with {BINOMIAL}" if same_test_rows else text
 
 
-#: Pattern for the name of a machine in a layout's note. If a note names machines, and the table has
-#: none of them, the note is left out.
+#: Pattern for the name of a machine in a layout's note. If a note names machines, but the table has
+#: no column for any of these machines, the note is left out.
 MACHINE = r"\{(\w+)\}"
 
 

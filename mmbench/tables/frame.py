@@ -44,7 +44,7 @@ MISSING = "missing"
 PUBLISHED_ONLY = "published_only"
 #: Note on a classifier from another package: its fits have no certificates.
 NO_CERTIFICATES = "its fits have no certificate"
-#: First words of the objection to a published value that is not usable for a comparison.
+#: First words of the reason why a published value is not usable for a comparison.
 NO_TARGET = "the published value is no target"
 
 #: Name of the confusion matrix in the list of metrics. All metrics except the confusion matrix are
@@ -58,8 +58,8 @@ SELECTED = "selected_"
 #: point per separable pair of classes.
 LINE = "regression_"
 
-#: Stages of a job. The CPU time of each stage is measured. Only jobs with calibrated probabilities
-#: have the stage "calibration".
+#: Stages of a job with measured CPU times. Only jobs with calibrated probabilities have the stage
+#: "calibration".
 STAGES, CALIBRATION = ("selection", "training", "test"), "calibration"
 SECONDS = tuple(f"seconds_{stage}" for stage in (*STAGES, CALIBRATION))
 #: Columns that identify the code of a machine: its version and its fingerprint; see
@@ -92,8 +92,8 @@ TYPES = {
 }
 #: Columns of the split table that are averaged over splits for the long table.
 AVERAGED = (*_METRICS, *SECONDS, "n_support")
-#: Metrics that are computed from error counts. For these metrics, even a single run has a standard
-#: error, by the binomial distribution.
+#: Metrics that are computed from error counts. For these metrics, the binomial distribution gives a
+#: standard error even for a single run.
 COUNTED = _METRICS[:3]
 #: Metrics that are computed from the certificates of all fits in a table cell.
 CERTIFIED = ("worst_violation", "worst_gap", "median_gap", "gap_tolerance", "gaps_above_tolerance")
@@ -117,9 +117,7 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return a dict that maps each key in the pairs (key, value) to the list of its values. Keys
-    and values keep the order of the pairs.
-    """
+    """Return a dict: the list of values for each key, in the order of the pairs (key, value)."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -190,7 +188,7 @@ class Cell:
     attribute `selected` contains the rows of selected parameters, as returned by the function
     `selected`.
 
-    The attribute `status` is given by the first of these conditions that is true:
+    The first true condition in this list determines the attribute `status`:
 
     - No run is planned: `PUBLISHED_ONLY`.
     - A job failed: the most severe status of the failed jobs.
@@ -297,7 +295,7 @@ def _has_failed_fit(record: Record) -> bool:
 
 
 def _by_size(label: str) -> tuple[bool, float, str]:
-    """Return the sort key of a class label: numbers by value, before all other labels."""
+    """Return a sort key that orders numeric class labels by value, before all other labels."""
     try:
         return False, float(label), label
     except ValueError:
@@ -410,12 +408,11 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return rows of the long table for the numeric parameters that grid search selected, one row
     per parameter.
 
-    ``measured`` is the lower median of the selected values. For an even number of values, the lower
-    median is the smaller one of the two middle values, and thus a value of the grid. The lower
-    median is taken over all splits. If parameters are selected per pair of classes, it is taken
-    over all splits and pairs. ``text`` states the median, and how often the smallest and the
-    largest value of the grid were selected. If all splits share one choice of parameters, taken
-    from the grid searches of another experiment, this choice has rows too.
+    ``measured`` is the lower median of the selected values: over all splits or, if parameters are
+    selected per pair of classes, over all splits and pairs. For an even number of values, the lower
+    median is the smaller middle value, which is a value of the grid. ``text`` states the median,
+    and how often the smallest and the largest value of the grid were selected. If all splits share
+    parameters from the grid searches of another experiment, these parameters have rows too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
@@ -580,16 +577,9 @@ def _metric_rows(cell: Cell, metrics: Sequence[str]) -> list[dict]:
 
 
 def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[dict]:
-    """Return the rows of the long table with the results of regressing accuracy on margin ratio.
+    """Return the rows of the long table for the least-squares line of accuracy on margin ratio.
 
-    The rows contain the slope, the intercept, the correlation coefficient r and the p-value. The
-    regression has one point per separable pair of classes, and ``n`` is the number of points. A
-    table cell has rows for the regression only if a paper states the regression line. For the slope
-    and the intercept, ``se`` is the standard error of the least-squares estimate.
-
-    The rows have no comparison band, for two reasons. The paper states no standard errors of slope
-    and intercept. The published and the measured line are fitted to the same pairs of classes, and
-    are therefore dependent.
+    A table cell has these rows only if a paper states the line.
     """
     record = min(cell.done, key=lambda record: record.at)
     arrays = cell.arrays(record) if (cell.key, f"{LINE}slope") in known else {}
@@ -600,8 +590,10 @@ def _line_rows(cell: Cell, known: Mapping[tuple[Key, str], Published]) -> list[d
         return []
     errors = (line.stderr, line.intercept_stderr, None, None)
     values = zip(("slope", "intercept", "r", "p"), line, errors, strict=False)
-    n = int(points.separable.sum())
+    n = int(points.separable.sum())  # the line has one point per separable pair of classes
     rows = (cell.row(f"{LINE}{name}", measured=v, se=error, n=n) for name, v, error in values)
+    # There is no comparison band, for two reasons: the paper states no standard errors, and the two
+    # lines are dependent, since both are fitted to the same pairs of classes.
     return [_compared(cell, row, known.get((cell.key, row["metric"])), False) for row in rows]
 
 
@@ -621,8 +613,8 @@ def _mean(cell: Cell, metric: str) -> dict[str, Any]:
 
 
 def _counting_deviation(cell: Cell, metric: str, mean: float) -> float:
-    """Return the standard deviation of a metric on one test set, by the binomial distribution with
-    the expected value `mean`. For a metric that does not count errors, return 0.
+    """Return the binomial standard deviation of a metric on one test set, for the expected value
+    `mean`. If the metric does not count errors, return 0.
     """
     n = cell.done[0].metrics["n_test"]
     if metric == METRIC:

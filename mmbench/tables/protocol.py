@@ -8,7 +8,7 @@ from typing import Any
 from mmbench.jobs.job import Job
 from mmbench.tables.frame import grouped
 
-#: Description of an official test part, by which it is recognized in a stored table.
+#: Description of an official test part. A stored table with this text has an official test part.
 OFFICIAL = "the official test part"
 
 
@@ -45,8 +45,7 @@ def protocol(jobs: Sequence[Job], label: Callable[[str], str]) -> tuple[str, ...
 
 
 def _each(jobs: Iterable[Job], describe: Callable[[list[Job]], str]) -> str:
-    """Return one text with a description per data set. The function `describe` returns the
-    description for the jobs of a data set.
+    """Return one text with the results of `describe` for the jobs of each data set.
 
     Data sets with the same description are listed together.
     """
@@ -121,8 +120,7 @@ def grid_rows(jobs: Sequence[Job], label: Callable[[str], str]) -> list[list[str
     """Return the rows for the block of parameter grids.
 
     Each row states the values of one parameter in the grids of one machine, over all data sets. If
-    a machine uses the parameters that were selected for another machine, a row names the other
-    machine.
+    a machine reuses the selected parameters of another machine, a row names the other machine.
     """
     axes: dict[tuple[str, str], set] = {}
     for job in jobs:

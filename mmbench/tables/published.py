@@ -60,10 +60,9 @@ def published_machines() -> tuple[str, ...]:
 def table_of_experiment(experiment: str) -> str | None:
     """Return the name of the published table that an experiment reproduces, or None.
 
-    The name of the experiment begins with the name of the published table. If the name of the
-    experiment begins with the names of several published tables, the longest of these names is
-    returned. The name of the experiment has a suffix if the experiment is a quick (smoke) version,
-    or only a part of the full experiment.
+    The name of the experiment begins with the name of the published table. A suffix denotes a quick
+    (smoke) version or a part of the full experiment. If the names of several published tables fit,
+    the longest name is returned.
 
     Examples
     --------

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from jinja2 import Environment
 
-#: Name of the column of training sizes. In a CSV file, it is inserted after the column ``degree``.
+#: Name of the column of training sizes, which follows the column ``degree`` in a CSV file.
 SIZE = "size"
 
 

@@ -43,9 +43,8 @@ DAMAGED = (ValueError, OSError, EOFError, zlib.error)
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
 #: Type of a function that returns the plan of the experiment in a folder. The plan is made from the
-#: configuration in the folder. If the folder has no configuration, the plan is made from the
-#: configuration with the folder's name. A function of this type returns None if there is no valid
-#: configuration.
+#: configuration in the folder or, if there is none, from the configuration with the folder's name.
+#: If there is no valid configuration, the function returns None.
 Replan = Callable[[Path], Plan | None]
 
 
@@ -72,8 +71,7 @@ class Experiment:
     frame : DataFrame, optional
         The long table for a reference table, or None for an experiment with records.
     deviations : mapping of str to sequence of str
-        For each data set of a reference table, sentences on how it differs from the paper's data
-        set.
+        For a reference table, differences of each data set from the paper's data set.
     foreign : set of str
         Names of the classifiers from other packages. These classifiers have no kernel.
     """
@@ -178,7 +176,7 @@ def read_experiment(folder: Path, replan: Replan, mix: bool = False) -> Experime
     If no plan is stored in the folder, the plan is made by the function `replan`. If the plan lists
     no jobs, only the latest record of each table cell and split is used. If `mix` is true, records
     that do not belong to the plan are used too. Raises UserError if the folder contains no
-    undamaged record.
+    intact record.
     """
     store = RecordStore(folder)
     records, damaged = store.records()
@@ -224,7 +222,7 @@ def _latest(records: list[Record]) -> list[Record]:
         chosen[key_of(record.job), record.at] = record
     current = {r.key for (cell, _), r in chosen.items() if r.job.cell_digest == newest[cell]}
     old = {record.key for record in records} - current
-    # a record is outdated if its parameters were selected by a job whose record is outdated
+    # if a record is outdated, the records that use its selected parameters are outdated, too
     while heirs := {r.key for r in records if r.key in current and old & {*r.job.parents}}:
         old, current = old | heirs, current - heirs
     return [record for record in records if record.key in current]
@@ -255,10 +253,7 @@ def read_reference(folder: Path, plan: Plan | None) -> Experiment:
 def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
     """Return one pair (key of the table cell, row) for each row of a CSV file.
 
-    If a row of the CSV file has no kernel, the key contains the kernel of the machine in the plan.
-    If the plan has no kernel for the machine, the key contains the first kernel of the data set.
-    Raises ValueError if the CSV file lacks the column ``dataset``, ``kernel`` or ``machine``, or a
-    column whose name is in `needed`.
+    Raises ValueError if ``dataset``, ``kernel``, ``machine`` or a column in `needed` is absent.
     """
     import pandas as pd
 
@@ -272,6 +267,8 @@ def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
             lines[name] = pd.Series(values, dtype=kind)
     rows = rows_of(lines)
     keys = [Key._make(getattr(row, name, None) for name in Key._fields) for row in rows]
+    # A row without a kernel gets the machine's kernel in the plan or, if the plan has none, the
+    # first kernel of the data set.
     first = {key.dataset: key.kernel for key in reversed(keys) if key.kernel}
     planned = {cell.key.machine: cell.key.kernel for cell in plan.cells}
     kernels = [k.kernel or planned.get(k.machine) or first.get(k.dataset, "linear") for k in keys]

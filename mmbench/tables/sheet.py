@@ -45,8 +45,8 @@ __all__ = ["Sheet"]
 SMOKE = "Smoke version: fewer splits, rows and grid points; not compared with the paper."
 LEAK = "LEAK: parameters were selected by the accuracy on the test part, which is too high."
 
-#: A footnote on all data sets of a table does not name the data sets if the table has at least this
-#: number of data sets.
+#: If a table has at least this number of data sets, a footnote on all data sets does not list their
+#: names.
 MANY = 4
 #: Type of a kernel's name with its degree.
 KernelKey = tuple[str, int | None]
@@ -150,9 +150,7 @@ class Sheet:
 
     @cached_property
     def deviations(self) -> dict[str, tuple[str, ...]]:
-        """For each data set, sentences on how it differs from the paper's data set, and the
-        warnings in its records.
-        """
+        """For each data set, differences from the paper's data set, and warnings in the records."""
         texts = grouped(
             (record.job.dataset.name, text.removeprefix(f"{record.job.dataset.name}: "))
             for record in self.experiment.records
@@ -179,8 +177,8 @@ class Sheet:
             sizes = found[name] = {}
             for part in ("n_train", "n_test", "n_features", "n_classes"):
                 if counts := {int(float(line[part])) for line in own if line.get(part)}:
-                    # a classifier from another package has only one pair of classes in its record,
-                    # hence the maximum over all records
+                    # The record of a classifier from another package has only one pair of classes.
+                    # Therefore the number of classes is the maximum over all records.
                     ends = {max(counts) if part == "n_classes" else min(counts), max(counts)}
                     sizes[part] = " to ".join(map(str, sorted(ends)))
         for name in found.keys() & card_names():
@@ -230,8 +228,8 @@ class Sheet:
         return [text.format(c, " or ".join(map(str, sorted(set(n))))) for c, n in pairs.items()]
 
     def _code(self) -> list[str]:
-        """Return sentences on the versions of the machines' code, and on the number of records of
-        other versions.
+        """Return sentences on the versions of the machines' code, with the number of records that
+        were made by other code.
         """
         done = [record for cell in self.cells.values() for record in cell.done]
         known = [record for record in done if {"version", "fingerprint"} <= record.code.keys()]
@@ -282,12 +280,12 @@ class Sheet:
     def common(
         self, places: Sequence[Key], machines: Sequence[str], metric: str = METRIC
     ) -> pd.DataFrame:
-        """Return a data frame of the means of a metric over common splits: the splits on which all
-        of the `machines` have a result.
+        """Return a data frame of the means of a metric over common splits.
 
-        The data frame has one row per data set, kernel and training size, and one column per
-        machine. Without common splits, the means are NaN. If no values of single splits are known,
-        the means of the long table are returned.
+        A split is common if all `machines` have a result on the split. The data frame has one row
+        per data set, kernel and training size, and one column per machine. Without common splits,
+        the means are NaN. If no values of single splits are known, the means of the long table are
+        returned.
         """
         import pandas as pd
 
@@ -317,9 +315,7 @@ class Sheet:
         return (*words(*heads), *numbers(*map(self.label, names), group=group))
 
     def printed(self, dataset: str) -> str:
-        """Return the paper's name of a data set. If no paper names the data set, return mmbench's
-        name.
-        """
+        """Return the paper's name of a data set or, if there is none, the name in mmbench."""
         names = (row["printed_dataset"] for row in self.published if row["dataset"] == dataset)
         return next(names, dataset)
 
@@ -331,8 +327,7 @@ class Sheet:
         return join(self.printed(place.dataset), kernel)
 
     def head(self, place: Key, name: str = "") -> str:
-        """Return `name`, followed by the marks of the footnotes on the data set, for example on
-        differences from the paper's data.
+        """Return `name`, followed by the marks of the footnotes on the data set.
 
         The default name is the paper's name of the data set, followed by the name of the kernel if
         the table has several kernels.
@@ -412,9 +407,7 @@ class Sheet:
 
 
 def has_other_code(record: Record) -> bool:
-    """Return whether the code of a record's machine or of its preprocessing steps differs from the
-    installed code.
-    """
+    """Return whether a record was made by other code of the machine or the preprocessing steps."""
     with suppress(UserError):  # raised if the machine no longer exists
         today = identity(record.job)
         return any(record.code.get(part) != today.get(part) for part in ("fingerprint", "steps"))

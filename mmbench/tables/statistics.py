@@ -69,8 +69,7 @@ def difference_se(
     On an official test set, the measured and the published machine are tested on the same rows, so
     that their sampling errors have a correlation r. The difference of the two sampling errors has
     the variance ``2 counting^2 (1 - r)``. Two similar machines misclassify mostly the same rows, so
-    that r is above one half. The added variance ``counting^2`` is then larger than ``2 counting^2
-    (1 - r)``.
+    that r is above one half. Then the added variance ``counting^2`` is an upper bound of this variance.
 
     Examples
     --------
@@ -87,7 +86,7 @@ def difference_se(
 def z_value(measured: float, published: float, se: float) -> float:
     """Return the published minus the measured value, divided by the standard error `se`.
 
-    A published and a measured value that differ by less than 5e-10 are treated as equal.
+    If the two values differ by less than 5e-10, they are treated as equal.
 
     Examples
     --------
@@ -102,8 +101,8 @@ def wins_and_losses(first: NDArray, second: NDArray) -> tuple[int, int]:
     """Return the number of test rows that only the first machine classifies correctly, and the
     number that only the second machine classifies correctly.
 
-    `first` and `second` are boolean arrays of shape (n_test,). Their entries state whether the
-    first and the second machine classify each test row correctly.
+    `first` and `second` are boolean arrays of shape (n_test,). An entry is true if the machine
+    classifies the test row correctly.
     """
     return int(np.sum(first & ~second)), int(np.sum(second & ~first))
 
@@ -132,9 +131,8 @@ def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
     equal.
 
     Each of the arrays `first` and `second` contains the mean, the standard deviation and the size
-    of a sample. `first` and `second` have the shape (3,) or, for several tests, (3, n_tests). For
-    two standard deviations of 0, the p-value of equal means is 1, and the p-value of different
-    means is 0.
+    of a sample. `first` and `second` have the shape (3,) or, for several tests, (3, n_tests). If
+    both standard deviations are 0, the p-value is 1 for equal means, and 0 for different means.
 
     Examples
     --------
@@ -152,8 +150,7 @@ def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
 
 
 def win_tie_loss(first: ArrayLike, second: ArrayLike) -> tuple[int, ...]:
-    """Return the numbers of data sets on which the first machine wins, ties and loses in the
-    comparison with the second machine.
+    """Return the numbers of wins, ties and losses of the first against the second machine.
 
     `first` and `second` have the shape (3, n_datasets). Their rows contain the mean, the standard
     deviation and the number of splits on each data set. The machine with the larger mean on a data
@@ -164,8 +161,7 @@ def win_tie_loss(first: ArrayLike, second: ArrayLike) -> tuple[int, ...]:
 
 
 def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, tuple[int, int]]:
-    """For each machine, return the number of data sets on which its mean is the largest of all
-    machines, and the number on which its mean is the smallest.
+    """For each machine, count on how many data sets its mean is the largest, and the smallest.
 
     `means` has one row per data set and one column per machine. Only data sets without missing
     means are counted. Means are rounded to `decimals` decimals before they are compared, unless
@@ -309,8 +305,7 @@ def paired_p(differences: ArrayLike, test_to_train: float = 0.0) -> float:
 def detectable_difference(
     sd: float, n: int, test_to_train: float = 0.0, power: float = 0.8
 ) -> float:
-    """Return the difference between two machines at which the t-test of `paired_p` is significant
-    with probability `power`.
+    """Return the difference that the t-test of `paired_p` detects with probability `power`.
 
     `sd` is the standard deviation, over splits, of the difference between two machines. `n` is the
     number of splits, at least 2. The significance level of the t-test is `LEVEL`.
@@ -319,8 +314,8 @@ def detectable_difference(
     -----
     For a `power` of 0.8, the returned difference is ``(t_0.975 + t_0.8) sd sqrt(1/n +
     test_to_train)``. The symbol t_p is the p-quantile of Student's t-distribution with n - 1
-    degrees of freedom. The formula for the returned difference is an approximation, since the exact
-    power follows from the noncentral t-distribution.
+    degrees of freedom. This formula is an approximation, since the exact power follows from the
+    noncentral t-distribution.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 Figures are defined by the entries of ``figures.yaml`` and by plug-ins. A plug-in's module defines
 the function `draw`, which writes a figure to a file and returns the numbers in the figure as text.
 A plug-in's module may also define the constants `MACHINE`, `EXPERIMENTS`, `FROM_TABLE` and `SIZED`.
-The class `Figure` describes the fields with these names in lower case.
+Each constant sets the field of `Figure` with the same name in lower case.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Figure:
     options: Mapping[str, Any] = field(default_factory=dict)
     #: Machine whose results the figure shows, or None for any machine.
     machine: str | None = None
-    #: Names of the experiments whose reports contain the figure. The report of any other
-    #: experiment contains the figure if that experiment's layout has the same name as the figure.
+    #: Names of experiments whose reports contain the figure. In addition, the figure is in the
+    #: reports of experiments whose layout has the same name as the figure.
     experiments: Sequence[str] = ()
     #: Whether the CSV file of a reference table is sufficient to draw the figure, so that no
     #: records are needed.
@@ -65,10 +65,10 @@ def check_figure(name: str, output: Path | None) -> None:
 def choose(name: str, results: Sequence[Experiment]) -> Experiment:
     """Return the experiment or the reference table from which a figure is drawn.
 
-    An experiment is suitable if it has results of the figure's machine, and records if the figure
-    needs records. If several experiments are suitable, the experiment with the name of the figure
-    is chosen. Raises UserError if no experiment is suitable, or if several experiments are suitable
-    and none of them has the name of the figure.
+    A suitable experiment has results of the figure's machine. If the figure needs records, a
+    suitable experiment also has records. If several experiments are suitable, the experiment with
+    the name of the figure is chosen. Raises UserError if no experiment is suitable, or if several
+    experiments are suitable and none of them has the name of the figure.
     """
     figure = find_figure(name)
     machine = figure.machine

@@ -45,9 +45,9 @@ def draw(
 ) -> str:
     """Write the figure of an experiment to a file, and return the numbers in the figure as text.
 
-    `rival` is the name of a machine without the varied parameter. `values` contains the value of
-    the varied parameter for each machine whose label does not end with this value. Raises UserError
-    if the experiment has no results, or results of several kernels.
+    `rival` is the name of a machine without the varied parameter. If the label of a machine does
+    not end with the value of the parameter, `values` contains this value. Raises UserError if the
+    experiment has no results, or results of several kernels.
     """
     import pandas as pd
 
@@ -93,16 +93,14 @@ def draw(
 
 
 def _point(sheet: Sheet, key: Key, values: Mapping[str, float]) -> dict[str, Any]:
-    """Return one point of a curve: the accuracy and the CPU time in milliseconds for one value of
-    the parameter.
+    """Return one point of a curve: accuracy, CPU time in ms, and value ``at`` of the parameter.
 
-    The key ``at`` contains the value of the parameter, or NaN for the rival. The key ``kept``
-    contains the percentage of training rows that have a constraint in the M4's optimization
-    problem. The value of ``kept`` is NaN if there are no records, or if the machine does not reduce
-    its optimization problem.
+    For the rival, ``at`` is NaN.
     """
     label, cell = sheet.label(key.machine), sheet.cells.get(key)
     found, row = re.search(r"= *([\d.]+)$", label), sheet.row(key, METRIC)
+    # Percentages of training rows with a constraint in the M4's reduced optimization problem. There
+    # are none without records, and none if the machine does not reduce its problem.
     shares = [
         100 * record.per_pair[0]["extra"]["kept"] / record.split["n_train"]
         for record in (cell.done if cell else ())

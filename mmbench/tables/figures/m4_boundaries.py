@@ -1,11 +1,12 @@
 """Figures 5 and 6 of the M4 paper: two-dimensional toy sets and the decision boundaries of
 machines.
 
-A toy set is drawn at random several times. The panel of the toy set shows the draw for which the
-most machines have a result, or the first of several such draws. Records do not contain decision
-boundaries, so that each machine is trained again with the parameters in its record. On the test
-rows, the machine's new decision values are compared with the decision values in the record. The
-figure also shows the decision boundary of the Bayes classifier, which uses the true distributions.
+A toy set is drawn at random several times. The panel of the toy set shows the draw with results of
+the most machines. If there are several such draws, the panel shows the first one. Records do not
+contain decision boundaries. Therefore each machine is trained again with the recorded parameters.
+On the test rows, the machine's new decision values are compared with the decision values in the
+record. The figure also shows the decision boundary of the Bayes classifier, which uses the true
+distributions.
 """
 
 from __future__ import annotations
@@ -51,8 +52,7 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
     text.
 
     `panels` maps the name of each toy set to the title of its panel. Raises UserError if a toy set
-    has no finished record of the M4. Raises UserError as well if a machine's new decision values
-    differ from the decision values in its record.
+    has no finished record of the M4, or if new and recorded decision values differ.
     """
     from mmbench.jobs.prepare import prepare
 
@@ -74,7 +74,7 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
 
 
 def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
-    """Return the records of the draw of a toy set for which the most machines have a result."""
+    """Return the records of one draw of a toy set: the draw with results of the most machines."""
     draws: dict[int, dict[str, Record]] = {}
     for record in experiment.records:
         job = record.job

@@ -29,13 +29,12 @@ def draw_accuracies(experiment: Experiment, output: Path) -> str:
     The figure has one panel per data set, kernel and training size. Raises UserError if no machine
     has a result.
     """
-    # only the accuracy is computed here, since other metrics of the experiment could take more time
-    # than the drawing
+    # only the accuracy is computed, since other metrics could take more time than the drawing
     sheet = sheet_of(experiment, "machines", [ACCURACY] if experiment.has_records else ())
     found = {}
     for place in sheet.places:
-        # Machines are drawn from bottom to top. In reverse order, machines with equal means keep
-        # the order of the table from top to bottom.
+        # Machines are drawn from bottom to top. Because of `reversed`, machines with equal means
+        # are in the order of the table from top to bottom.
         keys = [place._replace(machine=machine) for machine in reversed(sheet.machines)]
         values = [(sheet.label(key.machine), [*sheet.by_split(key).values()]) for key in keys]
         if own := sorted((pair for pair in values if pair[1]), key=lambda pair: fmean(pair[1])):
@@ -149,17 +148,9 @@ def draw_times(experiment: Experiment, output: Path) -> str:
 
 
 def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
-    """Return a data frame of accuracy differences and CPU time ratios, sorted by CPU time.
+    """Return accuracy differences and CPU time ratios to the first machine, sorted by CPU time.
 
-    The data frame has one row per machine except the first machine of the experiment. Machines with
-    unknown CPU times, or with accuracies on fewer than two data sets, are left out. The data frame
-    has these columns:
-
-    - ``machine``: label of the machine;
-    - ``gain``: mean difference in accuracy to the first machine, in %;
-    - ``error``: twice the standard error of ``gain``;
-    - ``low``, ``time`` and ``high``: quartiles of the CPU time ratios;
-    - ``n``: number of data sets.
+    Machines with unknown CPU times, or with accuracies on fewer than two data sets, are left out.
     """
     rows = []
     for machine in sheet.machines[1:]:
@@ -169,13 +160,14 @@ def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
             error = 2 * gaps.std(ddof=1) / np.sqrt(len(gaps))
             quartiles = np.quantile(ratios, [0.25, 0.5, 0.75])
             rows.append((sheet.label(machine), gaps.mean(), error, *quartiles, len(gaps)))
+    # gain: mean difference in accuracy (%); error: twice its standard error; low, time and high:
+    # quartiles of the CPU time ratios; n: number of data sets
     columns = ["machine", "gain", "error", "low", "time", "high", "n"]
     return pd.DataFrame(rows, columns=columns).sort_values("time", kind="stable")
 
 
 def time_ratios(sheet: Sheet, kernel: KernelKey, machine: str, reference: str) -> NDArray:
-    """Return, for each data set, a machine's CPU time divided by the CPU time of a reference
-    machine.
+    """Return the ratio of two machines' CPU times on each data set: `machine` / `reference`.
 
     Data sets on which the time of one of the machines is unknown are left out.
     """

@@ -97,10 +97,9 @@ def equation(slope: float, intercept: float) -> str:
 
 
 def _scatter(axes: Any, points: pd.DataFrame) -> None:
-    """Draw one point per pair of classes.
+    """Draw a filled point for each separable pair of classes, and a hollow point for other pairs.
 
-    A point is filled if its pair of classes is separable, and hollow otherwise. The points with the
-    lowest accuracies are labelled.
+    The points with the lowest accuracies are labelled.
     """
     style = {"s": 12, "lw": 0.8, "edgecolors": OURS, "alpha": 0.75, "zorder": 3}
     kinds = ((True, OURS, "separable pair"), (False, "none", "pair with slack"))

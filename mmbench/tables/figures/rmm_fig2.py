@@ -6,8 +6,8 @@ before the RMM. In the right panel, times include the whole training. The RMM pa
 whether its times include the Gram matrix and the SVM.
 
 The CPU time is assumed to be proportional to a power of the number n of training rows. For each
-machine, the legends state the exponent of n. It is the slope of the least-squares line through the
-points (log n, log time).
+machine, the legends state the exponent of n. The exponent is the slope of the least-squares line
+through the points (log n, log time).
 """
 
 from __future__ import annotations

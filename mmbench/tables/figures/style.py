@@ -2,7 +2,7 @@
 
 The width of a figure is the width of a column or a page in a two-column paper. The font size is 9
 points for titles, and 8 points for other text. Machines differ in markers or dashes as well as in
-colours. The text in a PDF file can be searched. Figures of equal results are identical files.
+colours. The text in a PDF file can be searched. Equal results give identical files.
 """
 
 from __future__ import annotations

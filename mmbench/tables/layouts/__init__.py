@@ -44,8 +44,8 @@ def check_able(name: str, ability: str, shown: str) -> None:
     show several training sizes. A layout with the ability "any_metric" can show other metrics than
     the accuracy.
 
-    The error message names the layouts that have the ability. The argument `shown` is the part of
-    the message that names the content that the layout cannot show.
+    The error message names the layouts with the ability. In the message, the text `shown` describes
+    the content that the layout `name` cannot show.
     """
     able = [other for other in LAYOUTS if getattr(find_layout(other), ability)]
     if name not in able:

@@ -113,16 +113,12 @@ def _incomplete(sheet: Sheet, metric: str) -> list[str]:
 
 
 def _first(sheet: Sheet) -> str:
-    """Return the label of the first machine. The tests compare all other machines with this
-    machine.
-    """
+    """Return the label of the first machine, with which all other machines are compared."""
     return sheet.label(sheet.machines[0]) if sheet.machines else NOTHING
 
 
 def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
-    """Return sentences that explain each test: its null hypothesis, or the probabilities that it
-    states.
-    """
+    """Return sentences that state the null hypothesis or the probabilities of each test."""
     if not sheet.machines:
         return []
     reference, rope = _first(sheet), f"{rope_of(metric):g}"
@@ -183,11 +179,10 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
 
 
 def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
-    """Return two table blocks of tests over the splits of each data set.
+    """Return two table blocks that compare the first machine with all others on each data set.
 
-    The first machine is compared with every other machine. The first of the two blocks contains the
-    corrected resampled t-test or, for an official test part, McNemar's test. The second of the two
-    blocks contains the Bayesian correlated t-test; for official test parts, it has no values.
+    The tests are the corrected resampled t-test (McNemar's test for an official test part), and the
+    Bayesian correlated t-test (no values for an official test part).
     """
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]

@@ -172,12 +172,10 @@ def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
 
 
 def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
-    """Return a table block that compares the M4 with every other machine: mean difference in
-    accuracy over splits, and p-values of two paired t-tests.
+    """Return a table block with mean differences between the M4 and other machines, and p-values.
 
-    The first paired t-test is uncorrected; the M4 paper seems to use this test. The second paired
-    t-test is corrected for the dependence of splits that have training rows in common (Nadeau and
-    Bengio 2003).
+    The paired t-tests are an uncorrected test, which the M4 paper seems to use, and a test that is
+    corrected for the dependence of splits (Nadeau and Bengio 2003).
     """
     others = [machine for machine in sheet.machines if machine != "m4"]
     m4 = sheet.label("m4")
@@ -210,11 +208,10 @@ def mamc_accuracies(sheet: Sheet) -> list[Grid]:
 
 
 def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """Return a dict of three lists with one text per machine: average accuracy, best/worst count,
-    and win/tie/loss count.
+    """Return average accuracies, best/worst counts and win/tie/loss counts, one text per machine.
 
-    Wins, ties and losses of MAMC_bs against every other machine are decided by Welch's t-test at
-    the 95 % level, as in the paper.
+    As in the paper, Welch's t-test at the 95 % level decides whether MAMC_bs wins, ties or loses
+    against another machine.
     """
     means = side["mean"].dropna(how="all")
     counts, several = best_and_worst(means), side["n"] > 1
@@ -236,9 +233,7 @@ def _mamc_counts(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
 
 def _mamc_sizes(sheet: Sheet) -> Grid:
-    """Return a table block in the form of the MAMC paper's table 1: numbers of features, of rows
-    per split, and of splits.
-    """
+    """Return table 1 of the MAMC paper: numbers of features, of rows per split, and of splits."""
     ours = {key.dataset: len(cell.counted) for key, cell in sheet.cells.items() if cell.counted}
     theirs = {row["dataset"]: row["n_splits"] for row in published_rows("mamc_table1")}
     rows = []
@@ -306,14 +301,11 @@ def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
 
 
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """For each machine, return as text the number of data sets on which the F-SVM has a larger mean
-    accuracy than the machine.
+    """For each machine, state on how many data sets the F-SVM has a larger mean accuracy.
 
-    Mean accuracies are compared after they are rounded as in the table. The text for a machine also
-    states on how many data sets both the F-SVM and the machine have results. For the F-SVM itself,
-    the text is a dash. Returns an empty dict if the experiment has no F-SVM.
+    The text is "k of n", where n is the number of data sets with results of both machines.
     """
-    means = side["mean"].map(lambda mean: round(mean, 2))
+    means = side["mean"].map(lambda mean: round(mean, 2))  # as printed in the table
     if "fsvm" not in means:
         return {}
     ours = means["fsvm"]
@@ -324,9 +316,9 @@ def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 
 
 def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
-    """Yield one table block per kernel: milliseconds of a training with the selected parameters.
+    """Yield one table block per kernel: milliseconds per training with the selected parameters.
 
-    Table cells are marked if the published time is lost.
+    If the published time of a table cell is lost, the table cell is marked.
     """
     times = (row for row in sheet.published if row["metric"] == "seconds")
     lost = {(row["dataset"], row["machine"]) for row in times if row["value"] is None}
@@ -384,9 +376,7 @@ def fsvm_rounds(sheet: Sheet) -> list[Grid]:
 def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     """Return mean and maximum over splits of ``(F - F*) / F*`` in per cent, as text.
 
-    F is the objective of the machine, and F* is the objective of the machine `fsvm_opt`. For the
-    machine `fsvm_opt` itself, the numerator F - F* is replaced by F* minus a lower bound on the
-    optimal objective.
+    F is the objective of the machine, and F* is the objective of the machine `fsvm_opt`.
     """
     ours, optima = (sheet.per_pair(place._replace(machine=m)) for m in (machine, "fsvm_opt"))
     values = []
@@ -394,6 +384,7 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
         # The objective F is the same for all pairs of classes, and the certificate of each pair
         # contains F.
         at, optimum = ours[split][0]["objective"], optima[split][0]["objective"]
+        # for `fsvm_opt` itself, a lower bound on the optimal objective replaces F* in the numerator
         low = optima[split][0]["bound"] if machine == "fsvm_opt" else optimum
         if None not in (at, low) and optimum:
             values.append(100 * (at - low) / optimum)

@@ -5,8 +5,8 @@ selection with several seeds, the table shows the run with the first seed and th
 
 The certificate of an RMM states three CPU times: for the Gram matrix, for the SVM that is trained
 first, and for the RMM itself. The CPU time is assumed to be proportional to a power of the number n
-of training rows. The last row of a table of times contains the exponent of n. It is the slope of
-the least-squares line through the points (log n, log time).
+of training rows. The last row of a table of times contains the exponent of n. The exponent is the
+slope of the least-squares line through the points (log n, log time).
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def digits(sheet: Sheet) -> list[Grid]:
 def _errors(sheet: Sheet) -> Grid:
     """Return a table block of the measured and the published error counts of each machine.
 
-    If an experiment has several seeds, the measured error counts have two rows: one for a single
-    run, and one for the mean over seeds.
+    If an experiment has several seeds, there are two measured rows: a single run, and the mean over
+    seeds.
     """
     rows = []
     for dataset, machine in product(sheet.datasets, sheet.machines):
@@ -139,7 +139,7 @@ def _keys(sheet: Sheet, dataset: str, machine: str) -> list[Key]:
 # -- figure 2 ----------------------------------------------------------------------------------
 
 SVM, GRAM = "svm", "Gram matrix"
-#: End of the label of an RMM whose initial solution is zero instead of the SVM's solution.
+#: End of the label of an RMM that starts from zero instead of the SVM's solution (no warm start).
 COLD = ", cold"
 
 
@@ -150,8 +150,8 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
     Each data frame has one row per training size and one column per machine. The data frame of
     whole trainings has an additional first column, `GRAM`, for the Gram matrix. Each RMM of the
     experiment computes the Gram matrix and the SVM for the same rows. The times of the Gram matrix
-    and of the SVM are means over all RMMs. In the data frame of whole trainings, the time of an RMM
-    includes the time of its SVM. In the other data frame, it does not.
+    and of the SVM are means over all RMMs. The time of an RMM includes the time of the SVM only in
+    the data frame of whole trainings.
     """
     import pandas as pd
 
@@ -179,10 +179,9 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
 
 
 def exponent(curve: pd.Series) -> str:
-    """For CPU times proportional to n^k with n training rows, return the exponent k as text, with
-    its standard error.
+    """Return the exponent k of CPU times proportional to n^k, as text with its standard error.
 
-    The index of `curve` contains the numbers of training rows, and its values are CPU seconds. The
+    The index of `curve` contains the numbers n of training rows; the values are CPU seconds. The
     exponent k is the slope of the least-squares line through the points (log n, log seconds). If
     `curve` has only two values, the text has no standard error. If `curve` has only one value, the
     text is empty.
@@ -250,7 +249,8 @@ def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
 
 
 def _seconds_text(value: float, text: str = "") -> str:
-    """Return `text`. If `text` is empty, return the CPU seconds `value` with three digits. If
-    `value` is NaN, return a dash.
+    """Return `text` or, if `text` is empty, the CPU seconds `value` with three digits.
+
+    If `value` is NaN, return a dash.
     """
     return NOTHING if np.isnan(value) else text or f"{value:.3g}"

@@ -27,8 +27,7 @@ NUMBERS = ["objective", "gap", "max_violation", "n_support"]
 
 
 def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
-    """Return a data frame with one row per training on a pair of classes: its certificate and its
-    CPU milliseconds.
+    """Return a data frame of certificates and CPU milliseconds, one row per pair of classes.
 
     The CPU time is the mean over all pairs of classes of a job. The column ``excess`` is the
     relative difference between the solver's objective and the lowest objective that any solver

@@ -82,10 +82,10 @@ def stored_cells(experiment: Experiment) -> Iterator[tuple[Key, Cell]]:
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     """Return a table of mean selection scores by the one or two parameters with the largest grids.
 
-    A selection score is the validation result of a grid point on one split. For each value (or pair
-    of values) of the shown parameters, the table contains the mean score over splits, and how often
-    the value (or pair) was selected. If the grid has further parameters, the score on a split is
-    the best score over the values of these parameters.
+    A selection score is the validation result of a grid point on one split. A table entry belongs
+    to one value of the shown parameter, or to one pair of values. The entry contains the mean score
+    over splits, and the number of selections of this value or pair. If the grid has further
+    parameters, the score on a split is the best score over the values of these parameters.
 
     The key ``metric`` of the returned dict contains the heading of the scores. Accuracies are
     multiplied by 100. Returns None if there are no selection scores, or if a parameter has more
@@ -100,7 +100,7 @@ def surface(records: Sequence[Record]) -> dict[str, Any] | None:
     axes = sorted(grids, key=lambda name: -len(grids[name]))[:2]
     if not axes or len(grids[axes[0]]) > LONGEST:
         return None
-    # the vertical axis is the parameter that comes first in the grid
+    # the parameter that is stated first in the grid is on the vertical axis
     axes.sort(key=list(grids).index)
     across, down = axes[-1], axes[0] if len(axes) == 2 else ""
 

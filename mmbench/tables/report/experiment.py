@@ -37,9 +37,8 @@ def drawings(site: Site, view: View) -> list[dict[str, str]]:
 
     Returns the title, the file and the text of each figure.
 
-    For a reference table from which no figure can be drawn, the images in its folder are copied. If
-    a figure cannot be drawn, the entry ``file`` is empty, and the entry ``words`` is the error
-    message.
+    If no figure can be drawn from a reference table, the images in the folder of the reference
+    table are copied. If drawing fails, ``file`` is empty, and ``words`` is the error message.
     """
 
     names, drawn = figures_of(view.experiment), []

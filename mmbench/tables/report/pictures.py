@@ -1,7 +1,7 @@
 """Interactive pictures of experiments and table cells, drawn by the library plotly.
 
 In all pictures of an experiment, a machine has the same colour and marker. The script of the pages
-(``assets/report.js``) adds what all pictures have in common: colours of the page, the places of
+(``assets/report.js``) adds the common properties of all pictures: colours of the page, positions of
 names beside points, filled markers in the legend, and line breaks in titles.
 """
 
@@ -19,8 +19,8 @@ from mmbench.tables.frame import METRIC, Cell
 from mmbench.tables.report.view import View, data_text, metric_name
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "x", "hexagon")
-#: Heights in pixels: of a picture, of a row (at least), and of each machine in the row of a data
-#: set.
+#: Heights in pixels: height of a picture, minimum height of a row, and height of each machine in
+#: the row of a data set.
 HEIGHT, LINE, STEP = 420, 24, 11
 
 #: Type of a plotly figure as a dict with the keys "data" and "layout".
@@ -28,7 +28,7 @@ Spec = dict[str, Any]
 
 
 class Point(NamedTuple):
-    """A point in a picture. It shows one value of a table cell.
+    """A point in a picture, which shows one value of a table cell.
 
     `error` is half the length of the point's error bar. If `hollow` is true, the marker is not
     filled. `hint` is the last line of the text that appears on hover.
@@ -81,8 +81,8 @@ def scatter(
 
     On hover, a point shows the details of its table cell. A click on the point opens the page of
     the table cell. If `y` is None, the vertical axis has one category per data set, and each point
-    has a horizontal error bar. An exception is an experiment with more machines than markers: the
-    vertical axis then has one category per machine, and points have no error bars.
+    has a horizontal error bar. If, in addition, there are more machines than markers, the vertical
+    axis has one category per machine, and points have no error bars.
 
     If `named` is true, the name of the machine is written beside each hollow point. If, in
     addition, `y` is given and there are more machines than markers, the name is written beside
@@ -167,8 +167,8 @@ def against_published(view: View) -> Spec:
 
 
 def differences(view: View) -> dict[Key, float]:
-    """Return the difference in accuracy from the first machine for each table cell of another
-    machine, as a mean over common splits.
+    """For each table cell of another machine, return the mean difference in accuracy from the first
+    machine over common splits.
     """
     sheet, (first, *others), found = view.sheet, view.ran, dict[Key, float]()
     for machine in others:
@@ -179,10 +179,7 @@ def differences(view: View) -> dict[Key, float]:
 
 
 def machine_differences(view: View, gains: Mapping[Key, float]) -> Spec:
-    """Return a picture of differences in accuracy.
-
-    On each data set, every machine is compared with the first machine.
-    """
+    """Return a picture of the differences in accuracy from the first machine on each data set."""
     points = []
     for key, gain in gains.items():
         gaps = split_gaps(view.sheet, key, key.machine, view.ran[0])

@@ -33,8 +33,8 @@ from mmbench.tables.table import emphasized, groupwise, kernel_text, small_text
 if TYPE_CHECKING:
     from jinja2 import Template
 
-#: Name of the overview page, and beginning of an HTML tag in this page. A folder is recognized as a
-#: report by this tag.
+#: Name of the overview page, and beginning of an HTML tag in this page. The tag shows that a folder
+#: is a report.
 INDEX = "index.html"
 GENERATOR = '<meta name="generator" content="mmbench'
 #: Pattern for the footnote marks at the end of a table cell's text.

@@ -108,9 +108,9 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
     """Return the pairs of runs to be compared.
 
-    The first run of an experiment is compared with each later run. Two runs of different
-    experiments are compared if the experiments have table cells in common, and if there are no
-    other runs. Smoke versions are not compared with full experiments.
+    The first run of an experiment is compared with each later run. If there are only two runs, and
+    the runs belong to different experiments, they are compared if they have table cells in common.
+    Smoke versions are not compared with full experiments.
     """
     groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]

@@ -124,8 +124,8 @@ class View:
         #: Metric for which measured and published values are compared.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
-        #: Rows of the long table for the attribute `metric`, one per planned table cell, and keys
-        #: of these table cells.
+        #: Rows of the long table for the attribute `metric`, one row per planned table cell, and
+        #: keys of these table cells.
         self.rows = [row for row in rows if row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
         ran = {row.key.machine for row in self.rows if row.measured is not None}
@@ -355,9 +355,7 @@ def parameters_text(stored: str | None) -> str:
 
 
 def limits_text(record: Record) -> str:
-    """For a job that was stopped by a limit, return the stage, time and memory as text; otherwise
-    return an empty text.
-    """
+    """Return stage, time and memory of a job that was stopped by a limit, or an empty text."""
     reached = record.reached or {}
     memory = f" with {reached['bytes'] / 1e6:.0f} MB" if reached.get("bytes") else ""
     seconds = f" after {reached['seconds']:.0f} s" if reached.get("seconds") else ""
