@@ -69,7 +69,8 @@ def difference_se(
     On an official test set, the measured and the published machine are tested on the same rows, so
     that their sampling errors have a correlation r. The difference of the two sampling errors has
     the variance ``2 counting^2 (1 - r)``. Two similar machines misclassify mostly the same rows, so
-    that r is above one half. Then the added variance ``counting^2`` is an upper bound of this variance.
+    that r is above one half. Then the added variance ``counting^2`` is an upper bound of this
+    variance.
 
     Examples
     --------
