@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draw the data sets of "verdict" or "verdict_large" from the KEEL repository, write their cards.
+"""Draw data sets for "verdict" or "verdict_large" from the KEEL repository, and write cards.
 
     python -m results.pages.draw_verdict verdict [--write]
 
-A data set is eligible under these conditions: its number of rows is within the limits of the
-experiment's `Draw`; it has 2 to 90 attributes, no missing values, and at least 15 rows of every
-class; it is not in EXCLUDED, and no other card of mmbench has the same rows (SAME_ROWS).
+The class `Draw` states the limits of an experiment. A data set is eligible if its number of rows is
+within the limits, and if it has 2 to 90 attributes, no missing values, and at least 15 rows of
+every class. Data sets in EXCLUDED or SAME_ROWS are not eligible.
 
 Data sets from one source (such as ecoli with different classes merged) form a family. All eligible
 balanced sets are taken; each is a family of its own. The eligible imbalanced sets are shuffled with
@@ -66,13 +66,13 @@ SAME_ROWS = {
 
 @dataclass(frozen=True)
 class Draw:
-    """Limits of an experiment: rows per data set, data sets, and data sets per family."""
+    """Limits of an experiment: rows per data set, number of data sets, data sets per family."""
 
     least_rows: int
     most_rows: int
     wanted: int
     max_of_a_family: int
-    #: Experiment whose families are not drawn again: their imbalanced sets have the same rows.
+    #: Experiment whose families are not drawn again, since the sets of a family share rows.
     apart_from: str = ""
 
 
@@ -99,7 +99,7 @@ class Table:
 
     @cached_property
     def rows(self) -> list[list[str]]:
-        """Cells of each line; parsed at first use, so never for tables of an unsuitable size."""
+        """Cells of each line; tables of an unsuitable size are never parsed."""
         rows = csv.reader(self.lines, skipinitialspace=True)
         return [[cell.strip() for cell in row] for row in rows]
 
@@ -117,12 +117,12 @@ class Table:
 
     @property
     def nominal(self) -> dict[int, list[str]]:
-        """Sorted values of each column with a cell that is not a number, by column index."""
+        """Sorted values of each column that contains words, as {column index: values}."""
         columns = enumerate(zip(*(row[:-1] for row in self.rows), strict=True))
         return {j: sorted(set(cells)) for j, cells in columns if not all(map(_is_number, cells))}
 
     def is_eligible(self, least_rows: int, most_rows: int) -> bool:
-        """Return whether the table may be drawn; the head of this file has the conditions."""
+        """Return whether the table may be drawn; the head of this file states the conditions."""
         if self.family in EXCLUDED or self.family in SAME_ROWS:
             return False
         if not (least_rows <= len(self.lines) <= most_rows and 2 <= len(self.rows[0]) - 1 <= 90):

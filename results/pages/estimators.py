@@ -1,4 +1,4 @@
-"""Classifiers for readings that no parameter of a machine of mmbench can express.
+"""Classifiers for readings (see `readings.py`) that mmbench's machines do not provide.
 
 The configuration of a reading names its classifier by
 ``estimator: results.pages.estimators.CLASS``. `mmbench run` then imports the class from the root of
@@ -113,15 +113,10 @@ def _minimise(
     inequalities: Any = None,
     sides: NDArray | None = None,
 ) -> NDArray:
-    """Minimise ``cost'x`` over x, of which the first `n_features` entries are w.
+    """Minimise ``cost'x`` over x; the vector w contains the first `n_features` entries of x.
 
     The constraints are ``||L'w|| <= x[n_features + k]`` for the k-th root L' (k = 0, 1),
     ``equation x = 1`` and ``inequalities x >= sides``.
-
-    Raises
-    ------
-    RuntimeError
-        If the relative duality gap or the violation of the constraints exceeds 1e-6.
     """
     n = len(cost)
     blocks = [] if inequalities is None else [-sparse.csc_array(inequalities)]
@@ -145,21 +140,22 @@ def _minimise(
 
 
 class ReleasedFSVM(TwoClassifier):
-    """The steps of the code that the authors of the F-SVM released in 2018, for a linear kernel.
+    """F-SVM with a linear kernel, by the steps of the code that the authors released in 2018.
 
-    The alternation differs from algorithm 1 of the paper:
+    Like algorithm 1 of the paper, the code alternates between an SVM and a gradient step of the
+    matrix M. The code differs from algorithm 1 in these points:
 
     - After each step of M, the transformation of the rows is ``L = diag(eigenvalues of M) U'``. The
       columns of U are the eigenvectors of the first scatter matrix S.
     - In the step of M, w is scaled to length one. With ``scatter="total"``, the entries of the
       first w are standardised instead.
     - The k-th step of M has the length 0.1 0.9^k (k = 0, 1, ...); there is no line search.
-    - The alternation ends if the objective increases, or decreases by at most 1e-3.
+    - The alternation ends after 15 rounds, or if the objective does not decrease by more than 1e-3.
 
-    There are at most 15 rounds.
-    With ``scatter="total"``, S is the scatter matrix of all rows, and after each step the scatter
-    matrix of the transformed rows. With ``scatter="within"``, S is the sum of the scatter matrices
-    of both classes around their means. Each row is weighted by its distance to the class mean.
+    With ``scatter="total"``, S is first the scatter matrix of all rows, and after each step the
+    scatter matrix of the transformed rows. With ``scatter="within"``, S is the sum of the scatter
+    matrices of both classes around their means. Each row is weighted by its distance to the class
+    mean.
 
     C is selected as in the released code, by five-fold cross-validation of an SVM with the kernel
     ``exp(-||x - z||^2 / d)`` on semi-whitened rows with d features. The smallest C with the highest
@@ -225,10 +221,8 @@ def _within(X: NDArray, t: NDArray) -> NDArray:
 
 @lru_cache(maxsize=4)
 def _chosen_C(X: bytes, t: bytes, shape: tuple[int, int]) -> float:
-    """Return the smallest C from 2^-10 to 2^20 with the highest cross-validation accuracy.
-
-    C is 1 if no accuracy exceeds 55 %. The arrays are passed as bytes because the cache needs
-    hashable arguments; thanks to the cache, C is selected once for all values of rho.
+    """Return the smallest C from 2^-10 to 2^20 with the highest cross-validation accuracy, or 1 if
+    no accuracy exceeds 55 %. Since bytes are hashable, the cache selects C once for all rho.
     """
     rows, labels = np.frombuffer(X).reshape(shape), np.frombuffer(t)
     values, U = np.linalg.eigh(np.cov(rows, rowvar=False, bias=True))

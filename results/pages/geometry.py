@@ -5,8 +5,8 @@
     python -m results.pages.geometry --check          # exits with 1 if the page differs
 
 For each record, `measure` trains the machine again with the selected parameters, and stops if the
-predictions differ from the recorded predictions. It then calls `mmbench.geometry` on the training
-rows of the split. The page is computed from hyperplanes.csv.gz alone.
+predictions differ from the recorded predictions. Then `measure` calls `mmbench.geometry` on the
+training rows of the split. The page is computed from hyperplanes.csv.gz alone.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Quantity(NamedTuple):
 
     name: str
     paper: str
-    #: Machine that optimises the quantity, often with a slack or a norm; empty if mmbench has none.
+    #: Machine that optimises the quantity (often plus a slack or a norm); empty if there is none.
     machine: str
     #: 1 if larger values are better; -1 if smaller values are better.
     better: int
@@ -83,7 +83,7 @@ QUANTITIES = (
 
 
 def _mean_tf(frame: pd.DataFrame) -> pd.Series:
-    """Return the mean of ``t_i f(x_i)``, the unit in which the Rademacher bounds are compared."""
+    """Return the mean of ``t_i f(x_i)``, by which the Rademacher bounds are divided."""
     return frame.average_margin * frame.norm
 
 
@@ -146,8 +146,8 @@ def scored(frame: pd.DataFrame) -> pd.DataFrame:
 def correlations(scores: pd.DataFrame) -> pd.DataFrame:
     """Return Spearman's correlation, over the machines, of each quantity with test accuracy.
 
-    The table has one row per kernel and data set, with means over the splits. A machine with w = 0
-    has no value in a split, and is left out of the correlations of this split.
+    The table has one row per kernel and data set, with means over the splits. If a machine has
+    w = 0 on a split, the machine is left out of the correlations on this split.
     """
 
     def of_split(part: pd.DataFrame) -> pd.Series:
@@ -176,7 +176,7 @@ def label(machine: str) -> str:
 
 
 def markdown(head: list[str], lines: list[list[str]]) -> str:
-    """Return a markdown table whose first column is text and whose other columns are numbers."""
+    """Return a markdown table: text in the first column, numbers in all other columns."""
     sides = ["---", *["---:"] * (len(head) - 1)]
     return "\n".join("| " + " | ".join(line) + " |" for line in (head, sides, *lines))
 
@@ -184,8 +184,9 @@ def markdown(head: list[str], lines: list[list[str]]) -> str:
 def quantities(kernel: str, ranks: pd.DataFrame, found: pd.DataFrame, others: pd.DataFrame) -> str:
     """Return the table of the quantities, with mean ranks and correlations with accuracy.
 
-    Each row has the machine with the best mean rank, and the machine that optimises the quantity.
-    `found` has the correlations over all machines, `others` the correlations without the MAMC.
+    Each row names the machine with the best mean rank, and the machine that optimises the quantity.
+    `found` contains the correlations over all machines. `others` contains the correlations over all
+    machines except the MAMC.
     """
     lines = []
     for q in QUANTITIES:
@@ -215,7 +216,7 @@ def with_error(values: pd.Series) -> str:
 
 
 def differs(values: pd.Series) -> bool:
-    """Whether a mean over the data sets differs from zero (Student's t-test, level 0.05)."""
+    """Return whether a mean over data sets differs from zero (Student's t-test, level 0.05)."""
     return bool(ttest_1samp(values, 0.0).pvalue < 0.05)
 
 
@@ -311,16 +312,13 @@ def radii(frame: pd.DataFrame) -> str:
 
 
 def fsvm_larger(frame: pd.DataFrame) -> int:
-    """Return how often the mean R²‖w‖² of the F-SVM exceeds the mean of the SVM.
-
-    Each pair of a data set and a kernel counts once.
-    """
+    """Count the pairs (data set, kernel) with a larger mean R²‖w‖² for the F-SVM than the SVM."""
     products = frame.groupby(CELL).radius_margin.mean().unstack("machine")
     return int((products.fsvm > products.svm).sum())
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the text of the page ``docs/geometry.md``."""
     frame = pd.read_csv(HYPERPLANES)
     scores = scored(frame)
     ranks, found, classes = mean_ranks(scores), correlations(scores), bounds(frame)

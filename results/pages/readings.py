@@ -1,8 +1,8 @@
 """Other readings of the papers' protocols: their configurations and the table of their results.
 
-``readings.yaml`` states the readings. A reading is an experiment of the reference tables in which a
-point that the paper leaves open is decided differently. Only the table cells whose published value
-is outside two standard errors are run.
+``readings.yaml`` states the readings. A reading repeats an experiment of the reference tables, but
+with another decision on a point that the paper leaves open. A table cell is run only if its
+published value is outside two standard errors.
 
     python -m results.pages.readings write FOLDER       # write one configuration per reading
     python -m results.pages.readings collect RESULTS    # add the results of these configurations
@@ -44,7 +44,7 @@ SOURCE = Path(__file__).with_suffix(".yaml")
 TABLE = REFERENCE / "readings.csv"
 #: Columns that identify a cell within an experiment.
 CELL = ["dataset", "kernel", "degree", "machine"]
-#: Columns with results of a run: `splits` is the number of splits, of which `n` were run.
+#: Columns with results of a run: `splits` splits were planned, and `n` splits were run.
 MEASURED = ["measured", "sd", "n", "splits", "cpu_minutes", "status"]
 COLUMNS = [
     "experiment",
@@ -59,7 +59,7 @@ COLUMNS = [
 ]
 STAGES = ("seconds_selection", "seconds_training", "seconds_test")
 NOT_RUN = "not run"
-#: Least number of splits with which an unfinished cell counts.
+#: An unfinished cell counts if at least this number of splits was run.
 ENOUGH = 10
 
 Line = Mapping[str, Any]
@@ -69,7 +69,7 @@ Found = dict[tuple[str, Place], Line]
 
 @dataclass(frozen=True)
 class Reading:
-    """An entry of ``readings.yaml``; comments at the top of this file explain the fields."""
+    """An entry of ``readings.yaml``; the comments in the head of the YAML file explain the keys."""
 
     name: str
     of: str
@@ -91,7 +91,7 @@ class Reading:
         return [cell for cell in outside(self.of) if self.concerns(cell)]
 
     def concerns(self, cell: Line) -> bool:
-        """Whether the reading concerns a cell of the experiment: the cell agrees with `only`."""
+        """Return whether the reading concerns a cell: whether the cell agrees with `only`."""
         return all(cell[column] in values for column, values in self.only.items())
 
     def ours(self, lines: Iterable[Line]) -> list[Line]:
@@ -113,9 +113,9 @@ class Reading:
         ]
 
     def takes(self, line: Line) -> bool:
-        """Whether the result of a cell counts.
+        """Return whether the result of a cell counts.
 
-        It counts if all splits were run or, unless `whole` is set, at least `ENOUGH` splits.
+        The result counts if all splits were run. Unless `whole` is set, `ENOUGH` splits suffice.
         """
         return line["n"] == line["splits"] or (line["n"] >= ENOUGH and not self.whole)
 
@@ -167,7 +167,7 @@ def outside(experiment: str) -> list[Line]:
 def config(reading: Reading) -> dict[str, Any]:
     """Return the configuration of a reading.
 
-    It is restricted to the data sets, machines and kernels of `Reading.cells`.
+    The configuration is restricted to the data sets, machines and kernels of `Reading.cells`.
     """
     content = deepcopy(_content(reading.of))
     content |= {"name": reading.name, "published_only": []}
@@ -190,9 +190,10 @@ def _name(entry: str | Mapping[str, Any]) -> str:
 
 
 def _columns(machines: Mapping[str, Any], cells: list[Line]) -> dict[str, Any]:
-    """Return the columns that have cells or that are used by a column with cells.
+    """Return the columns with cells, and the columns whose parameters such columns reuse.
 
-    Each column has the kernels of its own cells and of the columns that use it.
+    The kernels of a column are the kernels of its cells, and of the columns that reuse its
+    parameters.
     """
     kernels: dict[str, set[str]] = {column: set() for column in machines}
     for cell in cells:
@@ -216,7 +217,7 @@ def _column(entry: Mapping[str, Any], kernels: set[str]) -> dict[str, Any]:
 
 
 def write(folder: Path) -> None:
-    """Write the configuration of each reading with values in `set` and with `Reading.cells`."""
+    """Write the configuration of each reading that changes settings (`set`) and has cells."""
     folder.mkdir(parents=True, exist_ok=True)
     for reading in readings():
         if reading.set and reading.cells:
@@ -226,7 +227,7 @@ def write(folder: Path) -> None:
 
 
 def collect(results: Path) -> Found:
-    """Return the measured lines in a folder of runs whose cells count (`Reading.takes`)."""
+    """Return the measured lines in a folder of runs; the cells must count (`Reading.takes`)."""
     found: Found = {}
     for reading in readings():
         folder = results / reading.name
@@ -242,7 +243,7 @@ def collect(results: Path) -> Found:
 
 def splits(reading: Reading) -> dict[str, int]:
     """Return the number of splits of each data set of a reading, including splits not yet run."""
-    with TemporaryDirectory() as folder:  # all readings: `parameters_from` may name another
+    with TemporaryDirectory() as folder:  # `parameters_from` may name another reading
         write(Path(folder))
         plan = plan_of(load_config(Path(folder) / f"{reading.name}.yaml"))
     return {cell.key.dataset: cell.n_splits for cell in plan.cells}
@@ -271,10 +272,9 @@ def table(found: Found) -> list[Line]:
 
 
 def _measured(reading: Reading, cell: Line, found: Found) -> Line:
-    """Return the measured line of a reading for a cell.
+    """Return the measured line of a reading for a cell, or the reference line if `spread` is set.
 
-    If the reading was not run for the cell, the line has only an estimate of its CPU minutes. A
-    reading with `spread` has the line of the reference run.
+    If the reading was not run for the cell, the line contains only an estimate of the CPU minutes.
     """
     if reading.spread:
         return cell
@@ -309,8 +309,8 @@ def standard_error(cell: Line, measured: Line, spread: str | None = None) -> flo
         A line with the keys "measured", "sd" and "n".
     spread : {"se", "sd"}, optional
         Meaning of the number that the paper prints after its mean: "se" is the standard error of
-        the mean, "sd" is the standard deviation over the splits. The published mean then has this
-        uncertainty. If None, the standard error is computed by `difference_se`, as in all tables.
+        the mean, "sd" is the standard deviation over the splits. If None, the printed number is not
+        used, and the standard error is computed by `difference_se`, as in all tables.
     """
     paper, sd, n = published(cell), measured["sd"], int(measured["n"])
     if spread is not None:
@@ -337,7 +337,7 @@ def _content(experiment: str) -> dict[str, Any]:
 
 
 def earlier() -> Found:
-    """Return the lines of the table as it was last written; empty if there is no table."""
+    """Return the lines of the existing table, or an empty dict if there is no table."""
     if not TABLE.exists():
         return {}
     with TABLE.open(encoding="utf-8") as text:
@@ -345,7 +345,7 @@ def earlier() -> Found:
 
 
 def write_table(found: Found) -> None:
-    """Write the table; lines of `found` with fewer splits than the earlier line are ignored."""
+    """Write the table; a line in `found` is ignored if the existing line has more splits."""
     known = earlier()
     found = {key: x for key, x in found.items() if x["n"] >= (known.get(key, x)["n"] or 0)}
     frame = pd.DataFrame(table(known | found), columns=COLUMNS)

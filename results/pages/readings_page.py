@@ -1,6 +1,7 @@
 """Write results/reference/readings.md from its template.
 
-All figures are computed from readings.csv and from the reference tables of the experiments.
+All numbers are computed from readings.csv and from the reference tables of the experiments. A cell
+is near in a reading if the published value is within two standard errors of the measured value.
 
 python -m results.pages.readings_page            # writes the page
 python -m results.pages.readings_page --check    # exits with 1 if the page differs
@@ -71,7 +72,7 @@ class Cell:
 
     @cached_property
     def parts(self) -> list[str]:
-        """Names of the readings of which only a part of the splits was run."""
+        """Names of the readings in which some of the splits were not run."""
         return [name for name, line in self.tried.items() if line["n"] < line["splits"]]
 
     @cached_property
@@ -81,10 +82,10 @@ class Cell:
 
     @cached_property
     def closer(self) -> list[str]:
-        """Names of the near readings that cover at least half the distance to the published value.
+        """Names of the near readings that at least halve the distance to the published value.
 
-        The distance is measured from the mean of the reference run. In the other near readings, the
-        band is wider or the distance was small.
+        The distance of the reference run is halved. In other near readings, the band is wider, or
+        the distance of the reference run is small.
         """
         return self._halfway(self.near, self.base["published"])
 
@@ -92,14 +93,14 @@ class Cell:
     def mirrored(self) -> list[str]:
         """Names of the readings that are near the mirrored value.
 
-        The mirrored value is as far from our value as the published value, on the other side.
+        The mirrored value is the published value, reflected about the value of the reference run.
         """
         lines = self.tried.items()
         return [n for n, x in lines if abs(x["measured"] - self._other) <= x["half_width"]]
 
     @cached_property
     def closer_mirrored(self) -> list[str]:
-        """Names in `mirrored` that cover at least half the distance to the mirrored value."""
+        """Names in `mirrored` that at least halve the distance to the mirrored value."""
         return self._halfway(self.mirrored, self._other)
 
     @property
@@ -112,10 +113,10 @@ class Cell:
 
     @cached_property
     def redraw(self) -> float:
-        """Probability that the published value is near if only the splits are drawn anew.
+        """Probability that the published value is near if only the splits are drawn again.
 
-        Both means vary, so their difference is normal with the standard deviation sqrt(2) times the
-        standard error of our mean.
+        The old and the new mean both vary. Therefore their difference is normal; its standard
+        deviation is sqrt(2) times the standard error of the old mean.
         """
         base = self.base
         error = base["sd"] / base["n"] ** 0.5 if base["n"] > 1 else base["half_width"] / 2
@@ -153,7 +154,7 @@ class Readings:
         return [c for c in self.cells if experiment in (None, c.base["experiment"])]
 
     def compared(self) -> int:
-        """Return the number of cells of these experiments that are compared with the paper."""
+        """Return the number of compared cells in the reference tables of all experiments here."""
         lines = (line for experiment in self.experiments for line in reference(experiment))
         return sum(line["in_band"] is not None for line in lines)
 
@@ -168,16 +169,17 @@ class Readings:
     def later(self, run: bool | None = None) -> list[Reading]:
         """Return the readings marked "later".
 
-        If `run` is True, only readings that were run; if False, only readings that were not run.
+        If `run` is True, only readings that were run are returned. If `run` is False, only readings
+        that were not run are returned.
         """
         found = [reading for reading in readings() if reading.later]
         return [r for r in found if run in (None, bool(self.tried(r)))]
 
     def count(self, what: str, of: list[Reading]) -> int:
-        """Return the number of pairs of a cell and a reading in `of`.
+        """Count pairs of a cell and a reading in `of`.
 
-        A pair counts if the attribute `what` of the cell ("tried", "near", "mirrored") contains the
-        name of the reading.
+        A pair counts if the attribute `what` of the cell contains the name of the reading; `what`
+        is "tried", "near" or "mirrored".
         """
         names = {reading.name for reading in of}
         return sum(len(names.intersection(getattr(cell, what))) for cell in self.cells)
@@ -201,8 +203,8 @@ class Readings:
     def minutes(self, run: bool, of: Reading | None = None) -> float:
         """Return CPU minutes summed over the pairs of a cell and a reading.
 
-        If `run` is True, the pairs that were run; if False, the estimates for the other pairs. `of`
-        restricts the sum to one reading.
+        If `run` is True, the sum is over the pairs that were run. If `run` is False, the estimates
+        for the other pairs are summed. `of` restricts the sum to one reading.
         """
         made = {reading.name for reading in readings() if reading.set and of in (None, reading)}
         lines = [x for cell in self.cells for name, x in cell.lines.items() if name in made]
@@ -218,7 +220,7 @@ class Readings:
         return [cell for cell in cells if set(cell.near) - barred]
 
     def leaking(self, what: str) -> int:
-        """Return `count` over the readings that select parameters on test rows."""
+        """Return `count` for the readings that select parameters on test rows."""
         return self.count(what, [reading for reading in readings() if reading.leaks])
 
     def above(self) -> list[Cell]:
@@ -228,15 +230,14 @@ class Readings:
         return [c for c, x in bases if better[x["metric"]] * (x["published"] - x["measured"]) > 0]
 
     def whole(self) -> list[Reading]:
-        """Return the readings that were run for several cells and bring all their cells near."""
+        """Return the readings of several cells in which all concerned cells are near."""
         several = [r for r in readings() if len(self.tried(r)) > 1]
         return [r for r in several if self.near(r) == len(self.concerned(r))]
 
     def kept(self) -> list[str]:
-        """Return how many near cells of an experiment remain near in a reading.
+        """For each reading with its own reference table, state how many near cells remain near.
 
-        One text per reading with a reference table of its own; only cells that are compared in both
-        tables count.
+        Only cells that are compared in both tables count.
         """
         texts = []
         for reading in (reading for reading in readings() if reading.run):
@@ -247,9 +248,9 @@ class Readings:
         return texts
 
     def best(self, experiment: str) -> str:
-        """Return the readings of an experiment that bring most cells near, with the counts.
+        """Return the readings of an experiment with the most near cells, with the counts.
 
-        More than two readings with equal counts are not named; their number is stated instead.
+        If more than two readings have equal counts, the number of these readings is stated.
         """
         own = [r for r in self.readings(experiment) if self.tried(r)]
         most = max((self.near(r) for r in own), default=0)
@@ -301,7 +302,7 @@ def page() -> str:
 
 
 def _wrapped(block: str) -> str:
-    """Return tables and headings as they are, other text in lines of at most `WIDTH` characters."""
+    """Break text into lines of at most `WIDTH` characters; keep tables and headings."""
     block = block.strip("\n")
     return block if block.startswith(("|", "#")) else textwrap.fill(" ".join(block.split()), WIDTH)
 

@@ -1,9 +1,10 @@
-"""Write results/reference/README.md from its template; its figures are computed from the tables.
+"""Write results/reference/README.md from its template, with numbers computed from the tables.
 
-The sentences are in the template, ``reference_text.md.jinja``. Figures are read from ``table.csv``,
+The sentences are in the template, ``reference_text.md.jinja``. Numbers are read from ``table.csv``,
 or from ``table.md`` if only the printed tables contain them. A claim in words stands beside a call
-of ``check(...)``, which raises an error if the tables contradict the claim. Figures that were
-measured apart from the tables are inside ``{% call apart() %}``; the page marks them with †.
+of ``check(...)``, which raises an error if the tables contradict the claim. If numbers were not
+measured for the tables, they are inside ``{% call apart() %}``; the page marks them with †. A cell
+is near if its published value is within two standard errors of the measured value.
 
     python -m results.pages.reference_text            # writes the page
     python -m results.pages.reference_text --check    # exits with 1 if the page differs
@@ -39,7 +40,7 @@ TEMPLATE = Path(__file__).with_suffix(".md.jinja")
 PAGE = REFERENCE / "README.md"
 WIDTH = 112
 
-#: Names of data sets in sentences, if `name_of` cannot derive them from the name of the card.
+#: Names of data sets that `name_of` cannot derive from the names of the cards.
 NAMES = {
     "breast_wisconsin": "Breast",
     "breast_cancer": "Breast cancer",
@@ -69,11 +70,11 @@ def name_of(dataset: str) -> str:
 
 
 class Count(NamedTuple):
-    """How many of the compared cells are within two standard errors."""
+    """Number of near cells (`near`) and number of compared cells (`of`)."""
 
     near: int
     of: int
-    #: Near cells with the mark ~: all compared published values are within the band.
+    #: Number of near cells with the mark ~: all compared published values are within the band.
     untold: int = 0
 
     @property
@@ -86,8 +87,8 @@ class Count(NamedTuple):
 class Table:
     """The cells of the reference table of an experiment.
 
-    The arguments `where` of the methods are the machine, data set, kernel and degree of a place, in
-    this order. The last of them may be left out.
+    The arguments `where` of the methods are machine, data set, kernel and degree, in this order.
+    Arguments at the end may be omitted.
     """
 
     def __init__(self, experiment: str) -> None:
@@ -113,7 +114,7 @@ class Table:
         return rows
 
     def cell(self, *where: object, column: str = "measured", metric: str | None = None) -> float:
-        """Return the value of a column for the only cell at a place."""
+        """Return the value of a column for the single cell that agrees with `where`."""
         (value,) = self.rows(*where, metric=metric)[column]  # type: ignore[arg-type]
         return float(value)
 
@@ -146,14 +147,14 @@ class Table:
         return ", ".join(filter(None, [count.marks, far]))
 
     def near_by_printed_errors(self) -> int:
-        """Count the cells that are near if the printed ± is the standard error of the paper."""
+        """Count the near cells if the printed ± is the standard error of the published mean."""
         return int(self.rows().in_band_published_se.astype("boolean").sum())
 
     def order(self) -> str:
-        """Return how many published differences above the noise level have the same sign here.
+        """Return how many published differences above noise have the same sign as our differences.
 
         "6 of 8 (5)" means that 6 of 8 differences have the same sign, and that 5 of these 6 are
-        also above the noise level here.
+        also above the noise level in our measurements.
         """
         published, same, beyond = differences(_read(self.experiment).frame)
         return f"{same} of {published} ({beyond})" if published else "–"
@@ -183,7 +184,7 @@ class Table:
         return list(dict.fromkeys(self.cells.dataset))
 
     def times(self, machine: str, other: str, stage: str = "training") -> list[float]:
-        """Return the CPU seconds of a machine divided by another machine's, per data set."""
+        """Return the ratio of two machines' CPU seconds (`machine` / `other`) per data set."""
         ours, theirs = (self._by_dataset(m, f"seconds_{stage}") for m in (machine, other))
         return list(ours / theirs)
 
@@ -192,12 +193,12 @@ class Table:
         return sum(ratio > 1 for ratio in self.times(machine, other))
 
     def gains(self, machine: str, other: str, column: str = "measured") -> dict[str, float]:
-        """Return the mean accuracy of a machine minus another machine's, by data set."""
+        """Return the difference in mean accuracy (`machine` minus `other`) per data set."""
         ours, theirs = (self._by_dataset(m, "accuracy_pct", column) for m in (machine, other))
         return (ours - theirs).to_dict()
 
     def wins(self, machine: str, other: str, column: str = "measured") -> int:
-        """Return the number of data sets on which a machine has the higher mean accuracy."""
+        """Return the number of data sets on which `machine` is more accurate than `other`."""
         return sum(gain > 0 for gain in self.gains(machine, other, column).values())
 
     def _by_dataset(self, machine: str, metric: str, column: str = "measured") -> pd.Series:
@@ -220,7 +221,7 @@ class Table:
         return rows
 
     def mcnemar(self, column: str) -> list[float]:
-        """Return the p-values in columns of "Single run: digits" that begin with `column`."""
+        """Return the p-values in "Single run: digits" whose headings begin with `column`."""
         (row,) = self.printed("Single run: digits")
         texts = [text for name, text in list(row.items())[1:] if name.startswith(column)]
         return [float(re.findall(r"\((.*)\)", text)[0]) for text in texts]
@@ -242,18 +243,18 @@ class Table:
             for place in sheet.places
         }
 
-    # Figures for single paragraphs of the page.
+    # Numbers for single paragraphs of the page.
 
     def average(self, machine: str, column: str = "measured") -> float:
-        """Return the mean over the data sets of the printed values, which have two decimals."""
+        """Return the mean of the printed values (two decimals) over the data sets."""
         return float(self.rows(machine)[column].round(2).mean())
 
     def below_published(self, machine: str) -> float:
-        """Return the published minus the measured mean over the data sets."""
+        """Return the published average minus the measured average over the data sets."""
         return self.average(machine, "published") - self.average(machine)
 
     def average_distance(self) -> float:
-        """Return the largest difference of a machine between measured and published average."""
+        """Return the largest absolute value of `below_published` over the machines."""
         return max(abs(self.below_published(m)) for m in dict.fromkeys(self.cells.machine))
 
     def differing(self, kernel: str) -> list[tuple[str, str]]:
@@ -268,7 +269,7 @@ class Table:
         return set(self.ranks(kernel).means) - behind == {machine, but}
 
     def ratios(self, machine: str) -> tuple[list[float], list[float]]:
-        """Return two lists of printed ratios of time: the measured and the published ratios."""
+        """Return the printed time ratios of a machine: the measured and the published ratios."""
         cells = [row[machine].split("/") for row in self._ratio_rows()]
         return tuple([number(c[k]) for c in cells if re.search(r"\d", c[k])] for k in (0, 1))  # type: ignore[return-value]
 
@@ -277,7 +278,7 @@ class Table:
         return self.printed("Ratio: measured")[:-1]
 
     def order_differs(self, machine: str, other: str) -> list[str]:
-        """Return the data sets on which the faster of two machines is not the same as published."""
+        """Return the data sets on which another machine is the faster one than in the paper."""
         names = []
         for row in self._ratio_rows():
             pairs = [row[m].split("/") for m in (machine, other)]
@@ -307,14 +308,14 @@ class Table:
         return float(sum(self.rows(machine, metric=stage).measured.sum() for stage in stages))
 
     def relative_gains(self) -> list[float]:
-        """Return by how many per cent the RMM reduces the SVM's errors, from degree 2 on."""
+        """Return the reduction of the SVM's errors by the RMM in per cent, from degree 2 on."""
         rmm, svm = (
             self.rows(m, kernel="poly").set_index("degree").measured for m in ("rmm", "svm")
         )
         return list(100 * (1 - rmm / svm).sort_index())[1:]
 
     def in_standard_errors(self, machine: str, other: str) -> list[float]:
-        """Return the gap of two machines divided by the larger standard error, per data set."""
+        """Return the gap of two machines in units of the larger standard error, per data set."""
         return [
             abs(gain) / max(self.cell(m, d, column="se") for m in (machine, other))
             for d, gain in self.gains(machine, other).items()
@@ -345,7 +346,7 @@ class Table:
         return names
 
     def spread_of(self, machines: Sequence[str]) -> list[float]:
-        """Return the largest minus the smallest mean of some machines, per data set."""
+        """Return the range (largest minus smallest) of some machines' means per data set."""
         rows = self.rows()
         means = rows[rows.machine.isin(machines)].groupby("dataset").measured
         return list(means.max() - means.min())
@@ -400,7 +401,7 @@ def span(values: Iterable[float], digits: int = 0) -> str:
 
 
 def m4_verdict(t: Table) -> str:
-    """Return sentences on the data sets with an M4 significantly better than SVM and MPM."""
+    """State on which data sets the M4 is significantly better than SVM and MPM."""
     rows = [
         (f"{kernel} {row['data']}", row)
         for kernel in ("linear", "RBF")
@@ -469,7 +470,7 @@ def reading(name: str, machine: str, kernel: str, degree: int | None = None) -> 
 
 
 def rounds(t: Table, column: str) -> dict[str, float]:
-    """Return by how many per cent the objective of a column exceeds the optimum, by data set."""
+    """Return the excess of a column's objective over the optimum in per cent, by data set."""
     return {r["data"].removeprefix("ida_"): number(r[column]) for r in t.printed("(F - F")}
 
 
@@ -489,9 +490,9 @@ def later_rounds(t: Table) -> list[float]:
 
 
 def accuracy_spread(t: Table) -> list[float]:
-    """Return the range of the accuracies over numbers of rounds, per data set.
+    """Return the range of the accuracies after different numbers of rounds, per data set.
 
-    Each range is rounded up to one decimal.
+    A range is the largest minus the smallest accuracy, rounded up to one decimal.
     """
     rows = [list(row.values())[1:] for row in t.printed("Accuracy (%)")]
     return [
@@ -503,12 +504,12 @@ BOUNDS = ("RMM B₁", "RMM B₂", "RMM B₃")
 
 
 def exponents(rows: list[dict[str, str]]) -> str:
-    """Return the exponent of the RMM's time in the number of rows, for each bound B."""
+    """For each bound B, return the exponent k of the RMM's time, about n^k for n rows."""
     return listing(f"{number(rows[-1][b]):.2f}" for b in BOUNDS)
 
 
 def whole_ratios(rows: list[dict[str, str]]) -> str:
-    """Return the time of the whole training on all rows relative to the SVM's, for each bound B.
+    """For each bound B, return the ratio of the whole training times of RMM and SVM on all rows.
 
     The ratio is printed in parentheses in the last row but one.
     """
@@ -516,7 +517,7 @@ def whole_ratios(rows: list[dict[str, str]]) -> str:
 
 
 def alone_ratios(rows: list[dict[str, str]]) -> str:
-    """Return the time of the RMM alone on all rows relative to the SVM's, for each bound B.
+    """For each bound B, return the ratio of the times of RMM (without its SVM) and SVM on all rows.
 
     The ratio is printed before the slash in the last row.
     """
@@ -524,7 +525,7 @@ def alone_ratios(rows: list[dict[str, str]]) -> str:
 
 
 def saved_by_warm_start(rows: list[dict[str, str]]) -> str:
-    """Return the time saved by a warm start from the SVM over all sizes, in per cent."""
+    """Return the time that a warm start from the SVM saves over all sizes, in per cent."""
     sums = {c: sum(number(row[c]) for row in rows[:-1]) for c in rows[0] if c.startswith("RMM")}
     return listing(f"{100 * (1 - sums[b] / sums[f'{b}, cold']):.0f} %" for b in BOUNDS)
 
@@ -540,7 +541,7 @@ def errors_at(rows: list[dict[str, str]], k: int) -> str:
 
 
 def leak_worth(leak: Table, honest: Table, but: Sequence[str] = ()) -> list[float]:
-    """Return by how many points a selection on test rows raises each accuracy."""
+    """Return the increase of each accuracy (in points) by a parameter selection on test rows."""
     both = leak.rows().merge(honest.rows(), on=["dataset", "machine"])
     both = both[~both.dataset.isin(but)]
     return list(both.measured_x - both.measured_y)
@@ -549,7 +550,7 @@ def leak_worth(leak: Table, honest: Table, but: Sequence[str] = ()) -> list[floa
 def versions() -> str:
     """Return a markdown table with the versions of the machines in each reference table.
 
-    Its last column lists the machines that have another version today.
+    The last column lists the machines whose current version is another one.
     """
     lines, unstated, n_older = [], [], 0
     for path in sorted(REFERENCE.glob("*/table.csv")):
@@ -615,7 +616,7 @@ PARAGRAPHS = (
 
 
 def apart(caller: Callable[[], str]) -> str:
-    """Mark a sentence with † if its figures were measured apart from the tables."""
+    """Return a sentence with the mark †: its numbers were not measured for the tables."""
     return f"{caller().strip()}†"
 
 

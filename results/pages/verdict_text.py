@@ -1,8 +1,8 @@
 """Write docs/verdict.md from its template: the machines compared in the experiment `verdict`.
 
 Ranks and tests are computed as in the layout ``comparison``, from the cells of ``table.csv``; the
-statuses of the fits are read from ``table.md``. Findings in words have a probability of at least
-`SURE`; all other comparisons are undecided.
+statuses of the fits are read from ``table.md``. If an outcome of a comparison has a probability of
+at least `SURE`, the page states the outcome as a finding. All other comparisons are undecided.
 
     python -m results.pages.verdict_text  # writes the page
     python -m results.pages.verdict_text --check  # exits with 1 if the page differs
@@ -41,9 +41,9 @@ TEMPLATE = Path(__file__).with_suffix(".md.jinja")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
 #: The machine with which the others are compared.
 SVM = "svm"
-#: Least probability of a finding.
+#: Minimum probability of a finding.
 SURE = 0.95
-#: Ratio of a machine's CPU time to the SVM's below which the machine is faster, as in the template.
+#: A machine is called faster below this ratio of its CPU time to the SVM's, as in the template.
 FASTER = 0.9
 EXPERIMENTS = ("verdict", "verdict_large")
 METRICS = ("accuracy_pct", "balanced_accuracy", "auc", "log_loss")
@@ -58,7 +58,7 @@ END = re.compile(r"in (\d+) of (\d+) choices")
 
 
 class Against(NamedTuple):
-    """A machine against the SVM, with one kernel and by one metric, over data sets."""
+    """Comparison of a machine with the SVM over data sets, for one kernel and one metric."""
 
     kernel: KernelKey
     metric: str
@@ -69,7 +69,7 @@ class Against(NamedTuple):
 
     @property
     def bar(self) -> str:
-        """The probabilities as text, with shares from which the style sheet draws a bar."""
+        """Probabilities as HTML text; the style sheet draws a bar from the shares."""
         worse, better = self.posterior.worse, self.posterior.better
         shares = f"--worse: {worse:.2f}; --better: {better:.2f}"
         return f'<span class="bar" style="{shares}">{self.posterior}</span>'
@@ -173,7 +173,7 @@ class Verdict:
         return Against(kernel, metric, mean, posterior, counts)
 
     def with_finding(self, finding: str) -> list[tuple[str, str, str, str]]:
-        """Return machine, kernel, relative CPU time and quartiles of each finding by accuracy."""
+        """Return machine, kernel, median and quartiles of CPU time ratios per accuracy finding."""
         found = [(k, m) for m in self.sheet.machines for k in self.kernels_of(m)]
         return [
             (
@@ -211,7 +211,7 @@ class Verdict:
         return " to ".join(_two_digits(ratios, (0.25, 0.75))) if len(ratios) else "–"
 
     def ends(self, machine: str) -> list[tuple[str, int, int]]:
-        """Return name, choices at an end of the grid, and number of choices, for each parameter.
+        """For each parameter, return name, number of choices at a grid end, and number of choices.
 
         Parameters are left out if some splits choose a word, such as "sqrt".
         """
