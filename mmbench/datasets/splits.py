@@ -78,14 +78,14 @@ def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
 
 
 def _is_official(rule: str, data: Dataset, repeat: int) -> bool:
-    """Return whether a split is distributed with the data instead of drawn at random."""
+    """Return whether a split is distributed with the data (and not drawn at random)."""
     return rule == "official" or (rule == "predefined" and repeat < len(data.predefined or ()))
 
 
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
     """Return the number and the sizes of the predefined splits, as stated in the card.
 
-    Raises UserError if more splits are `wanted`, but the card states no sizes.
+    Raises UserError if `wanted` exceeds the number, and the card states no sizes.
     """
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
@@ -284,8 +284,8 @@ def split_at(
     ------
     UserError
         If the data do not allow the split. Examples: the data set has no official split, a class
-        has fewer rows than there are folds, there is no test row, or a group has both training and
-        test rows.
+        has fewer rows than the number of folds, there is no test row, or a group has both training
+        and test rows.
     """
     name, arg = parse_rule({spec: args[0]} if isinstance(spec, str) and args else spec)
     with converted(f"data set {dataset.name!r}", ValueError):
@@ -369,7 +369,7 @@ def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomSt
 
 
 def with_folds(data: Dataset, path: str) -> Dataset:
-    """Return the data set with the folds in a file as its predefined splits.
+    """Return the data set with predefined splits that are read from a file of folds.
 
     The file has one line per row of the data or, if rows of a user's table are left out, one line
     per row of the table. Raises UserError if the file has another number of lines.
@@ -408,7 +408,7 @@ def with_folds(data: Dataset, path: str) -> Dataset:
 
 
 def hash_with_folds(content_hash: str, path: str) -> str:
-    """Return one hash of the data's content hash and the content of a file of folds."""
+    """Return a hash that covers the content hash of the data, and a file of folds."""
     with converted(path, OSError):
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     # if a change of the code changes the folds read, the number in "folds 2" must be increased

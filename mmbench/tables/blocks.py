@@ -102,7 +102,7 @@ def place_heads(sheet: Sheet, name: Callable[[Key], str]) -> Heads:
 
 
 def data_heads(name: Callable[[Key], str], head: str = "data") -> Heads:
-    """Return the first column of a table block with one row per data set: the data set's name."""
+    """Return the first column of a block with one row per data set: the names of data sets."""
     return {Column(head, "left"): name}
 
 
@@ -210,7 +210,7 @@ def paired(
 
 
 def by_name(sheet: Sheet, key: Key) -> dict[str, Any]:
-    """Return the mean CPU seconds per split of each stage; calibration only if it was measured."""
+    """Return the mean CPU seconds per split of each stage, with calibration if measured."""
     found = {name: sheet.value(key, f"seconds_{name}") for name in (*STAGES, CALIBRATION)}
     return {n: value for n, value in found.items() if n != CALIBRATION or value is not None}
 
@@ -363,7 +363,7 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
 def split_gaps(
     sheet: Sheet, place: Key, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the improvement of a machine over the reference machine in a metric, on each split.
+    """Return the improvement in a metric over the reference machine, on each split.
 
     Splits on which one of the machines has no result are left out.
     """
@@ -456,7 +456,7 @@ def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, 
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the improvement of a machine over the reference machine in a metric, on each data set.
+    """Return the improvement in a metric over the reference machine, on each data set.
 
     The improvement is the difference of the means over common splits, on which both machines have
     results. Data sets without common splits are left out.

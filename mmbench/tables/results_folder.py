@@ -133,9 +133,7 @@ class Experiment:
 
     @cached_property
     def stored_splits(self) -> dict[Key, list[Row]]:
-        """Split table of a reference table, read from the file `splits`: for each table cell, the
-        list of its rows.
-        """
+        """Rows of the split table of a reference table, by table cell; read from `splits`."""
         if self.has_records or self.splits is None:
             return {}
         needed = ("repeat", "fold", "seed", "split_hash", "fits", METRIC)

@@ -198,7 +198,7 @@ def card(table: Table) -> Card:
 
 
 def as_yaml(found: Card) -> str:
-    """Return a card as the text of its file."""
+    """Return a card as YAML text."""
     import yaml
 
     values = found.model_dump(mode="json", exclude_defaults=True, exclude={"name"})

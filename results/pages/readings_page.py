@@ -115,8 +115,8 @@ class Cell:
     def redraw(self) -> float:
         """Probability that the published value is near if only the splits are drawn again.
 
-        The old and the new mean both vary. Therefore their difference is normal; its standard
-        deviation is sqrt(2) times the standard error of the old mean.
+        The old and the new mean both vary. Therefore the difference of the means is normal with the
+        standard deviation sqrt(2) se, where se is the standard error of the old mean.
         """
         base = self.base
         error = base["sd"] / base["n"] ** 0.5 if base["n"] > 1 else base["half_width"] / 2
@@ -154,7 +154,7 @@ class Readings:
         return [c for c in self.cells if experiment in (None, c.base["experiment"])]
 
     def compared(self) -> int:
-        """Return the number of compared cells in the reference tables of all experiments here."""
+        """Return the number of compared cells in the reference tables of `experiments`."""
         lines = (line for experiment in self.experiments for line in reference(experiment))
         return sum(line["in_band"] is not None for line in lines)
 
@@ -235,7 +235,7 @@ class Readings:
         return [r for r in several if self.near(r) == len(self.concerned(r))]
 
     def kept(self) -> list[str]:
-        """For each reading with its own reference table, state how many near cells remain near.
+        """For each reading with its own reference table, state how many near cells are near there.
 
         Only cells that are compared in both tables count.
         """

@@ -2,9 +2,9 @@
 
 The sentences are in the template, ``reference_text.md.jinja``. Numbers are read from ``table.csv``,
 or from ``table.md`` if only the printed tables contain them. A claim in words stands beside a call
-of ``check(...)``, which raises an error if the tables contradict the claim. If numbers were not
-measured for the tables, they are inside ``{% call apart() %}``; the page marks them with †. A cell
-is near if its published value is within two standard errors of the measured value.
+of ``check(...)``, which raises an error if the tables contradict the claim. Numbers from other
+measurements are inside ``{% call apart() %}``; the page marks them with †. A cell is near if its
+published value is within two standard errors of the measured value.
 
     python -m results.pages.reference_text            # writes the page
     python -m results.pages.reference_text --check    # exits with 1 if the page differs
@@ -151,10 +151,10 @@ class Table:
         return int(self.rows().in_band_published_se.astype("boolean").sum())
 
     def order(self) -> str:
-        """Return how many published differences above noise have the same sign as our differences.
+        """Return the counts of the function `differences` as text.
 
-        "6 of 8 (5)" means that 6 of 8 differences have the same sign, and that 5 of these 6 are
-        also above the noise level in our measurements.
+        "6 of 8 (5)" means that 6 of 8 published differences above the noise level have the same
+        sign in our measurements, and that 5 of these 6 are also above the noise level.
         """
         published, same, beyond = differences(_read(self.experiment).frame)
         return f"{same} of {published} ({beyond})" if published else "–"
@@ -221,7 +221,7 @@ class Table:
         return rows
 
     def mcnemar(self, column: str) -> list[float]:
-        """Return the p-values in "Single run: digits" whose headings begin with `column`."""
+        """Return p-values of "Single run: digits", for headings that begin with `column`."""
         (row,) = self.printed("Single run: digits")
         texts = [text for name, text in list(row.items())[1:] if name.startswith(column)]
         return [float(re.findall(r"\((.*)\)", text)[0]) for text in texts]
@@ -278,7 +278,7 @@ class Table:
         return self.printed("Ratio: measured")[:-1]
 
     def order_differs(self, machine: str, other: str) -> list[str]:
-        """Return the data sets on which another machine is the faster one than in the paper."""
+        """Return the data sets on which the faster of two machines differs from the paper."""
         names = []
         for row in self._ratio_rows():
             pairs = [row[m].split("/") for m in (machine, other)]
@@ -511,7 +511,7 @@ def exponents(rows: list[dict[str, str]]) -> str:
 def whole_ratios(rows: list[dict[str, str]]) -> str:
     """For each bound B, return the ratio of the whole training times of RMM and SVM on all rows.
 
-    The ratio is printed in parentheses in the last row but one.
+    The ratio is printed in parentheses in the second-to-last row.
     """
     return listing(re.findall(r"\((.*)\)", rows[-2][b])[0] for b in BOUNDS)
 
@@ -550,7 +550,7 @@ def leak_worth(leak: Table, honest: Table, but: Sequence[str] = ()) -> list[floa
 def versions() -> str:
     """Return a markdown table with the versions of the machines in each reference table.
 
-    The last column lists the machines whose current version is another one.
+    The last column lists the machines whose current version differs.
     """
     lines, unstated, n_older = [], [], 0
     for path in sorted(REFERENCE.glob("*/table.csv")):
@@ -616,7 +616,7 @@ PARAGRAPHS = (
 
 
 def apart(caller: Callable[[], str]) -> str:
-    """Return a sentence with the mark †: its numbers were not measured for the tables."""
+    """Append † to a sentence whose numbers come from other measurements than the tables."""
     return f"{caller().strip()}†"
 
 

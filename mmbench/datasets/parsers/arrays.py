@@ -41,7 +41,7 @@ def train_test_npz(paths: Sequence[Path], *, decimals: int) -> Parsed:
 
 
 def write_packed(path: Path, data: Parsed) -> None:
-    """Write features, labels, splits and, as a checksum, their hash to an ``.npz`` file."""
+    """Write features, labels, splits and their hash (as a checksum) to an ``.npz`` file."""
     arrays = {"X": data.X, "y": data.y, "content": np.array(data.content_hash())}
     if data.official:
         arrays["official_train"], arrays["official_test"] = data.official

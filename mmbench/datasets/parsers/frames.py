@@ -89,7 +89,7 @@ def in_yaml(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(in_yaml, value))}]"
     word = isinstance(value, str) and WORD.fullmatch(value)
-    # characters that cannot be seen, such as a no-break space, are escaped
+    # invisible characters, such as a no-break space, are escaped
     return str(value) if word else json.dumps(value, ensure_ascii=not str(value).isprintable())
 
 

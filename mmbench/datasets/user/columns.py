@@ -252,7 +252,7 @@ def _refuse_no_category(column: pd.Series, options: FileOptions, declared: bool)
 def _codes(
     column: pd.Series, stated: tuple[str, ...]
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return the category codes of a column, and its categories: `stated`, or the sorted values."""
+    """Return the category codes of a column, and the categories (`stated`, or sorted values)."""
     text = column.map(as_text, na_action="ignore").astype(object)
     if not stated:  # if all categories are integers, 2.0 becomes "2"
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]

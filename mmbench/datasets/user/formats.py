@@ -208,7 +208,7 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
 
 
 def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list[str]:
-    """Return the column names; if the first row has an additional field, its name is empty.
+    """Return the column names; an additional field in the first row has an empty name.
 
     Raises ValueError if the options do not exclude the additional field (a row name at the
     beginning, or an empty field at the end).

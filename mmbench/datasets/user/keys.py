@@ -127,8 +127,8 @@ class FileOptions(BaseModel):
     ] = ()
     #: Maximum number of columns.
     max_columns: Annotated[int, Field(ge=1)] = MOST_COLUMNS
-    #: Maximum size of the decompressed file, in MB. An svmlight file whose dense table would exceed
-    #: this size stays sparse.
+    #: Maximum size of the decompressed file, in MB. If the dense table of an svmlight file would
+    #: exceed this size, the table stays sparse.
     max_megabytes: Annotated[int, Field(ge=1)] = MOST_BYTES // 2**20
 
     def pairs(self) -> tuple[tuple[str, Any], ...]:
@@ -189,7 +189,7 @@ class UserTable(FileOptions):
 
 
 def inner_path(path: str | Path) -> Path:
-    """Return a path without the suffix of a compressed file, such as ``.gz``."""
+    """Return a path without a suffix that denotes compression, such as ``.gz``."""
     path = Path(path)
     return path.with_suffix("") if path.suffix.lower() in PACKED else path
 

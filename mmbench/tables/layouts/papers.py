@@ -174,8 +174,8 @@ def m4_accuracies(sheet: Sheet) -> Iterator[Grid]:
 def _m4_tests(sheet: Sheet, places: list[Key], caption: str) -> Grid:
     """Return a table block with mean differences between the M4 and other machines, and p-values.
 
-    The paired t-tests are an uncorrected test, which the M4 paper seems to use, and a test that is
-    corrected for the dependence of splits (Nadeau and Bengio 2003).
+    One paired t-test is uncorrected (the M4 paper seems to use this test). The other paired t-test
+    is corrected for the dependence of splits (Nadeau and Bengio 2003).
     """
     others = [machine for machine in sheet.machines if machine != "m4"]
     m4 = sheet.label("m4")

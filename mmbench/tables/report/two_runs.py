@@ -1,8 +1,8 @@
 """The page of the report that compares two runs of one experiment, with a significance test for
 each table cell.
 
-If both runs have the same splits, the test is a paired t-test of the accuracies on these splits. A
-single split is an exception: the test is then McNemar's test of the predictions on its test rows.
+If both runs have the same splits, the test is a paired t-test of the accuracies on these splits.
+For a single common split, the test is McNemar's test of the predictions on the test rows.
 If the splits differ, or if there are no records, the test compares the means by their standard
 errors. Holm's method adjusts the p-values of all table cells for multiple tests.
 """
@@ -108,9 +108,9 @@ def _gaps(before: View, after: View, key: Key) -> list[float]:
 def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
     """Return the pairs of runs to be compared.
 
-    The first run of an experiment is compared with each later run. If there are only two runs, and
-    the runs belong to different experiments, they are compared if they have table cells in common.
-    Smoke versions are not compared with full experiments.
+    The first run of an experiment is compared with each later run. If there are only two runs, of
+    different experiments with common table cells, the two runs are compared. Smoke versions are not
+    compared with full experiments.
     """
     groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]

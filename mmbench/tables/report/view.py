@@ -193,7 +193,7 @@ class View:
         fits = [(row.status, *(sheet.value(row.key, m) for m in CERTIFICATE)) for row in rows]
         # Gaps of fits without a tolerance are used only if no fit has a tolerance. Fits that were
         # ended by the paper's stopping rule (status `STOPPED_BY_RULE`) are reported separately,
-        # since their gaps are not small. The gap shown is the largest relative to its tolerance.
+        # since their gaps are not small. The gap with the largest ratio to its tolerance is shown.
         gaps = [fit for fit in fits if fit[1] is not None]
         ended = [fit[1] for fit in gaps if fit[0] == Status.STOPPED_BY_RULE]
         known = [fit[1:3] for fit in gaps if fit[0] != Status.STOPPED_BY_RULE]
@@ -261,7 +261,7 @@ def published(row: Row) -> str:
 
 
 def difference(row: Row) -> str:
-    """Return measured minus published value as text, also in units of its standard error."""
+    """Return measured minus published value as text, also in units of the standard error."""
     if row.in_band is None or row.measured is None or row.published is None:
         return ""
     errors = "" if row.z is None else f", {abs(row.z):.2g} standard errors"
