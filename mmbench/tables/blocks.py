@@ -363,7 +363,7 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
 def split_gaps(
     sheet: Sheet, place: Key, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the improvement in a metric over the reference machine, on each split.
+    """Return the improvement of a machine over the reference machine on each split.
 
     Splits on which one of the machines has no result are left out.
     """
@@ -456,7 +456,7 @@ def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, 
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the improvement in a metric over the reference machine, on each data set.
+    """Return the improvement of a machine over the reference machine on each data set.
 
     The improvement is the difference of the means over common splits, on which both machines have
     results. Data sets without common splits are left out.

@@ -407,7 +407,7 @@ class Sheet:
 
 
 def has_other_code(record: Record) -> bool:
-    """Return whether a record was made by other code of the machine or the preprocessing steps."""
+    """Return whether the installed code (machine, preprocessing) differs from a record's code."""
     with suppress(UserError):  # raised if the machine no longer exists
         today = identity(record.job)
         return any(record.code.get(part) != today.get(part) for part in ("fingerprint", "steps"))

@@ -592,7 +592,7 @@ def check(holds: object, said: str) -> str:
 #: Mark of a checked claim; the mark is removed from the page.
 CHECKED = "\0"
 
-#: Functions for single paragraphs that the template can call.
+#: Functions that the template can call, each for a single paragraph.
 PARAGRAPHS = (
     m4_verdict,
     m4_claimed,
@@ -648,7 +648,7 @@ def _wrapped(block: str) -> str:
     """
     if block.lstrip().startswith("|"):
         return block.strip()
-    # a no-break space: on pages of the documentation, a line that begins with "%" is a comment
+    # use a no-break space, since a documentation line that begins with "%" is a comment
     block = " ".join(block.split()).replace(" %", "\u00a0%")
     indent = "  " if block.startswith("- ") else ""
     return textwrap.fill(

@@ -29,7 +29,7 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8
 
 #: Name of the matplotlib style in the file ``paper.mplstyle``.
 STYLE = "mmbench.tables.figures.paper"
-#: For each suffix of a figure file, settings that omit the date from the metadata.
+#: For each suffix of a figure file, metadata settings that omit the date.
 METADATA = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
