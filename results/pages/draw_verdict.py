@@ -201,9 +201,8 @@ def as_yaml(found: Card) -> str:
     """Return a card as YAML text."""
     import yaml
 
-    values = found.model_dump(mode="json", exclude_defaults=True, exclude={"name"})
-    values["expect"]["classes"] = found.expect.classes  # in JSON, numeric keys become strings
-    values["parser"] = {"name": found.parser.name, **found.parser.options}  # type: ignore[union-attr]
+    # in the mode "json", numeric keys would become strings
+    values = found.model_dump(exclude_defaults=True, exclude={"name"})
     return yaml.safe_dump(values, sort_keys=False, width=96, default_flow_style=None)
 
 

@@ -7,12 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mmbench.config.read import load_config
+from mmbench.datasets import card_names, load_card
 from mmbench.resources import CONFIGS
 from mmbench.tables.render import COLUMNS
 from results.pages import reference_text, verdict_text
-from results.pages.draw_verdict import DRAWS, card_name, draw
+from results.pages.draw_verdict import DRAWS, as_yaml, card_name, draw
 from results.pages.verdict_text import PAGE, Verdict, page, renew
 
 SETS = [f"keel_{k}" for k in range(8)]
@@ -31,6 +33,12 @@ CERTIFICATES = """
 | ------- | ---------------------- | -------------------: |
 | RMM     | 1 inaccurate, 7 optimal |               1 of 8 |
 """
+
+
+@pytest.mark.parametrize("name", [name for name in card_names() if name.startswith("keel_")])
+def test_a_drawn_card_is_written_as_it_is_stored(name: str):
+    values = yaml.safe_load(as_yaml(load_card(name)))
+    assert type(load_card(name)).model_validate({"name": name, **values}) == load_card(name)
 
 
 @pytest.fixture
