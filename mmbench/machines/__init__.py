@@ -2,7 +2,7 @@
 
 `MACHINES` maps the name of each machine, as written in YAML files, to the path ``module:Class`` of
 the machine's class. `ALIASES` contains the papers' names for machines with fixed parameter values.
-The module of a classifier is imported when the classifier is first used.
+The module of a classifier is imported at the first use of the classifier.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ class Alias:
     label : str
         Name in tables.
     stages : tuple of tuples of str
-        Groups of hyper-parameters that are selected one group after the other; see
-        `mmbench.selection.select`.
+        Groups of hyper-parameters, in the order of their selection; see `mmbench.selection.select`.
     version : int
         Version number of the alias. It is added to the `version` of the machine.
     """
@@ -147,8 +146,8 @@ def machine_class(name: str) -> type[PairwiseClassifier]:
     Raises
     ------
     UserError
-        If no machine or alias has this name. The error message contains the most similar name of a
-        machine or alias, or all names if no name is similar.
+        If no machine or alias has this name. The message suggests the most similar name, or lists
+        all names.
     """
     machine = alias_of(name).machine
     if machine in MACHINES:

@@ -3,16 +3,15 @@
     S = (1/n) sum_i (x_i - xbar)(x_i - xbar)' = U diag(s) U',    z(x) = U'(x - xbar)
 
 The training rows x_i have the mean xbar, and the columns of U are the principal directions. With a
-kernel, the coordinates are the components of kernel PCA. Let H be the centring matrix, and let ``H
-K H = V diag(n s) V'`` be the eigendecomposition of the centred kernel matrix. With the eigenvalues
-n s_k and the eigenvectors V, coordinate k of training row i is ``sqrt(n s_k) V_ik``. The
-eigendecomposition depends only on the kernel, the training rows and their weights, and need not be
-repeated for other hyper-parameters.
+kernel, the coordinates are the components of kernel PCA. Let K be the kernel matrix and ``H = I -
+11'/n``, and let ``H K H = V diag(n s) V'`` be the eigendecomposition of the centred kernel matrix.
+Coordinate k of training row i is then ``sqrt(n s_k) V_ik``. The eigendecomposition depends only on
+the kernel, the training rows and their weights. One eigendecomposition therefore serves all values
+of the other hyper-parameters.
 
 If rows have weights p_i with sum 1, p_i replaces 1/n in the scatter matrix S and in the mean. Let P
 = diag(p), let Kc be the Gram matrix of the rows centred at the weighted mean, and let ``P^(1/2) Kc
-P^(1/2) = V diag(s) V'``. With row weights p_i, coordinate k of training row i is ``sqrt(s_k / p_i)
-V_ik``.
+P^(1/2) = V diag(s) V'``. Coordinate k of training row i is then ``sqrt(s_k / p_i) V_ik``.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ NO_VARIANCE = 1e-12
 #: there are at least ROWS_PER_FEATURE rows per feature.
 ROWS_PER_FEATURE = 2
 
-#: If the number of requested components is at most PARTIAL_SHARE times the matrix order, LAPACK
-#: computes only the requested components.
+#: If at most the fraction PARTIAL_SHARE of all eigenvectors is requested, LAPACK computes only the
+#: requested eigenvectors.
 PARTIAL_SHARE = 0.25
 
-#: The Lanczos method is used if there are at least LANCZOS_ROWS rows, and if the number of
-#: requested components is at most LANCZOS_SHARE times the number of rows. For 20 components of 2000
-#: rows, the Lanczos method is 7 times as fast as LAPACK (`benchmarks/routes.py`).
+#: The Lanczos method is used if there are at least LANCZOS_ROWS rows, and at most the fraction
+#: LANCZOS_SHARE of all components is requested. For 20 components of 2000 rows, the Lanczos method
+#: is 7 times as fast as LAPACK (`benchmarks/routes.py`).
 LANCZOS_ROWS, LANCZOS_SHARE = 2000, 0.04
 
 
@@ -54,8 +53,8 @@ class Spectrum:
     #: Variances s of the coordinates, descending, shape (k,).
     variances: NDArray
     #: For a linear kernel, the directions U, shape (n_features, k). For other kernels, the matrix
-    #: ``P^(1/2) V / sqrt(s)``, shape (n, k). Each column of this matrix contains the coefficients
-    #: of one direction, a linear combination of the training rows in the feature space.
+    #: ``P^(1/2) V / sqrt(s)``, shape (n, k). Column k contains the coefficients of the training
+    #: rows in principal direction k.
     basis: NDArray
     #: For a linear kernel, the mean of the rows, shape (n_features,). For other kernels, the mean
     #: of the rows of the kernel matrix, shape (n,).
@@ -103,9 +102,9 @@ def spectrum(
     """Return the eigendecomposition of the total scatter matrix of all training rows.
 
     If the kernel is nonlinear and `n_components` is at most PARTIAL_SHARE times the number of rows,
-    only the first `n_components` components are computed. In all other cases, all components are
-    computed. The row weights `weights` need not sum to 1. Directions with zero variance are
-    omitted. If all rows are equal, there is a single coordinate, and it is zero for each row.
+    only the first `n_components` components are computed. Otherwise all components are computed.
+    The row weights `weights` need not sum to 1. Directions with zero variance are omitted. If all
+    rows are equal, there is one coordinate, which is zero.
     """
     s = np.ones(len(problem.y)) if weights is None else weights / weights.mean()
     roots = np.sqrt(s)[:, None]  # the square roots of n p_i, with row weights p_i of sum 1
@@ -122,7 +121,7 @@ def spectrum(
 def spectrum_of_many(X: NDArray, weights: NDArray | None = None) -> Spectrum:
     """Compute `spectrum` for a linear kernel and many rows with few features.
 
-    `Spectrum.rows` is a linear operator, so that the coordinates are not stored.
+    `Spectrum.rows` is a linear operator; the coordinates are not stored.
     """
     shares = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
     origin = np.average(X, axis=0, weights=weights)
@@ -167,8 +166,8 @@ def _kernel(
     centred /= n
     variances, vectors = _eigh(centred, n_components)
     lengths = np.sqrt(n * variances)
-    # each column of `scaled` sums to 0 in exact arithmetic; rounding errors in the column sums are
-    # removed, since the division by small `lengths` would amplify them
+    # the columns of `scaled` have the sum 0, up to rounding errors; these are removed here, since
+    # the division by small `lengths` would amplify them
     scaled = roots * vectors
     basis = (scaled - roots**2 * scaled.mean(axis=0)) / lengths
     return Spectrum(vectors * lengths / roots, variances, basis, means, False)
@@ -208,12 +207,12 @@ def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     n = len(matrix)
-    # matrix-vector products are limited by memory bandwidth; dsymv reads only one triangle, and
-    # needs a column-major matrix
+    # the memory bandwidth limits the speed of products; dsymv reads only one triangle of a
+    # column-major matrix
     triangle = matrix.T
     products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
-    # a fixed start vector makes the results of `eigsh` reproducible; `maxiter` is chosen such that
-    # the Lanczos method takes at most as long as `_eigh_lapack`
+    # a fixed start vector makes the results of `eigsh` reproducible; with this `maxiter`, the
+    # Lanczos method takes at most as long as `_eigh_lapack`
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     try:
         values, vectors = eigsh(products, few, which="LA", v0=start, maxiter=n // (2 * few))

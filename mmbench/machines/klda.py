@@ -2,27 +2,28 @@
 
     min over w   1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)
 
-In the feature space, m+ and m- are the class means, and N is the within-class scatter matrix
-without a factor 1/n. The optimal w is ``sum_i a_i phi(x_i)`` over the training rows, with
+In the feature space, m+ and m- are the means of the classes. The matrix N is the scatter matrix
+within the classes, without a factor 1/n. The optimal w is ``sum_i a_i phi(x_i)`` over the training
+rows, with
 
     a = (N_K + eta K)^-1 (m_+ - m_-),    N_K = sum_c K_c (I - 11'/n_c) K_c',   m_c = K_c 1 / n_c
 
 K_c contains the n_c columns of the Gram matrix K that belong to class c, and m_c is the mean of
-these columns. The intercept b is not part of the problem; the parameter `bias` selects a rule for
-b.
+these columns. The problem does not determine the intercept b; the parameter `bias` selects a rule
+for b.
 
 If rows have sample weights s_i, the class means are weighted means. With sample weights, the
 scatter matrix N is the sum of ``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i.
 The parameter `eta` of `KLDA` is relative to ``tr(K)/n``. With sample weights, `eta` is relative to
 the weighted mean of ``k(x_i, x_i)``. Class weights affect only the intercept b, which minimises the
-weighted training errors. N does not contain class weights. If N contained class weights, the
-training rows of the class with the larger weight would have a small projected scatter, but new rows
-of this class would have a larger scatter and would be misclassified.
+weighted training errors. The matrix N contains no class weights. With class weights in N, the
+projected training rows of the class with the larger weight would have a small scatter. New rows of
+this class would have a larger scatter and would be misclassified.
 
 The least squares SVM uses the total scatter matrix ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'`` in place
-of N. The difference of the two matrices only changes the length of the optimal w. Therefore the
-optimal w of `KLDA` is a multiple of the w of the least squares SVM with C = 1/eta, and both
-machines use the same solver.
+of N. The additional term only changes the length of the optimal w. Therefore the optimal w of
+`KLDA` is a multiple of the optimal w of the least squares SVM with C = 1/eta. Both machines use the
+same solver.
 
 | `Fit.route` | condition | operations per eta, for n rows and d features |
 | --- | --- | --- |
@@ -30,6 +31,9 @@ machines use the same solver.
 | Cholesky | otherwise | n^3 / 3 |
 | printed system | ``solver="reference"`` | n^3 |
 | equal means | the class means are equal: w = 0 | |
+
+On 297 to 1000 rows of Heart, Pima and German, "printed system" takes 1.4 to 1.9 times the CPU time
+of "Cholesky", and 3 to 28 times the CPU time of "Cholesky in features" (`benchmarks/peers.py`).
 
 References
 ----------
@@ -72,16 +76,15 @@ class KLDA(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair. `objective` is the value of
-        ``1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)``. `bound` is ``objective - ||r||^2 / (2 eta)``, a
-        lower bound on the minimum of the objective, where r is the gradient of the objective at the
-        returned w. `max_violation` is the norm of the gradient at the returned w, relative to
-        ``||m+ - m-||``. If the class means are equal, w = 0 and the status is ``trivial``.
+        Certificate of each pair. `objective` is the value of ``1/2 w'Nw + eta/2 ||w||^2 - w'(m+ -
+        m-)``. Let r be the gradient of the objective at the returned w. `bound` is ``objective -
+        ||r||^2 / (2 eta)``, a lower bound on the minimum of the objective. `max_violation` is
+        ``||r|| / ||m+ - m-||``. If the class means are equal, w = 0 and the status is ``trivial``.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients a of each pair, for kernels other than ``linear``.
     support_, support_vectors_ : ndarray
         Indices and features of the training rows with a non-zero coefficient, for kernels other
-        than ``linear``. In general, all training rows have non-zero coefficients.
+        than ``linear``. Usually, all training rows have non-zero coefficients.
 
     Examples
     --------
@@ -173,17 +176,13 @@ class KLDA(WeightedClassifier):
 
 
 class _Rows:
-    """The training rows multiplied by the square roots of their weights.
-
-    `root` contains the square roots of the row weights, and replaces the vector of ones in all
-    formulas. `sides` contains two copies of `root`, the first with zeros at the negative rows and
-    the second with zeros at the positive rows. `totals` contains the sums of the weights of the
-    positive rows and of the negative rows.
-    """
+    """The training rows multiplied by the square roots of their weights."""
 
     def __init__(self, gram: Gram, y: NDArray, weights: NDArray | None):
+        # `root` replaces the vector of ones in all formulas
         self.y, self.root = y, np.ones(len(y)) if weights is None else np.sqrt(weights)
         self.gram = gram if weights is None else scaled(gram, self.root)
+        # `root` with zeros outside each class, and total weight of each class; positive class first
         self.sides = self.root * (y > 0), self.root * (y < 0)
         self.totals = [float(side @ side) for side in self.sides]
         #: Coefficients of the rows in the difference ``m+ - m-`` of the class means, shape
@@ -193,8 +192,8 @@ class _Rows:
     def centred(self, columns: NDArray) -> NDArray:
         """Subtract the class means from the columns of an array.
 
-        For a column ``root v``, the returned column is ``root (v - m)``, where m_i is the weighted
-        mean of v over the class of row i.
+        A column ``root v`` becomes ``root (v - m)``; m_i is the weighted mean of v over the class
+        of row i.
         """
         out = columns.copy()
         for side, total in zip(self.sides, self.totals, strict=True):
@@ -205,15 +204,14 @@ class _Rows:
 def _solve_by_least_squares(rows: _Rows, features: Any, etas: NDArray) -> NDArray:
     """Return the weights w if features are given, else the coefficients a, for each value of eta.
 
-    The least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T and
-    ``c = 2 n+ n- / n``. By the Sherman-Morrison formula, the optimal w of `KLDA` is the w of the
-    least squares SVM divided by ``c - w'(m+ - m-) c/2``. Without features, ``w'(m+ - m-)`` is
-    computed as ``2 - eta delta'a`` from the dual variables a of the least squares SVM. The vector
-    delta contains the coefficients of the rows in ``m+ - m-``.
+    By the Sherman-Morrison formula, the result is the w of the least squares SVM divided by
+    ``c - w'(m+ - m-) c/2``, with ``c = 2 n+ n- / n``.
     """
+    # the least squares SVM has ``w = c (T + eta I)^-1 (m+ - m-)`` with the total scatter T
     y, costs = rows.root * rows.y, (1 / etas).tolist()
     half = rows.totals[0] * rows.totals[1] / sum(rows.totals)
     if features is None:
+        # the dual variables a of the least squares SVM have ``w'(m+ - m-) = 2 - eta delta'a``
         a = solve_path(rows.gram, y, costs, border=rows.root).a
         return a / (half * etas * (rows.delta @ a))
     w, _ = solve_weights(features, y, costs, rows.root)
@@ -261,9 +259,8 @@ def _certified(
 def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) -> float:
     """Return the intercept b of the decision function.
 
-    `scores` contains decision values without b, multiplied by the square roots of the row weights.
-    `errors` contains the weight of each row in the sum of training errors, or is None for equal
-    weights.
+    `scores` contains decision values without b, multiplied by the square roots of the row weights;
+    `errors` contains the weight of a training error of each row, or is None for equal weights.
     """
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))

@@ -24,10 +24,10 @@ the bound B is a variable t:
 The dual of (13) is (8) with B = 1, with the constant D added to the objective, and with the
 additional constraint ``sum_i (lambda_i + lambda*_i) <= D``. The dual of (14) is the dual of (13)
 with the upper bound ``D nu / n`` on each lambda_i and lambda*_i. Let v(t) be the optimal value of
-(8) with B = t. For problem (14), the upper bound on each lambda_i and lambda*_i is added to (8).
-Problems (13) and (14) minimise ``v(t) + D t`` over t >= 1. The derivative of v(t) is
-``-sum_i (lambda_i + lambda*_i)``. This derivative is a monotone, piecewise linear function of t. A
-root search finds the bound t at which the derivative of the objective ``v(t) + D t`` is zero.
+(8) with B = t. For problem (14), lambda_i and lambda*_i in (8) also have the upper bound ``D nu /
+n``. Problems (13) and (14) minimise ``v(t) + D t`` over t >= 1. The derivative of v(t) is ``-sum_i
+(lambda_i + lambda*_i)``, a monotone, piecewise linear function of t. A root search finds the bound
+t at which the derivative of ``v(t) + D t`` is zero.
 
 If row i has weight s_i, the penalty on xi_i in all problems and the upper bound of alpha_i in (8)
 are ``C s_i``. With weights s_i, the penalty on tau_i and tau*_i in (14) is ``D nu s_i / sum_j
@@ -40,9 +40,9 @@ s_j``.
 | root search | (13) and (14) | 10 RMM trainings with warm starts |
 | Clarabel | never; only by solver="reference" | n^3 operations per iteration |
 
-Therefore "auto" ends in one of six algorithms: the five of the SVM, or the root search. In the
-tables of results/reference, the mean CPU time of training the RMM (7) is 4 to 13 times the SVM's in
-rmm_table1_opt (digits of 64 features), and 1.1 to 2.5 times the SVM's in rmm_table1_usps and
+Therefore "auto" ends in one of six algorithms: the five of the SVM, or the root search. In
+results/reference, training the RMM (7) takes on average 4 to 13 times the CPU time of the SVM in
+rmm_table1_opt (digits of 64 features). The ratio is 1.1 to 2.5 in rmm_table1_usps and
 rmm_table1_mnist1000. In a grid search, each RMM starts from the solution at a neighbouring grid
 point. The experiment configs/rmm_fig2.yaml measures the CPU time of an RMM that starts from the
 SVM's solution.
@@ -97,8 +97,9 @@ from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo
 #: Upper bound on the tolerance of the reference solver.
 REFERENCE_TOLERANCE = 1e-9
 
-#: To bracket the optimal bound t, the root search tries ``t = 1 + fraction * (theta - 1)`` for each
-#: fraction in BOUND_FRACTIONS in turn, until the sum of all lambda_i and lambda*_i exceeds D.
+#: The root search first brackets the optimal bound t. The search tries ``t = 1 + fraction * (theta
+#: - 1)`` for the fractions in BOUND_FRACTIONS in turn, until the sum of all lambda_i and lambda*_i
+#: exceeds D.
 BOUND_FRACTIONS = (0.4, 0.16, 0.06, 0.025, 0.0)
 
 #: Maximum number of steps of the root search.
@@ -125,10 +126,9 @@ class RMM(WeightedClassifier):
         Dual variables u of each pair, for kernels other than ``linear``.
 
     Notes
-    -----
-    For (7), the solution of a solver satisfies ``|f| <= B + tol`` at the training rows. The w, b
-    and u of the solver are multiplied by a factor of at most ``B / max |f|``. The returned w and b
-    therefore satisfy (7) exactly, and `objective` is never below the optimum.
+    ----- For (7), a solver returns w, b and u with ``|f| <= B + tol`` at the training rows. The w,
+    b and u are multiplied by a factor of at most ``B / max |f|``. The returned w and b therefore
+    satisfy (7) exactly, and `objective` is never below the optimum.
 
     Examples
     --------
@@ -240,8 +240,8 @@ class RMM(WeightedClassifier):
     def _train_timed(self, problem: BinaryProblem) -> BinaryModel:
         """Train from the SVM's solution or from zero, and report the CPU seconds of each stage."""
         _, gram_seconds = _timed(lambda: problem.gram)
-        # the Gram matrix is stored, since kernel values that are computed on demand cannot be timed
-        # separately
+        # the Gram matrix is stored, since the time of kernel values computed on demand cannot be
+        # measured separately
         if self.kernel != "linear":
             problem.given_gram = problem.gram
         svm, svm_seconds = _timed(lambda: self._train_svm(problem))
@@ -287,8 +287,7 @@ class RMM(WeightedClassifier):
     ) -> tuple[BinaryModel, float]:
         """Train the RMM of problem (13) or (14), and return the model and the optimal bound t.
 
-        `svm` is the SVM with the same C. This SVM is also the solution for D = 0. `start` is the
-        solution at a neighbouring grid point. If `nu` is below 1, the optimal bound t is 1.
+        `svm` is the SVM with the same C, and `start` is the solution at a neighbouring grid point.
         """
         D = self.C if self.D is None else self.D
         if svm.coef is not None and not svm.coef.any():  # if w = 0, then |f| <= 1 and t = 1
@@ -297,7 +296,7 @@ class RMM(WeightedClassifier):
                 svm, fit=replace(svm.fit, objective=objective, bound=bound, **NO_WORK)
             ), 1.0
         started, reference = time.perf_counter(), self.solver == "reference"
-        nu = self.nu if self.form == "relaxed" else None
+        nu = self.nu if self.form == "relaxed" else None  # t = 1 is optimal for nu < 1
         inside = nu is None and in_features(problem, self.solver)
         gram = (rows_or_gram if inside else kernel_values)(problem, self.solver, self.cache_size)
         search = PenaltySearch(
@@ -343,7 +342,7 @@ class RMMState:
     #: Dual solution of the previous RMM.
     last: PiecewiseSolution
     #: Last dual solution for each combination of the parameters (form, B, B_fraction, nu, D). If no
-    #: alpha_i reaches C, the RMM is the same for every larger C, and a training with a larger C
+    #: alpha_i reaches C, the RMM is the same for every larger C, so that a training with a larger C
     #: ends at once.
     solved: Mapping[tuple, PiecewiseSolution]
 
@@ -372,10 +371,11 @@ def train_rmm(
 ) -> BinaryModel:
     """Train one binary RMM; its warm start is one of the dual solutions `points`.
 
-    `points` are dual solutions at neighbouring grid points. The warm start is the solution with the
-    best dual objective for the given C and B. `C` is a number, or an array with one value per row.
-    The `coef` of the model is the solution u of (8), multiplied by a factor so that the constraints
-    of (7) hold exactly. The `state` of the model is the solution of problem (8).
+    `points` are dual solutions at neighbouring grid points. The warm start is the element of
+    `points` with the best dual objective for the given C and B. `C` is a number, or an array with
+    one value per row. The `state` of the model is the solution of problem (8). The `coef` of the
+    model is the solution u of (8), multiplied by the factor with which the constraints of (7) hold
+    exactly.
     """
     dual = rmm_dual(rows_or_gram(problem, solver, cache_size), problem.y, C, B)
     started = time.perf_counter()
@@ -400,14 +400,13 @@ def rmm_dual(
 ) -> PiecewiseQP:
     """Return (8) as a minimisation over the dual variables u, with piecewise linear costs of u_i.
 
-    If the dual variable u_i lies between 0 and ``y_i C``, then u_i is ``y_i alpha_i`` and the cost
-    of u_i has the slope -y_i. If the dual variable u_i is below both 0 and ``y_i C``, the variable
-    lambda_i of (8) is positive and the cost of u_i has the slope -B. If the dual variable u_i is
-    above both 0 and ``y_i C``, the variable lambda*_i of (8) is positive and the cost of u_i has
-    the slope B. `cap` is the upper bound of each lambda_i and lambda*_i in (14).
+    The cost of u_i has three linear pieces. Between 0 and ``y_i C``, u_i is ``y_i alpha_i`` and the
+    slope is -y_i. Below this interval, lambda_i is positive and the slope is -B. Above this
+    interval, lambda*_i is positive and the slope is B. `cap` is the upper bound of each lambda_i
+    and lambda*_i in (14).
 
-    If B < 1, ``alpha_i = C`` is optimal for all u_i between 0 and ``y_i C``, and the slope of the
-    cost is ``-y_i B``.
+    If B < 1, ``alpha_i = C`` is optimal for all u_i between 0 and ``y_i C``, and the slope is
+    ``-y_i B``.
     """
     ends = np.sort(np.column_stack([0 * y, C * y]), axis=1)
     slope = np.full(len(y), B)
@@ -432,7 +431,7 @@ def solve_paper_dual(
 
     `dual` is problem (8) as a `PiecewiseQP`. The certificate is computed from `dual`. For (13) and
     (14), `cap` is the upper bound of each lambda_i and lambda*_i, and `total` is the upper bound of
-    the sum of all lambda_i and lambda*_i.
+    their sum.
     """
     from mmbench.solvers.clarabel_ import solve_qp
 
@@ -478,10 +477,9 @@ class DualPoint(NamedTuple):
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
         """Return the convex combination of two dual points that has the given value of `total`.
 
-        The number `rounding` of the returned point is the convex combination of the numbers
-        `rounding` of the two points. If `gram` is a Gram matrix, this convex combination is an
-        upper bound on the rounding error, since the square root of `rounding` is a convex function
-        of u.
+        The field `rounding` is combined like all other fields. For a Gram matrix, the combined
+        value is an upper bound on the rounding error, since the square root of `rounding` is a
+        convex function of u.
         """
         share = (total - other.total) / (self.total - other.total)
         mix: list[Any] = [
@@ -528,9 +526,9 @@ class PenaltySearch:
     def to_gap(
         self, svm: BinaryModel, start: PiecewiseSolution | None, tol: float
     ) -> list[DualPoint]:
-        """Run `around` with decreasing tolerances until the gap is small enough.
+        """Call `around` with decreasing tolerances until the gap is small enough.
 
-        The dual points of all runs are returned. The tolerance decreases by the same factors as in
+        Returns the dual points of all calls. The factors of the tolerance are the same as in
         `solve_to_gap`.
         """
         high = self.point(svm.state)
@@ -548,11 +546,10 @@ class PenaltySearch:
     def around(self, high: DualPoint, tol: float, gap_tolerance: float) -> list[DualPoint]:
         """Bracket the optimal bound t, and return the dual points at both ends of the bracket.
 
-        The first returned point is a convex combination of both ends of the bracket. In this
-        combination, the sum of all lambda_i and lambda*_i is D. Dual points of RMMs that were not
-        solved within the tolerance are also returned. If the bound t = 1 is optimal, only the dual
-        point at t = 1 is returned. `high` is the dual point of the SVM. `tol` is the relative width
-        of the bracket and the tolerance of the RMMs.
+        The first returned point is the convex combination of both ends for which the sum of all
+        lambda_i and lambda*_i is D. The dual points of inaccurate RMMs are also returned. If the
+        bound t = 1 is optimal, only the dual point at t = 1 is returned. `high` is the dual point
+        of the SVM. `tol` is the relative width of the bracket and the tolerance of the RMMs.
         """
         D, theta, low = self.D, float(np.abs(high.decision + high.bias).max()), high
         t_low = t_high = theta
@@ -562,8 +559,7 @@ class PenaltySearch:
             if low.total > D:
                 break
             t_high, high = t_low, low
-        # the bound t = 1 is optimal if the objective v(t) + D t has a derivative D - total >= 0 at
-        # t = 1
+        # t = 1 is optimal if the derivative D - total of v(t) + D t is not negative at t = 1
         if low.total <= D:
             return [low]
         gain_low, gain_high, side = low.total - D, high.total - D, 0
@@ -574,8 +570,8 @@ class PenaltySearch:
             if not t_low < t < t_high or self.exhausted(low, high, gap_tolerance):
                 break
             point = self.solve(t, tol)
-            # Illinois method: if an end of the bracket is kept twice, the function value stored for
-            # this end is halved
+            # Illinois method: if one end of the bracket is unchanged twice in a row, its stored
+            # function value is halved
             if point.total > D:
                 t_low, low, gain_low = t, point, point.total - D
                 gain_high *= 0.5 if side < 0 else 1.0
@@ -594,14 +590,16 @@ class PenaltySearch:
         else:
             found = solve_smo(dual, self.last, tol, self.max_iter // 10)
         self.last, point = found, self.point(found)
-        # If the sum of the multipliers lambda is inaccurate, the optimal t may lie outside the
-        # bracket. The points with inaccurate sums are kept, so that `around` can return them.
+        # The sum of all lambda_i and lambda*_i of an inaccurate RMM is inaccurate, so that the
+        # optimal t may lie outside the bracket. Therefore `around` also returns the points of
+        # inaccurate RMMs.
         if found.status is not Status.OPTIMAL:
             self.inaccurate.append(point)
         return point
 
     def exhausted(self, low: DualPoint, high: DualPoint, gap_tolerance: float) -> bool:
-        """Whether the search ends: by the iteration limit, the time limit or an inaccurate RMM.
+        """Whether the search ends at the iteration limit, at the time limit or after an inaccurate
+        RMM.
 
         An inaccurate RMM ends the search if the gap of the search is at most `gap_tolerance`.
         """
@@ -649,10 +647,12 @@ class PenaltySearch:
         return value if np.isfinite(value) else np.inf, t
 
     def bound(self, point: DualPoint) -> float:
-        """Return a lower bound on the optimum: the dual objective of a point minus rounding errors.
+        """Return a lower bound on the optimum: the dual objective of a point minus its rounding
+        error.
 
         The lower bound is at least D, which is the dual objective at u = 0. If the sum of all
-        lambda_i and lambda*_i exceeds D, the dual variables are first scaled so that the sum is D.
+        lambda_i and lambda*_i exceeds D, all dual variables are first scaled such that this sum is
+        D.
         """
         scale = 1.0 if point.total <= self.D else self.D / point.total
         norm = 0.5 * max(0.0, float(point.u @ point.decision)) + point.rounding

@@ -11,9 +11,8 @@ rows of both classes. The Sigma-SVM is equivalent to an SVM with the following k
 If row i has weight s_i, the penalty on xi_i in (3) is ``C s_i``. With weights s_i, mu is the
 weighted mean, and Sigma is ``sum_i s_i (phi(x_i) - mu)(phi(x_i) - mu)' / sum_i s_i``.
 
-The kernel matrix of (4) is computed by a matrix inverse or by an eigendecomposition. An SVM with
-the kernel matrix of (4) is trained as in `mmbench.machines.svm`, and `Fit.route` is the algorithm
-of this SVM.
+The kernel matrix of (4) is computed by a matrix inverse or by an eigendecomposition. An SVM is then
+trained on this matrix as in `mmbench.machines.svm`. `Fit.route` is the algorithm of this SVM.
 
 =============  ==============================================  ===================================
 matrix         condition                                       cost
@@ -33,16 +32,16 @@ computed from an inverse matrix P:
 
     Kc ((1-D) I + D/n Kc)^-1 = (n/D) (I - s P),    P = (Kc + s I)^-1
 
-If u are the dual variables of the SVM with the kernel (4), the coefficients of w over the training
-rows are ``(n/D) P u`` with the inverse matrix P. In the coordinates of the eigendecomposition, the
-covariance Sigma and the matrix ``((1-D) I + D Sigma)^-1`` are diagonal.
+Let u be the dual variables of the SVM with the kernel (4). The coefficients of w over the training
+rows are then ``(n/D) P u``. In the coordinates of the eigendecomposition, the covariance Sigma and
+the matrix ``((1-D) I + D Sigma)^-1`` are diagonal.
 
 The matrix inverse takes 86 % of the CPU time of a training on 3000 rows (50 normally distributed
-features, rbf, gamma = 0.02, D = 0.9). Training on a working set of m rows would replace the inverse
-by a Cholesky factor (n^3/3 operations) and m columns of the kernel matrix (``n^2 m + n m^2``
-operations). A working set with more than 15 % of the n training rows needs more than half of the
-n^3 operations of the inverse. No working set is used, since a working set must contain all support
-vectors, which are 75 % of the rows in the example with 3000 rows.
+features, rbf, gamma = 0.02, D = 0.9). No working set is used. Instead of the inverse (n^3
+operations), a working set of m rows would need a Cholesky factor (n^3/3 operations) and m columns
+of the kernel matrix (``n^2 m + n m^2`` operations). For m = 0.15 n, the sum is already n^3/2. A
+working set must contain all support vectors, and in this example 75 % of the rows are support
+vectors.
 
 References
 ----------
@@ -78,18 +77,18 @@ from mmbench.solvers.svm_dual.qp import ROUNDING_FACTOR
 SHARES = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)
 
 #: The inverse P is used only if the mean eigenvalue of the centred Gram matrix Kc is at least
-#: LEAST_EIGENVALUE_RATIO times the number ``s = n (1-D)/D``. If the mean eigenvalue of Kc is tiny
-#: compared with s, the difference ``I - s P`` loses its digits by cancellation.
+#: LEAST_EIGENVALUE_RATIO times the number ``s = n (1-D)/D``. Below this ratio, the difference ``I -
+#: s P`` loses its digits by cancellation.
 LEAST_EIGENVALUE_RATIO = 1e-7
 
 #: The inverse P is used only if the number ``s = n (1-D)/D`` is at least LEAST_SHIFT times the
-#: trace of the centred Gram matrix Kc. If the number s is tiny compared with the trace of Kc, the
-#: Cholesky factor of ``Kc + s I`` consists of rounding errors.
+#: trace of the centred Gram matrix Kc. For a smaller s, the Cholesky factor of ``Kc + s I``
+#: consists of rounding errors.
 LEAST_SHIFT = 1e-9
 
-#: With D = 1 and a kernel other than linear, directions of the feature space are omitted if their
-#: variance is at most LEAST_VARIANCE times the largest variance. Coefficients in directions of
-#: small variance would be so large that sums of coefficients lose half of their digits.
+#: For D = 1 and a nonlinear kernel, directions of the feature space are omitted if their variance
+#: is at most LEAST_VARIANCE times the largest variance. In these directions, the coefficients would
+#: be so large that sums of coefficients lose half of their digits.
 LEAST_VARIANCE = float(np.sqrt(np.finfo(float).eps))
 
 
@@ -106,8 +105,8 @@ class SigmaSVM(WeightedClassifier):
         Coefficients of w over the training rows, for kernels other than ``linear``.
     support_, support_vectors_ : ndarray
         Indices and features of the rows with a non-zero coefficient, for kernels other than
-        ``linear``. If D > 0, in general all training rows have non-zero coefficients, since each
-        row contributes to Sigma.
+        ``linear``. If D > 0, usually all training rows have non-zero coefficients, since each row
+        contributes to Sigma.
     intercept_ : ndarray of shape (n_pairs,)
         Intercept ``b - w'mu`` of each pair, so that ``f(x) = w'phi(x) + intercept``.
 
@@ -137,8 +136,8 @@ class SigmaSVM(WeightedClassifier):
     translation_invariant = True
     #: Version 3: folds are trained one by one, and a grid search uses float64. Version 4: the lower
     #: bound takes account of directions of small variance, and no longer exceeds the optimum.
-    #: Version 5: w = 0 is returned if the objective value that the solver finds is not below the
-    #: objective value at w = 0. Version 6: before w = 0 is returned, smaller tolerances are tried.
+    #: Version 5: w = 0 is returned if the solver's objective is not below the objective at w = 0.
+    #: Version 6: before w = 0 is returned, smaller tolerances are tried.
     version: ClassVar[int] = 6
     #: Version 1 of ``poly``: polynomials of degree 1 are solved like other degrees. Version 3 of
     #: ``linear``: the gap is relative to the objective, even if the objective is tiny.
@@ -171,7 +170,8 @@ class SigmaSVM(WeightedClassifier):
     ) -> list[BinaryModel]:
         """Train at every grid point; grid points with the same D share the kernel matrix of (4).
 
-        For each D, the training with a larger C starts at the solution for a smaller C.
+        For each D, trainings are in ascending order of C, and each training starts at the previous
+        solution.
         """
         if any(set(point) - {"C", "D"} for point in points):
             return super().train_path(problem, points)
@@ -217,10 +217,9 @@ def primal_objective(
 ) -> float:
     """Return the objective (3) at the coefficients of a model.
 
-    The machine is trained as an SVM with the kernel (4), and the coefficients of this SVM are
-    converted to coefficients for the kernel of the data. If D is near 1 and the Gram matrix is
-    singular, the conversion loses digits. Therefore, the objective is computed from the converted
-    coefficients.
+    The coefficients of the SVM with the kernel (4) are converted to coefficients for the kernel of
+    the data. For D near 1 and a singular Gram matrix, the conversion loses digits. Therefore the
+    objective is computed from the converted coefficients.
     """
     if model.w is None:
         products = problem.gram @ model.coef
@@ -242,15 +241,14 @@ def dual_bound(
     The dual variables u belong to the SVM with the kernel (4). The dual objective of this SVM may
     exceed the optimum of (3), since the computed kernel matrix of (4) is inexact. The matrix lacks
     directions of the feature space with small variance, and its rounding errors grow with the
-    condition number of the centred Gram matrix. With the centred rows Z and
-    ``M = (1-D) I + D Sigma``, the dual objective of (3) is equal to the right-hand side of the
-    following equation for every vector w:
+    condition number of the centred Gram matrix. Let Z be the centred rows, and
+    ``M = (1-D) I + D Sigma``. For every vector w with the residual ``r = Z'u - Mw``, the dual
+    objective of (3) is
 
         y'u - max over v of (u'Zv - 1/2 v'Mv) = y'u - u'Zw + 1/2 w'Mw - 1/2 r'M^-1 r
 
-    The residual of w is ``r = Z'u - Mw``. Replacing M^-1 by ``I / (1-D)`` gives a lower bound,
-    since ``M >= (1-D) I``. The weights w of the model maximise ``u'Zw - 1/2 w'Mw`` up to rounding
-    errors. All rounding errors are bounded as in `PiecewiseQP.solution`.
+    Since ``M >= (1-D) I``, replacing M^-1 by ``I / (1-D)`` gives a lower bound. For the weights w
+    of the model, r is small. Rounding errors are bounded as in `PiecewiseQP.solution`.
     """
     X, w, coef, n = problem.X, model.w, model.coef, len(u)
     shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()
@@ -283,8 +281,8 @@ def dual_bound(
         return float(value - rounding - 0.5 * residual**2 / (1 - D))
 
 
-#: The training problem with the kernel (4), and a function that converts a model with the kernel
-#: (4) to a model with the kernel of the data.
+#: The training problem with the kernel (4), and a function that converts its model to a model with
+#: the kernel of the data.
 Modified = tuple[BinaryProblem, Callable[[BinaryModel], BinaryModel]]
 
 
@@ -304,14 +302,14 @@ def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
         coef: Any = svm.coef
         if D > 0:
             coef = ((n / D) * coef - matrix.T @ coef) * (D / (n * (1 - D)))
-            # in exact arithmetic, the coefficients sum to zero, since the dual variables u sum to
-            # zero and the vector of ones is an eigenvector of P
+            # the sum of the coefficients is zero in exact arithmetic: the sum of u is zero, and the
+            # vector of ones is an eigenvector of P
             coef -= coef.mean()
         return BinaryModel(svm.intercept - float(means @ coef), svm.fit, coef=coef)
 
     if D == 0:
-        # the centred Gram matrix is symmetric only up to rounding errors, since column means and
-        # row means are subtracted one after the other
+        # the centred Gram matrix is symmetric only up to rounding errors, since column means are
+        # subtracted before row means
         _mirror(matrix)
         return BinaryProblem(problem.X, problem.y, problem.kernel, matrix.T), original
     trace, s = float(np.trace(matrix)), n * (1 - D) / D

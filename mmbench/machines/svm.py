@@ -23,11 +23,11 @@ follow the paper on relative margin machines. If ``C=inf``, all slacks are zero 
 | liblinear | never; only by solver="liblinear" | `libsvm_` |
 | Clarabel | never; only by solver="clarabel" | `clarabel_` |
 
-Therefore "auto" ends in one of five algorithms; the route "warm start" returns the solution at the
-neighbouring grid point without steps. If SMO (sequential minimal optimisation) finds no optimal
-solution with a linear kernel, `solvers.features` continues. If `solvers.features` finds no optimal
-solution, SMO continues. If coordinate descent finds no optimal solution, `solvers.features` or SMO
-continues. SMO alone leaves a relative duality gap of up to 0.7 on unscaled features. The
+Therefore "auto" ends in one of five algorithms. The route "warm start" takes no steps, and returns
+the solution at the neighbouring grid point. If SMO (sequential minimal optimisation) finds no
+optimal solution with a linear kernel, `solvers.features` continues. If `solvers.features` finds no
+optimal solution, SMO continues. If coordinate descent finds no optimal solution, `solvers.features`
+or SMO continues. SMO alone leaves a relative duality gap of up to 0.7 on unscaled features. The
 interior-point method alone stalls if there are many rows and one class is rare.
 
 References
@@ -66,22 +66,21 @@ from mmbench.solvers.svm_dual.coordinate_descent import solve_by_coordinates
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_gap
 
-#: Minimum number of rows per feature for the solvers in the feature space, if there are more than
-#: FEW_FEATURES features. For a path over C on 200 rows, solvers in the feature space take 1/3 to 1
-#: times the CPU time of SMO, except on the data set Flare-Solar (1.4 times). On 800 rows, solvers
-#: in the feature space take 1/180 to 1/7 of the CPU time of SMO. On a pair of digits (256
-#: features), solvers in the feature space and SMO take the same CPU time at four rows per feature.
+#: For more than FEW_FEATURES features, the solvers in the feature space are used only with at least
+#: ROWS_PER_FEATURE rows per feature. The CPU time of these solvers relative to SMO, for a path over
+#: C, is 1/3 to 1 on 200 rows (1.4 on Flare-Solar), and 1/180 to 1/7 on 800 rows. On a pair of
+#: digits (256 features), these solvers and SMO take the same CPU time at four rows per feature.
 ROWS_PER_FEATURE = 4
 
-#: If the number d of features is at most FEW_FEATURES, the interior-point method is used for any
-#: number of training rows above d. The interior-point method is insensitive to feature scaling. On
-#: unscaled features, SMO takes seconds and stops with a duality gap above the tolerance.
+#: For at most FEW_FEATURES features, the interior-point method is used whenever there are more rows
+#: than features. The interior-point method is insensitive to feature scaling. On unscaled features,
+#: SMO takes seconds and stops with a duality gap above the tolerance.
 FEW_FEATURES = 64
 
 #: If there are more than MANY_FEATURES features and many dense rows, coordinate descent is tried
-#: before the interior-point method. On 10,000 rows with C = 1, the CPU time of coordinate descent
-#: relative to the interior-point method is 1.2 for 500 features, 0.55 for 1000 features, and 0.23
-#: for 2000 features. With C = 0.01, the relative CPU times are 0.3, 0.15 and 0.05.
+#: before the interior-point method. The CPU time of coordinate descent relative to the
+#: interior-point method was measured on 10,000 rows with 500, 1000 and 2000 features. The relative
+#: CPU time is 1.2, 0.55 and 0.23 with C = 1, and 0.3, 0.15 and 0.05 with C = 0.01.
 MANY_FEATURES = 1000
 
 #: Maximum number of features d for the interior-point method, which factors a d x d matrix per
@@ -89,26 +88,24 @@ MANY_FEATURES = 1000
 MOST_FEATURES = 5000
 
 #: If coordinate descent ends with a relative gap of at most MOST_START_GAP, its solution is the
-#: warm start of the next solver. SMO takes longer if it starts at dual variables far from the
-#: optimum than if it starts at zero.
+#: warm start of the next solver. SMO takes longer from a start far from the optimum than from zero.
 MOST_START_GAP = 0.1
 
 #: A solution in the feature space may violate a KKT condition although its duality gap is within
 #: the tolerance. In this case, SMO is also tried if there are at most FEW_GRAM_ROWS rows.
 FEW_GRAM_ROWS = 100
 
-#: Tolerance for the relative duality gap, in units of `tol`. GAP_TOLERANCE_FACTOR is large, since
-#: `tol` bounds the KKT violation of each row, and the violations of all rows contribute to the
-#: duality gap.
+#: Tolerance of the relative duality gap, in units of `tol`. The factor is large, since `tol` bounds
+#: the KKT violation of each row, whereas the duality gap contains the violations of all rows.
 GAP_TOLERANCE_FACTOR = 100
 
-#: For at most FEW_ROWS rows, the tolerance is multiplied by FEW_ROWS_FACTOR. FEW_ROWS_FACTOR is
-#: small, since scikit-learn's checks require that training with integer row weights and training
-#: with repeated rows give decision values that agree to 1e-7.
+#: For at most FEW_ROWS rows, the tolerance is multiplied by FEW_ROWS_FACTOR. The factor is small
+#: because of a check of scikit-learn: with integer row weights and with repeated rows, decision
+#: values must be equal up to 1e-7.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
-#: For a hard margin, increasing finite values of C are tried in turn: the numbers in
-#: HARD_MARGIN_PENALTIES, divided by the largest k(x, x) of the training rows.
+#: For a hard margin, finite values of C are tried in ascending order: HARD_MARGIN_PENALTIES divided
+#: by the largest k(x, x) of the training rows.
 HARD_MARGIN_PENALTIES = tuple(1e3**k for k in range(6))
 
 #: Two classes are regarded as not separable if their margin is at most LEAST_MARGIN_SHARE times the
@@ -116,8 +113,8 @@ HARD_MARGIN_PENALTIES = tuple(1e3**k for k in range(6))
 LEAST_MARGIN_SHARE = 1e-6
 
 
-#: Solvers of other packages; "reference" is the package libsvm-official if it is installed and
-#: supports the row weights, else scikit-learn's copy of libsvm.
+#: Solvers of other packages; "reference" is the package libsvm-official if it is installed and rows
+#: have no weights, otherwise scikit-learn's copy of libsvm.
 NATIVE = ("reference", "libsvm", "sklearn", "clarabel", "liblinear")
 
 
@@ -134,12 +131,11 @@ class SVM(WeightedClassifier):
         Dual variables u of each pair, for kernels other than ``linear``.
 
     Notes
-    -----
-    This class differs from scikit-learn's SVC. With more than two classes, `coef_`, `intercept_`,
-    `dual_coef_` and decision values of pairs have signs opposite to the signs in SVC.
-    `dual_coef_` has one row per pair of classes, and ``n_classes - 1`` rows in SVC. Negative sample
-    weights raise an error, whereas SVC removes rows with negative weights. A linear machine does
-    not store its support vectors ``X[support_]``. For probabilities, use scikit-learn's
+    ----- This class differs from scikit-learn's SVC. With more than two classes, `coef_`,
+    `intercept_`, `dual_coef_` and decision values of pairs have signs opposite to the signs in SVC.
+    `dual_coef_` has one row per pair of classes, whereas SVC's has ``n_classes - 1`` rows. Negative
+    sample weights raise an error, whereas SVC removes rows with negative weights. A linear machine
+    does not store its support vectors ``X[support_]``. For probabilities, use scikit-learn's
     CalibratedClassifierCV, since there is no parameter `probability`.
 
     Examples
@@ -165,20 +161,18 @@ class SVM(WeightedClassifier):
         gram_copies=2, linear_row_copies=2, rows_per_feature=ROWS_PER_FEATURE, in_parts=True
     )
     sparse_input = translation_invariant = True
-    #: Version 2: SMO uses all rows; rows are no longer removed by shrinking. Version 3: the solver
-    #: may find an objective value that is not below the objective value at w = 0, for example with
-    #: C below 1e-5. In this case, w = 0 is returned. Version 4: before w = 0 is returned, smaller
-    #: tolerances are tried.
+    #: Version 2: SMO uses all rows; rows are no longer removed by shrinking. Version 3: w = 0 is
+    #: returned if the solver's objective is not below the objective at w = 0, for example with C
+    #: below 1e-5. Version 4: before w = 0 is returned, smaller tolerances are tried.
     version: ClassVar[int] = 4
     #: Versions of the results with one kernel. Version 1 of ``linear``: problems with many rows are
-    #: solved exactly. The exact solutions may change ties in a grid search. Version 2 of
-    #: ``linear``: in addition to problems with many rows, problems with few rows and degenerate
-    #: problems are solved exactly. Version 3 of ``linear``: coordinate descent is added to the
-    #: solvers. Version 4 of ``linear``: coordinate descent is also used for many dense features.
-    #: Version 5 of ``linear``: the gap is relative to the objective, even if the objective is tiny.
-    #: Version 1 of ``poly`` and ``rbf``: with more than 3000 rows, kernel values are computed by
-    #: NumPy. Version 2 of ``rbf``: distances of rows with up to 64 features are computed from
-    #: differences of features.
+    #: solved exactly, which may change ties in a grid search. Version 2 of ``linear``: problems
+    #: with few rows and degenerate problems are also solved exactly. Version 3 of ``linear``:
+    #: coordinate descent is added to the solvers. Version 4 of ``linear``: coordinate descent is
+    #: also used for many dense features. Version 5 of ``linear``: the gap is relative to the
+    #: objective, even if the objective is tiny. Version 1 of ``poly`` and ``rbf``: with more than
+    #: 3000 rows, kernel values are computed by NumPy. Version 2 of ``rbf``: distances of rows with
+    #: up to 64 features are computed from differences of features.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
@@ -289,9 +283,8 @@ def solve_dual(
 
     The solvers are coordinate descent, SMO, and the solvers in the feature space. `dual` contains
     the rows or the Gram matrix that `rows_or_gram` returns. `start` is the solution at a
-    neighbouring grid point, or the dual variables u of this solution. If C is small, a solution
-    within the gap tolerance may have an objective value that is not below the objective value at
-    w = 0. In this case, smaller tolerances are tried.
+    neighbouring grid point, or the dual variables u of this solution. For a small C, a solution
+    within the gap tolerance may be no better than w = 0. Smaller tolerances are then tried.
     """
     found = _solve(problem, dual, C, solver, tol, gap_tolerance, start, B, cache_size)
     for factor in TOLERANCE_FACTORS[3::3]:
@@ -366,9 +359,9 @@ def train_svm(
     """Train one binary SVM; the `state` of the model is the solution of problem (2).
 
     `C` is a number, or an array with one value per row. `start` is the solution for another C on
-    the same rows, or the dual variables u of this solution. If `start` is a solution for a smaller
-    C and all ``|u_i|`` are below the smaller C, `start` is also optimal for `C`. `max_iter` is the
-    maximum number of SMO steps; -1 means no limit.
+    the same rows, or the dual variables u of this solution. A `start` for a smaller C is also
+    optimal for `C` if all its ``|u_i|`` are below the smaller C. `max_iter` is the maximum number
+    of SMO steps; -1 means no limit.
     """
     y, gap_tolerance = problem.y, GAP_TOLERANCE_FACTOR * tol
     solver = solver if max_iter < 0 else "smo"
@@ -429,10 +422,10 @@ def train_hard_margin(
 ) -> BinaryModel:
     """Train one binary SVM without slack, by trainings with increasing finite values of C.
 
-    If all dual variables ``|u_i|`` of a solution are below C, the solution is optimal for all
-    larger C. The margin is half the distance between the convex hulls of the two classes. Every
-    feasible u of (2) defines a point in the convex hull of each class. Half the distance between
-    the two points, ``||w|| / sum_i |u_i|``, is an upper bound on the margin of the classes.
+    A solution with all ``|u_i|`` below C is optimal for all larger C. The margin is half the
+    distance between the convex hulls of the two classes. Every feasible u of (2) defines a point in
+    each convex hull. Half the distance between these two points, ``||w|| / sum_i |u_i|``, is
+    therefore an upper bound on the margin.
     """
     y, model, iterations = problem.y, None, 0
     diagonal = svm_dual(rows_or_gram(problem, solver, cache_size), y, 1.0).diagonal()
@@ -468,9 +461,9 @@ def certified(
 ) -> BinaryModel:
     """Return the model of a solution of the dual, with its certificate.
 
-    If large terms of ``u'Ku`` cancel, rounding errors of the dual objective may leave the duality
-    gap above its tolerance although the solution is optimal. In this case, ``extra["reason"]``
-    names the rounding errors.
+    If large terms of ``u'Ku`` cancel, the duality gap of an optimal solution may exceed its
+    tolerance because of rounding errors. In this case, ``extra["reason"]`` states the size of the
+    rounding errors.
     """
     gap_tolerance = GAP_TOLERANCE_FACTOR * tol
     found = dual.constant_if_unresolved(state, tol, gap_tolerance)
