@@ -1,6 +1,6 @@
 """Base classes of the machines: parameters, one-vs-one training, certificates, search spaces.
 
-Each module of this package is imported when a name that it defines is first used.
+A module of this package is imported at the first use of one of its names.
 """
 
 from importlib import import_module
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mmbench.machines.base.search_space import MemoryNeeds as MemoryNeeds
     from mmbench.machines.base.search_space import SearchSpace as SearchSpace
 
-#: Exported names of this package, by the module that defines each name.
+#: Exported names by module.
 _NAMES = {
     "estimator": "PairwiseClassifier WeightedClassifier class_weight kernel_parameter row_weights",
     "parameters": "Param choice parameter positive",

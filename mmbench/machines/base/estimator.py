@@ -145,8 +145,8 @@ else:
         def with_callbacks(method):
             """Wrap a method in a function, as scikit-learn 1.9 does, but without callbacks.
 
-            The wrapper adds the same stack frame as scikit-learn 1.9, so that one `stacklevel` of
-            warnings is valid for all versions of scikit-learn.
+            The wrapper adds one stack frame, as scikit-learn 1.9 does. Therefore one `stacklevel`
+            of warnings is right for all versions of scikit-learn.
             """
             return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
@@ -181,12 +181,12 @@ class PairwiseClassifier(Declared, Estimator):
     - ``gap_tolerance_factor``: the relative duality gap of a solution with the status ``optimal``
       is at most ``gap_tolerance_factor`` times ``tol``.
 
-    - ``version``: number that is increased by each change of the code that may alter results. The
+    - ``version``: version number, increased by each change of the code that may alter results. The
       key of each record of an experiment contains `version`, so that results of older code are not
       reused.
 
-    - ``kernel_versions``: version number of each kernel. A change of the code that may alter only
-      the results with one kernel increases the version number of this kernel.
+    - ``kernel_versions``: version number of each kernel. If a change of the code may alter only the
+      results with one kernel, only the number of this kernel is increased.
 
     Attributes
     ----------
@@ -200,8 +200,8 @@ class PairwiseClassifier(Declared, Estimator):
         Kernel of each pair, with the numerical value of gamma.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the support vectors in the decision function, one row per pair. `dual_coef_`
-        is read-only, and is built from a sparse array at each access. A linear machine has
-        `dual_coef_` and `support_` only if its solver computes coefficients.
+        is read-only; each access builds it from a sparse array. A linear machine has `dual_coef_`
+        and `support_` only if its solver computes coefficients.
     support_ : ndarray of shape (n_support,)
         Ascending indices of the training rows with a non-zero coefficient in at least one pair.
     n_support_ : ndarray of shape (n_classes,)
@@ -333,8 +333,8 @@ class PairwiseClassifier(Declared, Estimator):
     def predict(self, X: ArrayLike) -> NDArray:
         """Return the class with most votes for each row.
 
-        If several classes have most votes and `break_ties` is true, the decision values select one
-        of these classes. If `break_ties` is false, the rule `ties` selects one of them.
+        If several classes have most votes, one of these classes is selected: by the decision values
+        if `break_ties` is true, otherwise by the rule `ties`.
 
         Parameters
         ----------
@@ -404,8 +404,7 @@ class PairwiseClassifier(Declared, Estimator):
     @property
     def dual_coef_(self) -> NDArray:
         """Coefficients of the support vectors, one row per pair of classes."""
-        # the array is always in Fortran order, since rounding errors of sums depend on the memory
-        # order
+        # the memory order is fixed, since rounding errors of sums depend on the memory order
         dense = self._sparse_coef.toarray(order="F")
         dense.flags.writeable = False  # a change of `dense` would not change predictions
         return dense
@@ -505,8 +504,8 @@ class PairwiseClassifier(Declared, Estimator):
     def with_params(self, params: Mapping[str, Any]) -> Self:
         """Return a shallow copy with changed parameters.
 
-        scikit-learn's `clone` is not used, since it inspects signatures and makes deep copies. For
-        a thousand small problems, `clone` takes longer than the training.
+        scikit-learn's `clone` inspects signatures and makes deep copies. For a thousand small
+        problems, `clone` would take longer than the training.
         """
         other = copy(self)
         other.__dict__.update(params)
@@ -523,7 +522,7 @@ class PairwiseClassifier(Declared, Estimator):
         if gamma == "auto":
             gamma = 1.0 / X.shape[1]
         if gamma == "scale":
-            # if the variance overflows, kernel values are not finite, and an error is raised below
+            # an infinite variance gives kernel values that are not finite, and the error below
             with np.errstate(over="ignore", invalid="ignore"):
                 variance = X.shape[1] * _variance(X, weights)
             gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
@@ -597,7 +596,7 @@ class PairwiseClassifier(Declared, Estimator):
     ) -> Self:
         """Train all pairs of classes on validated rows with positive weights.
 
-        For scikit-learn's callbacks, `fit` is a task, and the training of each pair of classes is a
+        For scikit-learn's callbacks, `fit` is a task; the training of each pair of classes is a
         subtask.
         """
         self.classes_, labels = encode_labels(y)
@@ -679,15 +678,15 @@ class PairwiseClassifier(Declared, Estimator):
     def failures_named(self, gram: NDArray | None) -> Iterator[NDArray | None]:
         """Convert numerical errors to a ValueError that names their cause.
 
-        If the training problem is not convex because the kernel matrix `gram` is indefinite, the
-        context manager warns and yields `gram`. In all other cases, it yields None.
+        If the kernel matrix `gram` is indefinite and the training problem is therefore not convex,
+        the context manager warns and yields `gram`. Otherwise it yields None.
         """
         machine, nonconvex = type(self).__name__, False
         text = f"{machine} found no solution in double precision; scale the data"
         caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
         if gram is not None and not gram.any():
             text = f"the kernel matrix is zero; {machine} has no solution on it"
-            # the text of a solver's ValueError may not mention the kernel matrix
+            # the message of a solver's ValueError may not name the kernel matrix
             caught = (ArithmeticError, ValueError)
         elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
             least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
@@ -756,11 +755,10 @@ class PairwiseClassifier(Declared, Estimator):
 def _hooks_called(
     machine: PairwiseClassifier, task: Any, fitted: Any, data: Mapping[str, Any]
 ) -> Iterator[None]:
-    """Call the hooks of scikit-learn's callbacks before and after a task.
+    """Call the hooks of scikit-learn's callbacks before and after a task; None stands for no task.
 
-    If `task` is None, no hooks are called. The hook at the end of the task receives `fitted` as its
-    argument `reconstruction_attributes`. `fitted` is the function `dict` if the machine is fitted
-    at the end of the task, else None.
+    `fitted` is the argument `reconstruction_attributes` of the second hook: the function `dict` if
+    the machine is then fitted, else None.
     """
     if task is not None:
         task.call_on_fit_task_begin(estimator=machine, **data)
@@ -774,8 +772,8 @@ def _train_pair(
 ) -> BinaryModel:
     """Train the machine of one pair of classes within a time limit.
 
-    `share` contains an `Allowance` and a number. The time limit is the remaining time of the
-    `Allowance`, divided by this number. If `share` is None, there is no time limit.
+    `share` contains an `Allowance` and the number by which its remaining time is divided; None
+    stands for no time limit.
     """
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored, since `_store` raises an error if the solution is not finite
@@ -792,7 +790,7 @@ def without_false_bounds(
 ) -> Sequence[BinaryModel]:
     """Set the lower bound of a model to minus infinity if its kernel matrix is indefinite.
 
-    A training problem with an indefinite kernel matrix is nonconvex, and its dual objective values
+    With an indefinite kernel matrix, the training problem is nonconvex, and dual objective values
     are not lower bounds on its optimum.
     """
     if gram is None:
@@ -875,8 +873,7 @@ class WeightedClassifier(PairwiseClassifier):
         data = super()._validated(X, *y, reset=reset)
         weights = getattr(self, "class_weight", None)
         if y and isinstance(weights, Mapping):
-            # scikit-learn's compute_class_weight is not used, since it treats the labels "1" and 1
-            # as equal
+            # scikit-learn's compute_class_weight would treat the labels "1" and 1 as equal
             classes = np.unique(data[1]).tolist()
             without = [label for label in classes if label not in weights]
             unknown = [label for label in weights if label not in classes]
@@ -889,11 +886,11 @@ class WeightedClassifier(PairwiseClassifier):
 
 
 def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
-    """Return the sample weight times the class weight of each row, or None without any weights.
+    """Return the sample weight times the class weight of each row, or None if there are no weights.
 
-    Rows with ``y = 0`` do not belong to the problem and have weight 0. In a grid search,
-    `problem.classes` is empty, so that the labels of the two classes are unknown. Therefore a dict
-    of class weights by label raises a ValueError in a grid search.
+    Rows with ``y = 0`` do not belong to the problem and have weight 0. In a grid search, the labels
+    of the two classes are unknown (`problem.classes` is empty). Therefore class weights by label
+    raise a ValueError in a grid search.
     """
     if class_weight is None and problem.weights is None:
         return None

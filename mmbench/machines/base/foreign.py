@@ -1,8 +1,8 @@
-"""Adapter for foreign classifiers, which are classifiers of other packages such as scikit-learn.
+"""Adapter for foreign classifiers: classifiers of other packages, for example of scikit-learn.
 
-Foreign classifiers and machines are tested on the same rows, and the parameters of both are
-selected on the same inner folds. Fits of foreign classifiers have no certificate, since their
-optimisation problems are unknown.
+Foreign classifiers and machines have the same test rows, and the same inner folds for the selection
+of parameters. Fits of foreign classifiers have no certificate, since their optimisation problems
+are unknown.
 """
 
 import math
@@ -24,8 +24,8 @@ from mmbench.machines.base.problem import Fit
 from mmbench.machines.base.search_space import MemoryNeeds, SearchSpace
 from mmbench.machines.base.voting import class_pairs
 
-#: Declaration of a parameter of a foreign classifier. A foreign classifier checks its parameters
-#: itself, so that every value is valid here: the method `problem` returns no error message.
+#: Declaration of a parameter of a foreign classifier. Every value is valid here (`problem` returns
+#: no error message), since a foreign classifier checks its parameters itself.
 ANY_VALUE = SimpleNamespace(numeric=False, problem=lambda value: None)
 
 
@@ -38,7 +38,7 @@ def foreign_class(path: str) -> type["ForeignClassifier"]:
     """
     name = path.partition(":")[2]
     make = imported(path)
-    # estimator classes and functions are called, except functions of Python's standard library
+    # only estimator classes and functions outside Python's standard library are accepted
     library = str(getattr(make, "__module__", "")).partition(".")[0] in sys.stdlib_module_names
     estimators = isinstance(make, type) and hasattr(make, "fit") and hasattr(make, "get_params")
     if library or not (estimators or isinstance(make, FunctionType)):
@@ -109,8 +109,7 @@ class ForeignClassifier:
         """Fit the foreign classifier."""
         started = perf_counter()
         with warnings.catch_warnings():
-            # the runner sets the parameter `n_jobs` of every estimator that has this
-            # parameter, even if the parameter is deprecated
+            # the runner sets `n_jobs` of every estimator, even if this parameter is deprecated
             warnings.filterwarnings("ignore", "'n_jobs' has no effect", FutureWarning)
             self.estimator.fit(X, y)
         self.classes_ = np.unique(y)
@@ -125,13 +124,13 @@ class ForeignClassifier:
         return self.classes_[self._predicted(X)]
 
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
-        """Return decision values of pairs of classes that give the predicted class most votes.
+        """Return decision values of all pairs of classes; the predicted class has most votes.
 
-        For two classes, a returned value is positive if the second class is predicted, and negative
-        if the first class is predicted. The magnitude of a returned value is the magnitude of the
-        classifier's decision value. If the classifier has no decision function, the magnitude is
-        the distance of the predicted probability from 1/2. For more than two classes, and for
-        classifiers without scores, the returned values are -1 and 1.
+        For two classes, a value is positive if the second class is predicted, and negative if the
+        first class is predicted. The magnitude of a value is the magnitude of the classifier's
+        decision value. If the classifier has no decision function, the magnitude is the distance of
+        the predicted probability from 1/2. For more than two classes, and for classifiers without
+        scores, the values are -1 and 1.
 
         Returns
         -------
@@ -151,8 +150,8 @@ class ForeignClassifier:
     def _predicted(self, X: NDArray) -> NDArray:
         """Return the index in `classes_` of the predicted label of each row.
 
-        Raises ValueError if a prediction is no label, or if all predictions are classes of an
-        estimator whose attribute `classes_` contains other values than the labels.
+        Raises ValueError if a prediction is not a label, or if the estimator's `classes_` contain
+        all predictions, but also values that are not labels.
         """
         name, given = type(self.estimator).__name__, np.asarray(self.estimator.predict(X))
         if given.shape not in [(X.shape[0],), (X.shape[0], 1)]:
@@ -170,12 +169,11 @@ class ForeignClassifier:
         return hits.argmax(axis=1)
 
     def class_scores(self, X: NDArray) -> NDArray | None:
-        """Return class scores of shape (n_samples, n_classes); probable classes have large scores.
+        """Return class scores of shape (n_samples, n_classes); more probable classes score higher.
 
         The scores are decision values if the classifier has a decision function, else
-        probabilities. Returns None if the classifier has neither decision function nor
-        probabilities. Also returns None if the decision function has one column per pair of
-        classes.
+        probabilities. Returns None if the classifier has neither decision values nor probabilities,
+        or if the decision function has one column per pair of classes.
         """
         if not hasattr(self.estimator, "decision_function"):
             return self.class_probabilities(X)
@@ -191,16 +189,16 @@ class ForeignClassifier:
         return self._by_class(self.estimator.predict_proba(X), lambda second: 1 - second)
 
     def _by_class(self, values: NDArray, first: Callable[[NDArray], NDArray]) -> NDArray | None:
-        """Return decision values or probabilities, one column per class in the order of `classes_`.
+        """Return the columns of `values` in the order of `classes_`; None if they are invalid.
 
-        If `values` has only one column, the column belongs to the second of two classes, and the
-        function `first` computes the column of the first class. Returns None if `values` are not
-        finite or a class has no column.
+        If `values` has only the column of the second of two classes, the function `first` computes
+        the column of the first class.
         """
         values = np.atleast_2d(np.asarray(values).T).T
         if values.shape[1] == 1:
             values = np.hstack([first(values), values])
         theirs = np.asarray(getattr(self.estimator, "classes_", self.classes_))
         hits = self.classes_[:, None] == theirs
+        # the columns are valid if each class has a column, and all values are finite
         known = hits.shape == (len(self.classes_), values.shape[1]) and hits.any(axis=1).all()
         return values[:, hits.argmax(axis=1)] if known and np.isfinite(values).all() else None

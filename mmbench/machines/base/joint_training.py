@@ -74,8 +74,7 @@ class JointProblem(NamedTuple):
 
     #: Training rows of all classes, with the kernel. The labels `BinaryProblem.y` are not used.
     data: BinaryProblem
-    #: Class index of each row, from 0 to n_classes - 1; every class occurs. Shape (n_samples,),
-    #: int.
+    #: Class index of each row, from 0 to n_classes - 1; every class occurs. Shape (n_samples,).
     labels: NDArray
 
     @property

@@ -34,14 +34,14 @@ def parameter(default: Any, valid: "Param", doc: str, after: str | None = None) 
     doc : str
         Meaning of the parameter, in full sentences.
     after : str, optional
-        Name of the preceding parameter in the signature; by default the new parameter precedes all
+        Name of the preceding parameter in the signature. By default, the new parameter precedes all
         inherited parameters.
 
     Returns
     -------
     Any
-        The declaration. The return type is Any, since the annotation in the class body is the type
-        of the parameter's value, not of the declaration.
+        The declaration. The return type is Any, since a class body annotates the type of the
+        parameter's value.
     """
     return Parameter(**vars(valid), default=default, doc=doc, after=after)
 
@@ -183,9 +183,9 @@ class Declared:
     """Base class that derives the constructor from the parameters declared in the class body.
 
     A subclass inherits the parameters of its base class. A redeclared parameter keeps its position
-    in the signature. A new parameter follows the parameter named by `after`, or precedes all
-    inherited parameters if `after` is None. In the docstring, an entry of the section "Attributes"
-    replaces the inherited entry of the same name.
+    in the signature. A new parameter follows the parameter `after`, or by default precedes all
+    inherited parameters. In the docstring, an entry of the section "Attributes" replaces the
+    inherited entry of the same name.
     """
 
     parameters: ClassVar[dict[str, Any]] = {}

@@ -19,29 +19,26 @@ from mmbench.kernels.matrix import KernelMatrix, KernelRows, LazyGram, submatrix
 from mmbench.machines.base.search_space import cache_bytes
 from mmbench.solvers.result import relative_gap
 
-#: If there are at most STORED_ROWS training rows, the whole kernel matrix is stored, unless the
-#: parameter `cache_size` is too small for the matrix. For few training rows, computing the whole
-#: matrix is faster than computing its blocks on demand.
+#: For at most STORED_ROWS training rows, the whole kernel matrix is stored, unless `cache_size` is
+#: too small. For so few rows, computing the whole matrix is faster than computing blocks on demand.
 STORED_ROWS = 3000
 
 #: If there are at most LAZY_FEATURES features, each row of an ``rbf`` kernel matrix is computed at
-#: its first use. This reduces the CPU time of an SVM to 1/2 on the 325 pairs of classes of the data
-#: set Letter (16 features), and to 1/6 on 5300 rows of the data set Banana (2 features). The CPU
-#: time is relative to a training for which the whole kernel matrix is computed.
+#: its first use. The CPU time of an SVM relative to a training with the whole matrix is 1/2 on the
+#: 325 pairs of classes of Letter (16 features), and 1/6 on 5300 rows of Banana (2 features).
 LAZY_FEATURES = 64
 
 #: Statuses that are changed to "optimal" if the duality gap and the constraint violation are within
 #: their tolerances.
 UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 
-#: Because of rounding errors, a lower bound may exceed the objective. If the relative excess is
-#: above both FALSE_BOUND_EXCESS and the violation tolerance, the status of the certificate is
-#: ``failed``.
+#: A lower bound may exceed the objective by rounding errors. If the relative excess is above both
+#: FALSE_BOUND_EXCESS and the violation tolerance, the status is ``failed``.
 FALSE_BOUND_EXCESS = 1e-3
 
-#: Decision values of at most FEW_ROWS rows are computed with a sparse array of the support vectors'
-#: coefficients. With c classes, a support vector has one coefficient per pair of classes. Of these
-#: ``c (c - 1) / 2`` coefficients, at most ``c - 1`` are not zero.
+#: For at most FEW_ROWS rows, decision values are computed from a sparse array of coefficients. With
+#: c classes, at most ``c - 1`` of the ``c (c - 1) / 2`` coefficients of a support vector are not
+#: zero.
 FEW_ROWS = 32
 
 #: Maximum size of a block of kernel values in prediction, in bytes.
@@ -140,8 +137,8 @@ class BinaryModel:
     state : object
         Warm start for the next grid point; the type depends on the machine.
     scores : ndarray of shape (n_all,) or None
-        Values ``f(z) - b`` at all rows z of the kernel matrix `PartProblem.whole`, if the training
-        computes these values; otherwise None.
+        Values ``f(z) - b`` at all rows z of the kernel matrix `PartProblem.whole`; None if the
+        training does not compute these values.
     """
 
     intercept: float
@@ -206,7 +203,7 @@ def judged(fit: Fit, gap_tolerance: float, violation_tolerance: float) -> Fit:
     """Return the certificate with the status that follows from its gap and its largest violation.
 
     The status is "optimal" if the relative duality gap and the largest constraint violation are
-    within their tolerances. In this case, the status "optimal" also replaces the solver's status
+    within their tolerances. The status "optimal" then also replaces the solver's status
     "inaccurate", "iteration_limit" or "time_limit".
 
     In exact arithmetic, a lower bound is at most the objective of a feasible solution. A computed
@@ -295,8 +292,8 @@ class PartProblem(BinaryProblem):
     """The training problem of a fold of a cross-validation, with a stored Gram matrix of all rows.
 
     The Gram matrix of the fold is a submatrix of the Gram matrix `whole` of all rows. The submatrix
-    is copied when it is first used. A machine that only needs products with the Gram matrix uses
-    `whole` without copying a submatrix.
+    is copied when it is first used. Machines that need only products with the Gram matrix use
+    `whole`, and copy no submatrix.
     """
 
     def __init__(self, X: NDArray, y: NDArray, kernel: Kernel, whole: NDArray, rows: NDArray):
@@ -325,8 +322,7 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
     if not n_support:
         return out
     if n == 1 and kernel.name == "rbf" and not (issparse(X) or issparse(support)):
-        # for a single row, distances are computed faster from differences of features than from
-        # inner products
+        # for a single row, differences of features are faster than inner products
         distances = row_squares(support - X)
         return (coef @ kernel.apply(distances))[None, :]
     expansion = KernelRows(kernel, support, dtype=coef.dtype)
@@ -343,7 +339,7 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
 
 
 def linear_weights(X: NDArray, model: BinaryModel) -> NDArray:
-    """Return the weights w of a linear machine, computed from `model.coef` if `model.w` is None."""
+    """Return the weights w of a linear machine; if `model.w` is None, from `model.coef`."""
     return X.T @ model.coef if model.w is None else model.w
 
 

@@ -13,8 +13,8 @@ from mmbench.allowance import memory_limit
 from mmbench.errors import BeyondLimit, NotEnoughMemory
 from mmbench.machines.base.parameters import parameter, positive
 
-#: If `cache_size` is None, kernel values are stored in the fraction FREE_SHARE of the free memory,
-#: but in at most MOST_CACHE_BYTES bytes.
+#: If `cache_size` is None, kernel values use the fraction FREE_SHARE of the free memory, but at
+#: most MOST_CACHE_BYTES bytes.
 FREE_SHARE, MOST_CACHE_BYTES = 0.125, 1e9
 
 #: The free memory is checked only before trainings that need more than LEAST_CHECKED_BYTES bytes,
@@ -91,7 +91,7 @@ def private_bytes(process_id: int | None = None) -> int:
 def available_bytes() -> int:
     """Return the free memory in bytes.
 
-    The returned value is the minimum over the computer and all control groups of this process.
+    The free memory is the minimum over the computer and all control groups of this process.
     """
     import psutil
 
@@ -101,9 +101,9 @@ def available_bytes() -> int:
 def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
     """Yield the free memory of each control group of this process that has a memory limit.
 
-    Linux control groups of versions 2 and 1 are supported. Inside a container, the directory `root`
-    is usually the control group of the container itself.
+    Versions 1 and 2 of Linux control groups are supported.
     """
+    # inside a container, `root` is usually the control group of the container
     for folder in _own_groups(root):
         for limit, usage, cache in (
             ("memory.max", "memory.current", "inactive_file"),
@@ -115,8 +115,8 @@ def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
                 lines = (folder / "memory.stat").read_text().splitlines()
                 stat = dict(line.split() for line in lines)
             except (OSError, ValueError):
-                # the file named by `limit` does not exist in this version of control groups, or
-                # contains "max" if there is no memory limit
+                # the file `limit` belongs to the other version of control groups, or contains "max"
+                # (no limit)
                 continue
             # the operating system frees the memory of cached files if a process needs it
             yield max(0, top - used + int(stat.get(cache, 0)))
@@ -135,10 +135,9 @@ def _own_groups(root: Path) -> Iterator[Path]:
             yield from (base / group for group in (relative, *relative.parents))
 
 
-#: Upper bound on the memory footprint of reference solvers, in units of one Gram matrix. For
-#: example, the solver of a linear program stores two copies of the constraint matrix and a
-#: factorization. Although the constraint matrix is dense, this solver stores it in a sparse format
-#: with 12 bytes per number.
+#: Upper bound on the memory footprint of reference solvers, in Gram matrices. For example, the
+#: solver of a linear program stores a factorization and two copies of the dense constraint matrix,
+#: in a sparse format with 12 bytes per number.
 REFERENCE_GRAMS = 8
 
 #: Solvers of other packages that need the whole Gram matrix, even for machines that can compute it
@@ -149,10 +148,9 @@ WHOLE_GRAM = ("libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 #: of copies of X.
 ROW_VECTORS, ROW_COPIES = 70, 2
 
-#: The workspace for blocks of the Gram matrix of n rows is at most the larger of two sizes:
-#: PART_GRAMS matrices of size n x n, or SMALL_PART_GRAMS matrices of size m x m, where m is the
-#: minimum of n and SMALL_PART_ROWS. SMALL_PART_GRAMS includes the memory for the factors of a
-#: matrix of order 2n.
+#: Upper bound on the workspace for blocks of the Gram matrix of n rows: PART_GRAMS matrices of size
+#: n x n, or SMALL_PART_GRAMS matrices of size m x m if these are larger. The size m is the minimum
+#: of n and SMALL_PART_ROWS. SMALL_PART_GRAMS includes the factors of a matrix of order 2n.
 PART_GRAMS, SMALL_PART_GRAMS, SMALL_PART_ROWS = 5, 12, 4000
 
 
@@ -163,13 +161,13 @@ class SearchSpace:
     Parameters
     ----------
     auto_grids : mapping of str to (str, tuple)
-        Replacement of each grid axis that has the value ``auto``: the name of a parameter and its
-        values. For example, ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces the axis B by the axis
-        B_fraction with two values.
+        For each grid axis with the value ``auto``, the parameter that replaces the axis, and its
+        values. For example, ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces the axis B by two
+        values of B_fraction.
     prefer : mapping of str to {"small", "large", "near_one"}
-        Values of parameters that are preferred among grid points with equal scores: small values,
-        large values, or values with a small absolute logarithm ("near_one"). Ties are broken by the
-        first parameter of `prefer`, then by the second parameter, and so on.
+        Preferred values of parameters among grid points with equal scores: small values, large
+        values, or values with a small absolute logarithm ("near_one"). Ties are broken by the first
+        parameter of `prefer`, then by the second parameter, and so on.
     tol : float or None
         Tolerance of the trainings in a grid search, or None for the parameter `tol` of the machine.
     single_precision : bool
@@ -190,7 +188,7 @@ class SearchSpace:
 
 @dataclass(frozen=True)
 class MemoryNeeds:
-    """The memory footprint of one binary training, for the comparison with the free memory.
+    """The memory footprint of one binary training, which is compared with the free memory.
 
     n is the number of rows of the pair of classes, d the number of features.
 
@@ -208,8 +206,8 @@ class MemoryNeeds:
     rows_per_feature : int
         Minimum ratio n / d for which a training with a linear kernel needs no Gram matrix.
     part_bytes : int
-        Upper bound on the workspace for blocks of the Gram matrix, in bytes. If the blocks of the
-        Gram matrix need more than `part_bytes`, the free memory is checked during training.
+        Upper bound on the workspace for blocks of the Gram matrix, in bytes. If the blocks need
+        more memory, the free memory is checked during training.
     weight_copies : int
         Number of additional arrays (n x n, or n x d with a linear kernel) for row weights.
     in_parts : bool
@@ -237,7 +235,7 @@ class MemoryNeeds:
         cache_bytes: float = math.inf,
         itemsize: int = 8,
     ) -> int:
-        """Return an upper estimate, in bytes, of the memory of one training without its data.
+        """Return an upper estimate of the memory of one training in bytes, without its data.
 
         `shape` is the number of rows and of features, and `itemsize` is the number of bytes of a
         stored kernel value. `by_reference` is true for solvers that store the whole Gram matrix.

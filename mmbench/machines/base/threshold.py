@@ -4,9 +4,9 @@
 
     min over w, b   penalty(w) + C sum_i max(0, 1 - y_i (w'z_i + b))
 
-The vector z_i contains the features of row i. For every function penalty(w), the optimal bias b
-minimises the sum of the hinge losses at the optimal weights w. The dual variables a of this problem
-satisfy ``0 <= a_i <= C`` and ``y'a = 0``; the function `balanced` enforces both conditions.
+The vector z_i contains the features of row i. Since penalty(w) does not depend on b, the optimal
+bias b minimises the sum of the hinge losses at the optimal weights w. The dual variables a of this
+problem satisfy ``0 <= a_i <= C`` and ``y'a = 0``; the function `balanced` enforces both conditions.
 
 `optimal_bias`. For given scores s(x), the bias with the fewest training errors solves the following
 problem (MAMC paper, section 2.3):
@@ -14,19 +14,18 @@ problem (MAMC paper, section 2.3):
     f(x) = s(x) + b,     minimise   E_R = #{i : xi_i > 0},   then   E_S = sum_i xi_i
     subject to           y_i f(x_i) >= rho - xi_i,  xi_i >= 0                       (14)-(16)
 
-A candidate for the threshold -b is the midpoint between a score of class 2 (label -1) and the next
-larger score, if the larger score belongs to class 1 (label +1). The margin rho (20) is half the
-distance between the two scores next to the threshold. The best candidate has the fewest training
-errors among all thresholds that assign points to both classes. The paper excludes thresholds that
-assign all points to one class.
+A candidate for the threshold -b is the midpoint between two neighbouring scores, if the smaller
+score belongs to class 2 (label -1) and the larger score to class 1 (label +1). The margin rho (20)
+is half the distance between the two scores next to the threshold. The best candidate has the fewest
+training errors among all thresholds that assign points to both classes. The paper excludes
+thresholds that assign all points to one class.
 
-If the rows have weights s_i, the training error E_R is the sum of s_i over the rows with ``xi_i >
-0``, and the sum of slacks is ``E_S = sum_i s_i xi_i``.
+If the rows have weights s_i, E_R is the sum of s_i over the rows with ``xi_i > 0``, and ``E_S =
+sum_i s_i xi_i``.
 
 In equation (25) of the paper, "arg max" is a misprint for "arg min": the text of the paper requires
-the nearest class 1 point above a misclassified class 2 point. Ties between candidates with equal
-training errors E_R and equal sums of slacks E_S are resolved by the largest margin rho, then by the
-smallest |b|.
+the nearest point of class 1 above a misclassified point of class 2. Among candidates with equal E_R
+and equal E_S, the largest margin rho is preferred, then the smallest |b|.
 
 References
 ----------
@@ -47,8 +46,8 @@ TIE = 1e-12
 def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     """Return the factor s >= 0 that minimises ``s length + sum_i p_i max(0, 1 - s m_i)``.
 
-    Row i has the margin m_i and the penalty p_i. If the function decreases for all s, and so has no
-    minimiser, 1 is returned.
+    Row i has the margin m_i and the penalty p_i. If the function decreases for all s, it has no
+    minimiser, and 1 is returned.
 
     Examples
     --------
@@ -69,11 +68,10 @@ def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
 def best_bias(decision: NDArray, y: NDArray, weights: float | NDArray = 1.0) -> float:
     """Return a bias b that minimises ``sum_i s_i max(0, 1 - y_i (decision_i + b))``.
 
-    `weights` are the weights s_i of the rows. The hinge loss is a piecewise linear function of the
-    bias b. For b below the first kink, the slope of the hinge loss is minus the total weight of the
-    positive rows. At each kink, the slope of the loss increases by the weight of one row. If the
-    loss is minimal on an interval, the midpoint of the interval is returned, since the midpoint
-    does not depend on the order of the classes.
+    `weights` are the weights s_i of the rows. The loss is a piecewise linear function of b. Below
+    the first kink, the slope of the loss is minus the total weight of the positive rows. At each
+    kink, the slope increases by the weight of one row. If the loss is minimal on an interval, the
+    midpoint is returned, which does not depend on the order of the classes.
 
     Examples
     --------
@@ -214,11 +212,9 @@ def _gaps(s: NDArray, positive: NDArray, resolution: float) -> NDArray:
 
 
 def _first(errors: NDArray, slack: NDArray, rho: NDArray, b: NDArray, weights: NDArray) -> int:
-    """Return the index of the best threshold.
+    """Return the index of the best threshold: least E_R, then least E_S, largest rho, least |b|.
 
-    The best threshold has the fewest training errors E_R. Among thresholds with equal E_R, the best
-    threshold has the smallest sum of slacks E_S, then the largest margin rho, then the smallest
-    |b|. Values of E_R, E_S and rho are considered equal if they differ only by rounding errors.
+    Values of E_R, E_S and rho are considered equal if they differ only by rounding errors.
     """
     tie = TIE * (np.abs(b).max() + rho.max())
     left = np.flatnonzero(errors <= errors.min() + TIE * weights.sum())

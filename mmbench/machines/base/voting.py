@@ -40,8 +40,8 @@ def _signs(n_classes: int) -> NDArray:
 def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> NDArray:
     """Return, for each row, the index of the class with most votes.
 
-    If `rng` is None, ties are resolved in favour of the lowest index (libsvm's rule). Otherwise,
-    the class is drawn uniformly from the tied classes.
+    Of several classes with most votes, the first is returned if `rng` is None (libsvm's rule);
+    otherwise one of them is drawn uniformly.
     """
     if rng is None:
         return counts.argmax(axis=1)
@@ -68,7 +68,7 @@ def n_ties(counts: NDArray) -> int:
 
 
 def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> NDArray:
-    """Return class scores: numbers of votes plus terms in (-1/3, 1/3) from the decision values.
+    """Return class scores: the votes, plus a term in (-1/3, 1/3) that depends on decision values.
 
     If `break_ties` is false, the class selected by `resolve_votes` has the largest score.
     """
@@ -77,7 +77,7 @@ def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> 
 
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
-    """Sum, for each class, the decision values of its pairs, with signs in favour of the class."""
+    """Sum the decision values of the pairs of each class, with positive signs for the class."""
     return decisions @ _signs(n_classes)
 
 
