@@ -1,9 +1,9 @@
 """Kernel functions, computed from inner products or squared distances of rows.
 
 Each entry of a kernel matrix is a scalar function of the same entry of a *base* matrix. The base
-matrix contains squared distances for ``rbf``, and inner products for ``linear`` and ``poly``. On a
-grid of kernel parameters, the base matrix is computed only once; only the scalar function is
-computed at each grid point.
+matrix contains squared distances for ``rbf``, and inner products for ``linear`` and ``poly``. For a
+grid of kernel parameters, the base matrix is computed once, and the scalar function at each grid
+point.
 """
 
 from __future__ import annotations
@@ -17,25 +17,23 @@ from scipy.sparse import issparse
 
 KERNELS = ("linear", "poly", "rbf")
 
-#: A normalised ``poly`` kernel is stored in float32 if its values are at most SINGLE_PRECISION_MAX.
-#: A kernel is normalised if the mean of ``k(x, x)`` is 1.
+#: A normalised ``poly`` kernel (the mean of ``k(x, x)`` is 1) is stored in float32 if its values
+#: are at most SINGLE_PRECISION_MAX.
 SINGLE_PRECISION_MAX = 4.0
 
 #: Distances are computed in float32 if ``gamma ||x||^2`` is at most SINGLE_PRECISION_EXPONENT for
 #: all centred rows x.
 SINGLE_PRECISION_EXPONENT = 100.0
 
-#: Squared distances below NEAR_SHARE times ``x'x + z'z`` are computed from differences x - z. With
-#: differences x - z for close rows, the exponent of ``rbf`` has a relative error of 1e-6, even if
-#: ``gamma (x'x + z'z) > 1e10``.
+#: Squared distances below NEAR_SHARE times ``x'x + z'z`` are computed from differences x - z. The
+#: relative error of the exponent of ``rbf`` is then 1e-6, even if ``gamma (x'x + z'z) > 1e10``.
 NEAR_SHARE = 1e-10
 
 #: Number of rows per chunk of a matrix; `_integer_power` changes the matrix chunk by chunk.
 CHUNK_ROWS = 256
 
-#: Squared distances of close rows are computed from differences of rows only if
-#: ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds NEAR_EXPONENT. If ``gamma`` is very small, the
-#: rounding errors of squared distances are negligible in ``rbf``.
+#: Differences x - z are used only if ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds NEAR_EXPONENT.
+#: For a smaller ``gamma``, rounding errors of squared distances are negligible in ``rbf``.
 NEAR_EXPONENT = 1e-3
 
 #: Size in bytes of a chunk of distances; a chunk fits in the cache.
@@ -67,8 +65,8 @@ class Kernel:
         """Return this kernel divided by the mean of ``k(x, x)`` over the rows x of X.
 
         For ``poly``, the Gram matrix of X with the returned kernel has the trace n, the number of
-        rows. Only ``poly`` is divided, because the trace of ``rbf`` is always n, and for ``linear``
-        the rows can be scaled instead. If rows have weights, the mean of ``k(x, x)`` is weighted.
+        rows. Only ``poly`` is divided: the trace of ``rbf`` is always n, and for ``linear`` the
+        rows can be scaled instead. If rows have weights, the mean of ``k(x, x)`` is weighted.
 
         Examples
         --------
@@ -153,8 +151,8 @@ class Kernel:
 def as_distances(out: NDArray, X: Any, Z: Any, gamma: float = np.inf) -> NDArray:
     """Replace inner products by squared distances, in place, in chunks that fit in the cache.
 
-    Distances of close rows are recomputed from differences of rows, unless `gamma` is so small that
-    the rounding errors of distances are negligible.
+    Distances of close rows are recomputed from differences of rows, unless rounding errors are
+    negligible because of a small `gamma`.
     """
     squares, others = row_squares(X), row_squares(Z)
     largest = float(squares.max(initial=0)) + float(others.max(initial=0))

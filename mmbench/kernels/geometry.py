@@ -3,14 +3,13 @@
 The rows of the positive class are x_i, and the rows of the negative class are y_j. All rows are
 mapped to the feature space of the kernel. The label of row i is t_i, which is 1 or -1, and ``f(z) =
 w'z + b`` is the decision function. Means and covariances are estimated with the factor 1/n. The
-formulas of the MMRM paper have sums without the factor 1/n, so that the weight of a class is
-proportional to its number of rows.
+MMRM paper omits this factor, so that the weight of a class is proportional to its number of rows.
 
-The references below are cited by the short names of their machines. The radius R of the enclosing
-ball and the Rademacher bound U_H are optimal values of convex problems over the simplex. An
-interior-point method computes R and U_H to a small relative duality gap. An iteration of the
-interior-point method takes O(n^3) time for n rows. To compute the radius R, an iteration uses only
-a working set of rows far from the centre of the ball.
+A paper is cited by the name of its machine, see the references. The radius R of the enclosing ball
+and the Rademacher bound U_H are optimal values of convex problems over the simplex. An
+interior-point method computes R and U_H to a small relative duality gap, in O(n^3) operations per
+iteration for n rows. For R, an iteration uses only a working set of rows far from the centre of the
+ball.
 
 References
 ----------
@@ -67,8 +66,8 @@ GAP, MAX_ITERATIONS = 1e-10, 60
 #: may overflow.
 LARGEST = 1e100
 
-#: Tolerance for a negative ||w||^2 due to rounding errors, relative to
-#: ``max |K_ij| (sum |a_i|)^2`` with the kernel coefficients a.
+#: Tolerance for a negative ||w||^2 due to rounding errors, relative to ``max |K_ij| (sum |a_i|)^2``
+#: for the kernel matrix K and the coefficients a.
 ROUNDING = 1e-9
 
 #: Relative rounding error of kernel values in float32.
@@ -96,9 +95,9 @@ def geometry(
     ----------
     machine : estimator or tuple
         A fitted machine of mmbench, a fitted SVC or NuSVC, another fitted classifier with ``coef_``
-        and ``intercept_``, or a pair (w, b). If a classifier has one hyperplane per class, the
-        hyperplane of a pair of classes is the difference of the hyperplanes of both classes. In a
-        pair (w, b), w has the shape (n_features,) or (n_pairs, n_features).
+        and ``intercept_``, or a pair (w, b). For a classifier with one hyperplane per class, the
+        hyperplane of a pair is the difference of the hyperplanes of both classes. In a pair (w, b),
+        w has the shape (n_features,) or (n_pairs, n_features).
     X : array-like of shape (n_samples, n_features)
         Rows for which the quantities are computed, usually the training rows. If the kernel is
         "precomputed", `X` is the kernel matrix.
@@ -215,7 +214,7 @@ def _quantities(plane: Hyperplane, rows: NDArray, t: NDArray, D: float, U: NDArr
         raise UserError(f"||w||^2 = {norm2:g}, and a kernel value is {largest:g}: scale w and X")
     cross, among = (gram, gram) if same else (plane.kernel(rows, U), plane.kernel(U, U))
     with np.errstate(divide="ignore", invalid="ignore"):  # For w = 0, margins and ratios are nan.
-        # Rows are centred, since radii are inaccurate if the rows are far from the origin.
+        # The rows are centred, since radii are inaccurate far from the origin.
         centred = rows - rows.mean(axis=0) if plane.kernel is LINEAR else None
         ball = enclosing_ball(gram if centred is None else centred @ centred.T)
         return {
@@ -289,11 +288,11 @@ def _dense(rows: Any) -> NDArray:
 def pair_coefficients(model: Any) -> Iterator[tuple[tuple, NDArray, float]]:
     """Yield each pair of classes with the coefficients of the support vectors and the intercept.
 
-    With the yielded coefficients, positive decision values mean the second class of the pair. If
-    there are more than two classes, positive decision values of scikit-learn's SVC mean the first
-    class i of a pair (i, j) with i < j. In this case, the coefficients and intercepts of the SVC
-    are negated. The SVC stores the coefficients of the pair (i, j) in row j - 1 of ``dual_coef_``
-    for support vectors of class i, and in row i for support vectors of class j.
+    Positive decision values mean the second class of the pair. For more than two classes, positive
+    decision values of scikit-learn's SVC mean the first class; the coefficients and intercepts of
+    the SVC are then negated. For the pair (i, j) with i < j, the coefficients of the SVC are in two
+    rows of ``dual_coef_``: in row j - 1 for support vectors of class i, and in row i for support
+    vectors of class j.
     """
     classes, dual, b = np.asarray(model.classes_), _dense(model.dual_coef_), model.intercept_
     by_pairs = hasattr(model, "fits_") or len(classes) == 2
@@ -332,10 +331,8 @@ def kernel_function(model: Any, X: Any, pair: int = 0) -> Callable[[Any, Any], N
 def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
     """Raise UserError if the rows of X with indices `support_` are not the support vectors.
 
-    The row numbers in `support_` of scikit-learn's SVC do not count rows with sample weight 0. If
-    the kernel is callable or precomputed and a sample weight is 0, the decision function of the SVC
-    uses kernel values of wrong rows. Wrong rows are detected by the condition ``t f <= 1``, which
-    holds for support vectors with label t and decision value f.
+    Row numbers in `support_` of scikit-learn's SVC do not count rows of sample weight 0, so that
+    with a given kernel, the SVC may use kernel values of wrong rows.
     """
     n, support = len(X), np.asarray(model.support_)
     wrong = n != getattr(model, "shape_fit_", (n,))[0] or n <= support.max(initial=0)
@@ -346,7 +343,7 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
             t, size = np.where(labels == pair[1], 1.0, -1.0), np.abs(K) @ np.abs(coef)
             # the coefficients of a NuSVC with the margin rho are at most 1/rho
             scale = 1.0 if getattr(model, "C", 0) else np.abs(coef).max()
-            # libsvm's kernel values are float32
+            # support vectors have ``t f <= 1``; libsvm's kernel values are float32
             above = t * (K @ coef + b) - 1 > 2 * model.tol * scale + FLOAT32 * size
             wrong |= bool((coef * t < 0).any() or (above & (coef != 0)).any())
     if wrong:
@@ -367,8 +364,8 @@ def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
 
     - ``margin``: the smallest margin, negative if a row is misclassified.
     - ``average_margin``: the mean margin, which the MAMC maximises in (5).
-    - ``margin_variance``: twice the variance of the margins. It equals the mean squared difference
-      between the margins of two rows, the definition in the LDM paper.
+    - ``margin_variance``: twice the variance of the margins. In the LDM paper, it is defined as the
+      mean squared difference between the margins of two rows.
     - ``spread``: the standard deviation of ``f / ||w||`` over the rows of both classes. In (3) of
       the RMM paper, ``spread`` is ``||S^(1/2) w|| / ||w||`` with the covariance matrix S of the
       rows.
@@ -437,15 +434,13 @@ def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, floa
 def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
     """Return the worst-case accuracy of a decision function for each class, and their mean.
 
-    ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``, where k is the mean of ``t_i
-    f_i`` over the class divided by the standard deviation of ``t_i f_i``. If the mean is negative,
-    k is 0. By an inequality of Marshall and Olkin (theorem 1 of the MEMPM paper),
-    ``alpha_positive`` and ``alpha_negative`` are lower bounds on the probability of a correct
-    decision for a row of the class. The lower bounds are valid for all distributions with the mean
-    and covariance of the class. ``worst_case`` is the mean of ``alpha_positive`` and
-    ``alpha_negative`` weighted by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM
-    paper. Since the class means and covariances are estimated, ``alpha_positive`` and
-    ``alpha_negative`` are only estimates of the lower bounds.
+    For each class, let k be the mean of ``t_i f_i`` divided by its standard deviation, or 0 if the
+    mean is negative. ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``. By an
+    inequality of Marshall and Olkin (theorem 1 of the MEMPM paper), both numbers are lower bounds
+    on the probability of a correct decision for a row of the class. The lower bounds are valid for
+    all distributions with the mean and covariance of the class. Since the means and covariances are
+    estimated, the lower bounds are estimates, too. ``worst_case`` is the mean of both bounds
+    weighted by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM paper.
     """
     bounds = {}
     for name, sign in (("alpha_positive", 1.0), ("alpha_negative", -1.0)):
@@ -472,14 +467,13 @@ def enclosing_ball(gram: NDArray) -> Ball:
     """Return bounds on the radius of the minimum enclosing ball, and the radius about the mean.
 
     The radius R is defined in (7) of the F-SVM paper. The radius Rbar about the mean is the largest
-    distance of a row from the mean of all rows. By theorem 1 of the F-SVM paper, the two radii
-    satisfy ``R <= Rbar <= 2 R``.
+    distance of a row from the mean of all rows. By theorem 1 of the F-SVM paper, ``R <= Rbar <= 2
+    R``.
 
     By duality, ``R^2`` is the maximum of ``p'd - p'Kp`` over p in the simplex, where d is the
     diagonal of the kernel matrix K. Each point p in the simplex gives a lower bound on the radius
-    R. The smallest ball with the centre ``sum_i p_i phi(x_i)`` that contains all rows gives an
-    upper bound on R. Rows are added to a working set until the upper and the lower bound on R
-    agree.
+    R. An upper bound on R is the largest distance of a row from the centre ``sum_i p_i phi(x_i)``.
+    Rows are added to a working set until both bounds agree.
 
     Examples
     --------
@@ -517,14 +511,12 @@ def rademacher_bounds(
 ) -> dict[str, float]:
     r"""Return the bounds on the Rademacher complexities in appendix A of the RMM paper.
 
-    The RMM paper defines three classes of functions, F (SVM), G (Sigma-SVM) and H (RMM), each with
-    a parameter E. The parameter E of each class of functions is set to the smallest value for which
-    the class contains w. For the class F of the SVM, the parameter E is ``w'w / 2``. For the class
-    G of the Sigma-SVM, the parameter E is ``(w'w + D mean (w'u_i)^2) / 2``. For the class H of the
-    RMM, the parameter E is ``(w'w + D max (w'u_i)^2) / 2``.
+    The RMM paper defines three classes of functions: F (SVM), G (Sigma-SVM) and H (RMM). Each class
+    has a parameter E, which is set to the smallest value for which the class contains w. E is ``w'w
+    / 2`` for F, ``(w'w + D mean (w'u_i)^2) / 2`` for G, and ``(w'w + D max (w'u_i)^2) / 2`` for H.
 
-    The multipliers lambda in the bound for H are written as ``s q``, where q is in the simplex and
-    the optimal scalar s has a closed form. For n rows x_i and n_u rows u_j, the bounds are
+    The multipliers lambda in the bound for H are ``s q`` with q in the simplex; the optimal scalar
+    s has a closed form. For n rows x_i and n_u rows u_j, the bounds are
 
     .. math::
 

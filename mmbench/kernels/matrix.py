@@ -3,13 +3,13 @@
 A user may pass a kernel matrix or a kernel function in place of a kernel name. With
 ``kernel="precomputed"``, `fit` takes the kernel matrix of the training rows, and `predict` takes
 the kernel values between new rows and training rows. A kernel function takes two sets of rows and
-returns the matrix of kernel values. If the kernel matrix of the training rows is given by the user
-or by a kernel function, it is stored, and must be symmetric. If a given kernel matrix is not
-positive semidefinite, only a few machines return a lower bound on the optimal value.
+returns the matrix of kernel values. A given kernel matrix, or the kernel matrix of a kernel
+function, is stored, and must be symmetric. If the matrix is not positive semidefinite, only a few
+machines return a lower bound on the optimal value.
 
 `LazyGram` is a stored kernel matrix; each row is computed at its first use. `KernelMatrix` computes
 kernel values by blocks, and stores rows of the kernel matrix up to a memory limit. Whole rows are
-stored, since a change of one kernel coefficient adds a multiple of one matrix row to the decision
+stored: if one kernel coefficient changes, a multiple of one matrix row is added to the decision
 values.
 """
 
@@ -40,9 +40,8 @@ POWERS = 2.0 ** -np.arange(1023)
 def submatrix(matrix: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     """Return ``matrix[np.ix_(rows, columns)]``.
 
-    This function releases the interpreter lock, so several threads can copy submatrices of one
-    matrix at the same time. NumPy's indexing does not release the interpreter lock, and is several
-    times slower.
+    This function releases the interpreter lock, so that several threads can copy submatrices at the
+    same time. NumPy's indexing holds the interpreter lock, and is several times slower.
     """
     out = np.empty((rows.shape[0], columns.shape[0]), matrix.dtype)
     for i in range(rows.shape[0]):
@@ -167,8 +166,8 @@ def is_semidefinite(gram: NDArray) -> bool:
 class KernelRows:
     """Copy of data rows in one data type, for the computation of kernel values.
 
-    For ``rbf``, a centre is subtracted from dense rows. If the data were far from the origin, the
-    expansion ``x'x + z'z - 2x'z`` of squared distances would suffer from cancellation.
+    For ``rbf``, a centre is subtracted from dense rows. Far from the origin, the expansion ``x'x +
+    z'z - 2x'z`` of squared distances would suffer from cancellation.
 
     Parameters
     ----------
@@ -223,8 +222,8 @@ class KernelRows:
 class LazyGram:
     """A stored kernel matrix whose rows are computed by `read_row` at their first use.
 
-    Rows of a `LazyGram` are stored in the order of their first use. The operating system allocates
-    memory only for rows that have been written.
+    Rows are stored in the order of their first use. The operating system allocates memory only for
+    rows that have been written.
     """
 
     def __init__(
@@ -252,7 +251,7 @@ class LazyGram:
 
     @property
     def source(self) -> tuple[NDArray, NDArray | None, float, NDArray]:
-        """Arguments of `read_row`."""
+        """Arguments of `read_row` except the row number."""
         return self.values, self.columns, self.gamma, self.slots
 
     @property
@@ -283,7 +282,7 @@ class LazyGram:
         if self.columns is None:
             self.add_columns(rows, u[rows], out)
             return out
-        # one BLAS product with all stored rows, since most stored rows have u != 0
+        # one BLAS product with all stored rows, most of which have u != 0
         slots = self._stored(rows)
         coefficients = np.zeros(self.slots[-1])
         coefficients[slots] = u[rows]
@@ -300,9 +299,9 @@ class LazyGram:
 def read_row(values, columns, gamma, slots, i):
     """Return row i of a `LazyGram`; compute it from differences of data rows if it is not stored.
 
-    ``exp(x)`` is computed as ``2**m exp(r)``, where m is the integer nearest to ``x / log(2)``. The
-    Taylor polynomial of ``exp(r)`` is accurate to 1e-16. A loop that calls `np.exp` is not
-    vectorised and takes four times as long as the loop with the polynomial.
+    ``exp(x)`` is computed as ``2**m exp(r)`` with the integer m nearest to ``x / log(2)`` and ``r =
+    x - m log(2)``. A Taylor polynomial gives ``exp(r)`` to 1e-16. A loop with `np.exp` is not
+    vectorised, and takes four times as long.
     """
     if columns is None:
         return values[i]
@@ -331,21 +330,20 @@ def read_row(values, columns, gamma, slots, i):
 
 
 #: Minimum and maximum size in bytes, and maximum number of rows, of a block of kernel values. A
-#: block of maximum size fits in the last-level cache. Matrix products with smaller blocks are
-#: slower.
+#: block of maximum size fits in the last-level cache. Matrix products with small blocks are slow.
 LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES, BLOCK_ROWS = 2**18, 2**22, 256
 
-#: Maximum fractions of the memory limit for stored rows, for a submatrix (`KernelMatrix.part`), and
+#: Maximum shares of the memory limit for stored rows, for a submatrix (`KernelMatrix.part`), and
 #: for a block of kernel values.
 STORED_SHARE, PART_SHARE, BLOCK_SHARE = 0.6, 0.55, 0.05
 
 #: Workspace of a Newton step on a submatrix, relative to the size of the submatrix. Stored rows are
-#: deleted if a submatrix with its workspace needs their memory.
+#: deleted if a submatrix and its workspace need the memory.
 WORKSPACE_SHARE = 0.65
 
 #: Memory in bytes that a submatrix may use even if the memory limit is lower, enough for 866 rows
-#: in float32. Smaller submatrices are slow. A problem with 1400 support vectors takes seven times
-#: as long with submatrices of 500 rows as with submatrices of 1000 rows.
+#: in float32. With smaller submatrices, trainings are slow: for 1400 support vectors, submatrices
+#: of 500 rows take seven times as long as submatrices of 1000 rows.
 LEAST_PART_BYTES = 3_000_000
 
 
@@ -395,7 +393,7 @@ class KernelMatrix:
         return int(min(math.sqrt(allowed), len(self)))
 
     def _most_stored(self, n_part: int) -> int:
-        """Return the number of rows that can be stored in addition to a submatrix."""
+        """Return the number of rows that can be stored beside a submatrix of `n_part` rows."""
         size, memory = self.dtype.itemsize, self._cache_bytes
         left = (1 - BLOCK_SHARE) * memory - (1 + WORKSPACE_SHARE) * size * n_part**2
         return int(np.clip(min(STORED_SHARE * memory, left) / (size * len(self)), 0, len(self)))
@@ -420,7 +418,7 @@ class KernelMatrix:
             self._store = _RowStore(len(self), n_stored, self.dtype)
 
     def to_double(self) -> None:
-        """Change the data type to float64, after float32 rounding errors prevented convergence."""
+        """Change the data type to float64, if rounding errors of float32 prevent convergence."""
         self._make_room(0)
         self._set_type(np.float64)
 
@@ -482,8 +480,8 @@ class KernelMatrix:
     def product(self, u: NDArray) -> NDArray:
         """Return the product ``K u`` in float64, shape (n_samples,).
 
-        Kernels are symmetric. The kernel value of two rows with non-zero coefficients u is
-        therefore computed only once.
+        Since kernels are symmetric, the kernel value of two rows with non-zero coefficients is
+        computed only once.
         """
         support, rest, out = np.flatnonzero(u), np.flatnonzero(u == 0), np.zeros(len(u))
         coefficients = u[support]
@@ -527,10 +525,9 @@ class KernelMatrix:
     def _set_diagonal(self, values: NDArray, rows: NDArray, first: int) -> None:
         """Set the diagonal entries ``k(x, x)`` of ``rbf`` in a block of the kernel matrix to 1.
 
-        `first` is the index of the first column of the block. A large gamma magnifies rounding
-        errors of a zero distance.
+        `first` is the index of the first column of the block.
         """
-        if self._kernel.name == "rbf":
+        if self._kernel.name == "rbf":  # see `block`
             here = np.flatnonzero((first <= rows) & (rows < first + values.shape[1]))
             values[here, rows[here] - first] = 1
 
