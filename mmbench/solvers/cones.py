@@ -6,8 +6,8 @@ The second-order cone Q^m contains the vectors whose first entry is at least the
 entries. S^k_+ is the cone of positive semidefinite k x k matrices. A matrix in S^k_+ is stored as
 the columns of its upper triangle, with off-diagonal entries multiplied by sqrt(2).
 
-ECOS is a second solver with which the solutions of Clarabel are checked. ECOS is an optional
-dependency, since it is licensed under the GPL and has no wheels for Python 3.13 and later.
+The second solver, ECOS, checks the solutions of Clarabel. ECOS is an optional dependency, since its
+licence is the GPL, and since it has no wheels for Python 3.13 and later.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from mmbench.errors import Status, memory_of
 from mmbench.solvers.clarabel_ import solve_conic
 from mmbench.solvers.result import Result, note_status
 
-#: Status for each exit flag of ECOS. ECOS adds 10 to the exit flag if the solution meets only a
+#: Status for each exit flag of ECOS. An exit flag plus 10 means that the solution meets only a
 #: looser tolerance.
 ECOS_STATUS = {
     0: Status.OPTIMAL,

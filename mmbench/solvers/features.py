@@ -3,11 +3,10 @@
 The attribute `gram` of the `PiecewiseQP` contains the data matrix Z in place of the Gram matrix. A
 training row i is a free support vector if its dual variable u_i lies strictly between two knots of
 its piecewise linear cost. At the optimum, there are about as many free support vectors as features.
-SMO needs thousands of passes over the n x n Gram matrix to find the free support vectors. An
-interior-point method finds the free support vectors in 10 to 30 iterations. Each iteration computes
-one product ``Z' diag(weights) Z`` with one weight per row. If the free support vectors are known,
-one linear system determines the dual variables u and the intercept b. For n rows and k features,
-the methods of this module are:
+To find the free support vectors, SMO needs thousands of passes over the n x n Gram matrix, and an
+interior-point method 10 to 30 iterations. Each iteration computes one product ``Z' diag(weights)
+Z`` with one weight per row. For known free support vectors, one linear system determines the dual
+variables u and the intercept b. For n rows and k features, the methods of this module are:
 
 ==============  =======================================  ==========================================
 route           condition                                cost
@@ -41,13 +40,12 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, free_par
 #: Relative duality gaps of the interior point at which the active set method is tried.
 GAP_TOLERANCES = (1e-7, 1e-10)
 
-#: Initial multipliers of the interior-point method as a fraction of the penalty C. The initial
-#: multipliers are of the order of C, since many optimal multipliers equal C if the classes overlap.
+#: Initial multipliers of the interior-point method as a fraction of the penalty C. The fraction is
+#: not small, since many optimal multipliers equal C if the classes overlap.
 FIRST_BOX_SHARE = 0.25
 
 #: If all multipliers a are below ``LOST_SHARE * C``, the problem is solved again with the smaller
-#: penalty ``C = max(a) / FREE_SHARE``, so that the difference ``C - a`` has a smaller rounding
-#: error.
+#: penalty ``max(a) / FREE_SHARE``. The difference ``C - a`` then has a smaller rounding error.
 LOST_SHARE, FREE_SHARE = 1e-4, 0.1
 
 #: A dual variable u_i is set to a knot of its cost if the distance of u_i to the knot is at most
@@ -58,8 +56,7 @@ ROUNDING_SHARE = 2e-6
 #: slopes of its cost.
 SLOPE_TOLERANCE = 1e-10
 
-#: Maximum number of iterations of iterative refinement, including the first solution of the linear
-#: system.
+#: Maximum number of iterations of iterative refinement, including the first solution.
 MAX_REFINEMENTS = 5
 
 #: Singular values below RANK_TOLERANCE times the largest singular value are treated as zero.
@@ -90,12 +87,11 @@ def solve_in_features(
     """Solve the dual of the linear SVM, or of the linear RMM with decisions in [-B, B].
 
     The attribute ``gram`` of `dual` contains the data matrix Z, shape (n, k), in place of the Gram
-    matrix. In the dual problem of the SVM, the cost ``-y_i u_i`` of row i has the slope -y_i. If
-    the cost of row i has another slope s_i, the problem is the dual of an SVM with the constant
-    ``s_i + y_i`` added to the decision of row i. `tol` is the tolerance of the KKT conditions, in
-    units of decision values. `start` contains the dual variables u at a neighbouring grid point. If
-    no method meets `tol` and `gap_tolerance`, the solution with the smallest duality gap is
-    returned with the status ``inaccurate``.
+    matrix. In the dual of the SVM, the cost ``-y_i u_i`` of row i has the slope -y_i. Another slope
+    s_i means that the SVM adds the constant ``s_i + y_i`` to the decision of row i. `tol` is the
+    tolerance of the KKT conditions, in units of decision values. `start` contains the dual
+    variables u at a neighbouring grid point. If no method meets `tol` and `gap_tolerance`, the
+    solution with the smallest duality gap is returned with the status ``inaccurate``.
     """
     best: PiecewiseSolution | None = None
     iterations = 0
@@ -113,12 +109,12 @@ def solve_in_features(
 def solve_near(
     dual: PiecewiseQP, start: NDArray, tol: float = 1e-5, gap_tolerance: float = np.inf
 ) -> PiecewiseSolution | None:
-    """Solve by the active set method, or return None if the active set method does not converge.
+    """Solve by the active set method; return None if the active set method does not converge.
 
     The initial active set is determined by `start`, the dual variables at a neighbouring grid
-    point. The other parameters are described in `solve_in_features`. The F-SVM needs solutions that
-    are exact up to rounding errors. If the F-SVM were trained by SMO alone, its results for two
-    equal rows and for one row of weight 2 would differ in the sixth digit.
+    point. The other parameters are described in `solve_in_features`. The F-SVM needs exact
+    solutions: with SMO alone, its results for two equal rows and for one row of weight 2 would
+    differ in the sixth digit.
     """
     exact = solve_active_set(dual, start) if start.any() else None
     return None if exact is None else _measured(dual, exact, 1, tol, gap_tolerance)
@@ -142,8 +138,7 @@ def _candidates(
         if exact is not None:
             spent = point.iterations + 1
             yield exact, spent
-    # the interior points of all gap tolerances are candidates, since rounding errors may spoil the
-    # interior point with the smallest duality gap
+    # all interior points are candidates, since rounding errors may spoil the last interior point
     for end in reversed(ends):
         yield _feasible(dual, end, C), max(point.iterations, spent)
 
@@ -153,15 +148,14 @@ def _solved(
 ) -> HingeInteriorPoint:
     """Run the interior-point method until the relative gap is at most ``GAP_TOLERANCES[0]``.
 
-    If all multipliers are far below the penalty C, the problem is solved again with a smaller C.
-    The smaller penalty C gives the same solution with smaller rounding errors.
+    If all multipliers are far below the penalty C, the problem is solved again with a smaller C,
+    which has the same solution and smaller rounding errors.
     """
     iterations, s = 0, C / np.max(C) * np.ones(len(y))
     lighter = np.where(y > 0, s[y < 0].sum(), s[y > 0].sum())
     while True:
         a = FIRST_BOX_SHARE * C * lighter / lighter.max()
-        # if the cost of row i has a slope other than -y_i, the problem is the dual of an SVM with
-        # the constant ``slope + y_i`` added to the decision of row i
+        # a slope other than -y_i means that ``slope + y_i`` is added to the decision of row i
         offset = dual.slopes[:, 0] + y if B is None else 0.0
         point = HingeInteriorPoint(dual.gram, y, C, a, offset, B)
         point.run(GAP_TOLERANCES[0])
@@ -175,10 +169,8 @@ def _solved(
 def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidate:
     """Return feasible dual variables u for which ``Z'u`` is close to the weights w.
 
-    A dual variable near a knot of its cost is set to the knot. All dual variables that are not at a
-    knot are corrected by a least squares problem, which reduces ``||w - Z'u||``. If the dual
-    variables u are large but ``Z'u`` is small, setting u_i to knots without a correction would
-    change ``Z'u`` considerably.
+    Dual variables near a knot of their cost are set to the knot, and all others are corrected by a
+    least squares problem, which reduces ``||w - Z'u||``.
     """
     rows, u, w = dual.gram, end.u, end.w
     near = ROUNDING_SHARE * np.minimum(C, float(np.abs(u).max()))
@@ -193,8 +185,8 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
     products = scale * (products - np.outer(room.sum() * mean, mean)) * scale[:, None]
     u = u - room * (u.sum() / room.sum())
-    # the sum of the dual variables is 0 and stays 0, since the weighted mean of the rows is
-    # subtracted from the rows
+    # if ``Z'u`` is small compared with u, the move to knots changes ``Z'u`` considerably. The sum
+    # of u stays 0, since the weighted mean of the rows is subtracted from the rows.
     for _ in range(MAX_REFINEMENTS):
         residual = scale * (w - rows.T @ u)
         move = scale * np.linalg.lstsq(products, residual, rcond=RANK_TOLERANCE)[0]
@@ -205,11 +197,9 @@ def _feasible(dual: PiecewiseQP, end: Candidate, C: float | NDArray) -> Candidat
 def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
     """Guess the optimal dual variables u from an interior point.
 
-    At the optimum, a factor of each complementarity product of `HingeInteriorPoint` is zero. The
-    smaller factor of each product is guessed to be zero. Before the two factors are compared, the
-    slack xi is multiplied by C, and the surplus and the slacks of the bounds are multiplied by the
-    largest multiplier.
+    In each complementarity product of `HingeInteriorPoint`, the smaller factor is guessed to be 0.
     """
+    # for the comparison, xi is multiplied by C, and all other slacks by the largest multiplier
     at, unit = point.at, float(point.at["a"].max())
     at_C = at["rest"] < at["slack"] * C
     total = np.where(at["a"] < at["surplus"] * unit, 0.0, np.where(at_C, C, at["a"]))
@@ -222,7 +212,7 @@ def _guess(point: HingeInteriorPoint, C: float | NDArray) -> NDArray:
 def _measured(
     dual: PiecewiseQP, candidate: Candidate, iterations: int, tol: float, gap_tolerance: float
 ) -> PiecewiseSolution:
-    """Return a candidate as a solution with optimal intercept b and optimality certificate."""
+    """Return a candidate as a solution with the optimal intercept b and a certificate."""
     u, w = candidate.u, candidate.w
     decision = dual.gram @ w
     bias, violation = optimality(decision, *gains(u, dual.knots, dual.slopes))
@@ -238,12 +228,12 @@ def _measured(
 def solve_active_set(dual: PiecewiseQP, u: NDArray) -> Candidate | None:
     """Solve by an active set method from a guess u; return None if the method does not converge.
 
-    The active set assigns each dual variable u_i either to a knot of its cost or to a linear piece
-    between two knots. The guess u only determines the initial active set. If the dual variable u_i
-    is on a linear piece of its cost, the decision of row i must be minus the slope of the piece.
-    The conditions for all dual variables on linear pieces form a linear system in these variables
-    and the intercept b. If the solution of the linear system violates an optimality condition of
-    row i, u_i is assigned to the adjacent knot or linear piece.
+    The active set assigns each dual variable u_i to a knot of its cost, or to a linear piece
+    between two knots. The guess u determines the initial active set. If u_i is on a linear piece,
+    the decision of row i must be minus the slope of the piece. These conditions form a linear
+    system in the intercept b and the dual variables on linear pieces. If the solution of this
+    system violates an optimality condition of row i, u_i is assigned to the adjacent knot or linear
+    piece.
     """
     rows, knots, index = dual.gram, dual.knots, np.arange(len(u))
     # `place[i]` is 2 j if u_i is assigned to knot j, and 2 j + 1 if u_i is assigned to the linear
@@ -277,12 +267,11 @@ def _on_slopes(
 ) -> tuple[NDArray, NDArray, float] | None:
     """Return u, weights w and intercept b for which the decisions of the rows `part` are `slopes`.
 
-    `part` contains the free support vectors. The argument `w` is the sum ``Z'u`` over all other
-    rows, and `total` is the sum of the returned u. Iterative refinement continues while the
-    residual exceeds SLOPE_TOLERANCE and decreases. Iterative refinement is necessary if the norms
-    of the rows or the dual variables are large. Iterative refinement makes the weights w more
-    accurate than the dual variables u.
+    The rows `part` are the free support vectors, the argument `w` is the sum ``Z'u`` over all other
+    rows, and `total` is the sum of the returned u.
     """
+    # iterative refinement is necessary for large norms of rows or large dual variables, and makes w
+    # more accurate than u
     square, u, b, size = part @ part.T, np.zeros(len(part)), 0.0, np.inf
     for refinements in range(MAX_REFINEMENTS):
         residual = slopes - part @ w - b

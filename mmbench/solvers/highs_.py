@@ -2,12 +2,12 @@
 
     min c'x   s.t.  row_lower <= A x <= row_upper,  col_lower <= x <= col_upper
 
-By default, HiGHS uses presolve and the dual simplex method. With 1000 dense rows and columns, a
-pivot of the simplex method takes up to 10 ms. With ``interior=True``, HiGHS uses its interior-point
-method and a crossover to a vertex. If presolve returns "unbounded or infeasible", a second run
-without presolve distinguishes the two cases.
+By default, HiGHS uses presolve and the dual simplex method. For 1000 dense rows and columns, a
+pivot takes up to 10 ms. With ``interior=True``, HiGHS uses its interior-point method and a
+crossover to a vertex. After the status "unbounded or infeasible", a second run without presolve
+distinguishes both cases.
 
-HiGHS releases Python's global interpreter lock, so several threads can solve linear programs at the
+HiGHS releases Python's interpreter lock, so that several threads can solve linear programs at the
 same time.
 """
 
@@ -174,10 +174,10 @@ def _solution(
 def _dual_value(dual: NDArray, lower: NDArray, upper: NDArray) -> tuple[float, NDArray]:
     """Return a term of the dual objective, and the violation of each multiplier's sign condition.
 
-    The term is the sum of the multipliers `dual` times their bounds. A positive multiplier belongs
-    to the lower bound, a negative multiplier to the upper bound. A multiplier of an infinite bound
-    must be zero and does not contribute to the dual objective.
+    The term is the sum of the multipliers `dual` times their bounds: the lower bound for a positive
+    multiplier, the upper bound for a negative multiplier.
     """
+    # the multiplier of an infinite bound must be zero
     bound = np.where(dual > 0, lower, upper)
     finite = np.isfinite(bound)
     return float(dual[finite] @ bound[finite]), np.where(finite, 0.0, np.abs(dual))

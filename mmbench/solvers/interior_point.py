@@ -20,8 +20,19 @@ remaining Newton system are the weights w, the intercept b and the variables tha
 The size of the Newton system does not depend on the number of rows. An iteration costs one product
 ``Z' diag(weights) Z`` with the data matrix Z and one weight per row.
 
-Subclasses that change the norm or add unknowns train the soft-margin M4
-(`mmbench.machines.minimax.soft`), the R-SVMs, and the linear MMRM.
+Subclasses change the norm or add unknowns. For n rows, k features and m pairs of rows:
+
+==================  ============================================  ==============================
+problem             when                                          operations per iteration
+==================  ============================================  ==============================
+SVM, RMM            linear kernel, n > k, and k <= 64 or n >= 4k  n k^2, 10 to 30 iterations
+linear MMRM         at least 200 rows                             n k^2, 10 to 25 iterations
+soft-margin M4      linear kernel, or kernel matrix of low rank   n k^2
+R-SVM+, R-SVMμ+     by default                                    (n + m) k^2 + k^3
+==================  ============================================  ==============================
+
+On 800 rows, the method takes 1/180 to 1/7 of the CPU time of SMO for the linear SVM (see
+`mmbench.machines.svm`). `benchmarks/peers.py` compares the machines with their general solvers.
 
 References
 ----------
@@ -40,13 +51,12 @@ from scipy.linalg import LinAlgError, lapack
 from mmbench.allowance import time_is_up
 from mmbench.solvers.rows import Rows, weighted_product
 
-#: BOUNDARY_SHARE is the maximum step length as a fraction of the distance to the boundary of the
-#: feasible set. If a step violates a nonlinear constraint, its length is multiplied by
-#: BACKTRACK_FACTOR.
+#: Maximum step length as a fraction of the distance to the boundary of the feasible set, and factor
+#: by which a step is shortened as long as it violates a nonlinear constraint.
 BOUNDARY_SHARE, BACKTRACK_FACTOR = 0.99, 0.8
 
-#: Lower bound on the initial complementarity products of the rows, as a fraction of the largest
-#: initial complementarity product of the variables that a subclass adds.
+#: Lower bound on the initial complementarity products of the rows, relative to the largest initial
+#: complementarity product that a subclass adds.
 FIRST_PRODUCT_SHARE = 0.1
 
 #: Maximum absolute value of the initial decisions, as a fraction of the bound B.
@@ -56,8 +66,8 @@ FIRST_DECISION_SHARE = 0.5
 #: after a step shorter than SHORTEST_LENGTH.
 CENTRING_LENGTH, SHORTEST_LENGTH = 0.1, 1e-8
 
-#: Ratios of the first penalty C in `solve_growing` to the largest initial multiplier. The ratios
-#: are tried in turn: the smaller ratio is slower, but fails less often.
+#: Ratios of the first penalty C in `solve_growing` to the largest initial multiplier, tried in
+#: turn. The smaller ratio is slower, but fails less often.
 LARGEST_FIRST_RATIOS = (1e6, 1e3)
 
 #: `solve_growing` tries the next ratio of LARGEST_FIRST_RATIOS if the iterations end with a
@@ -77,12 +87,11 @@ def solve_growing(
 ) -> HingeInteriorPoint:
     """Solve the problem for a penalty C that may be far larger than the optimal multipliers.
 
-    A sequence of problems with increasing penalty C is solved. In the first problem of the
-    sequence, the penalty C is the largest initial multiplier times a ratio from
-    LARGEST_FIRST_RATIOS. In each later problem, C is the previous C times the ratio, but at most
-    the given C. The sequence ends early if the solution is the same for every larger C. The
-    function `start` returns the initial point for a value of C and the multipliers of the previous
-    problem; the multipliers are None for the first problem.
+    Problems with increasing penalties are solved. The first penalty is the largest initial
+    multiplier times a ratio from LARGEST_FIRST_RATIOS. Each later penalty is the previous penalty
+    times the ratio, but at most C. The sequence ends early if the solution is the same for every
+    larger penalty. The function `start` returns the initial point, given a penalty and the
+    multipliers of the previous problem (None for the first problem).
     """
     iterations, largest = 0, float(np.max(C))
     for ratio in LARGEST_FIRST_RATIOS:
@@ -136,8 +145,8 @@ class HingeInteriorPoint:
 
     #: Names of the variables that must stay positive.
     positive: tuple[str, ...] = ("surplus", "slack", "a", "rest")
-    #: Complementarity products, each as the names of two variables and the weight of their product
-    #: in the duality gap.
+    #: Complementarity products: the names of the two factors, and the weight of the product in the
+    #: duality gap.
     products: tuple[tuple[str, str, float], ...] = (("surplus", "a", 1.0), ("slack", "rest", 1.0))
     #: Tuples (name of the multiplier, name of the slack, sign of the multiplier in the dual
     #: variables u), one per bound on the decisions.
@@ -172,8 +181,8 @@ class HingeInteriorPoint:
             share = min(1.0, FIRST_DECISION_SHARE * B / max(float(np.abs(margin).max()), 1e-300))
             self.at["w"] = share * self.at["w"]
         self.at["b"], margin = share * b, share * margin - 1.0
-        # Newton steps would be short if the complementarity products of the rows were far smaller
-        # than the complementarity products of the variables that a subclass adds
+        # the complementarity products of the rows must not be far smaller than the products that a
+        # subclass adds, since Newton steps would then be short
         room = max(
             float(np.abs(margin).mean()), 0.1, FIRST_PRODUCT_SHARE * largest / float(np.max(C))
         )
@@ -193,7 +202,7 @@ class HingeInteriorPoint:
     def run(self, tol: float, max_iter: int = 100) -> None:
         """Take Newton steps until the relative duality gap is at most `tol`.
 
-        The iterations end earlier after a step shorter than SHORTEST_LENGTH, after `max_iter`
+        The method ends earlier after a step shorter than SHORTEST_LENGTH, after `max_iter`
         iterations, at the time limit, or if a Newton system is singular.
         """
         while self.gap > tol and self.iterations < max_iter and not time_is_up():
@@ -218,12 +227,10 @@ class HingeInteriorPoint:
     def _begin(self) -> float:
         """Set the initial weights w and the variables that a subclass adds.
 
-        Returns the largest complementarity product of the variables that a subclass adds. The
-        initial weights w are the dual weights v, scaled so that the mean absolute decision is at
-        most 1. Without the scaling of the initial weights, a large penalty C would give large
-        decisions and large rounding errors of ``y f - 1``. The scaling of the initial weights also
-        halves the number of iterations.
+        Returns the largest complementarity product of the variables that a subclass adds.
         """
+        # The mean absolute decision is scaled to at most 1. For a large C, larger decisions would
+        # have large rounding errors of ``y f - 1``, and twice as many iterations would be needed.
         size = float(np.abs(self.Z @ self.at["v"]).mean())
         self.at["w"] = self.at["v"] / max(1.0, size)
         return 0.0
@@ -231,8 +238,8 @@ class HingeInteriorPoint:
     def _follow(self) -> tuple[NDArray, NDArray | float]:
         """Update the variables that are functions of other variables.
 
-        Returns the residual ``w - v`` of the primal and the dual weights, and a factor h. The
-        duality gap contains the term ``1/2 sum_k h (w_k - v_k)^2``.
+        Returns the residual ``w - v`` of the primal and the dual weights, and the factor h of the
+        term ``1/2 sum_k h (w_k - v_k)^2`` of the duality gap.
         """
         return self.at["w"] - self.at["v"], 1.0
 
@@ -247,10 +254,8 @@ class HingeInteriorPoint:
     def _system(self) -> tuple[NDArray | float, NDArray, NDArray]:
         """Return three blocks of the Newton matrix, without the terms of the training rows.
 
-        The first block of the Newton matrix has the rows and columns of the weights w; a diagonal
-        block may be returned as its diagonal. The second block of the Newton matrix has the rows of
-        the weights w and the columns of the unknowns that a subclass adds. The third block of the
-        Newton matrix has the rows and columns of the unknowns that a subclass adds.
+        For the weights w and the unknowns e that a subclass adds, the blocks are (w, w), (w, e) and
+        (e, e); if the block (w, w) is diagonal, its diagonal may be returned.
         """
         return 1.0, np.empty((self.Z.shape[1], 0)), np.empty((0, 0))
 
@@ -265,7 +270,7 @@ class HingeInteriorPoint:
         """Add to `step` the changes of all variables of a subclass."""
 
     def _curved(self, step: Values, length: float) -> list[tuple[NDArray, NDArray]]:
-        """For each function that must stay positive, return its values before and after a step."""
+        """Return the values before and after a step of each function that must stay positive."""
         return []
 
     # -- Newton steps ---------------------------------------------------------------------------
@@ -293,7 +298,7 @@ class HingeInteriorPoint:
         mean = self.open / sum(len(at[x]) for x, _, _ in self.products)
         step = self._step(share * mean, ahead)
         length = self._length(step, BOUNDARY_SHARE)
-        # a Newton step is short if the second-order terms of the corrector are inaccurate, or if
+        # a step is short if the second-order terms of the corrector are inaccurate, or if
         # complementarity products differ by orders of magnitude
         if length < CENTRING_LENGTH:
             step = self._step(0.5 * mean, None)
@@ -344,8 +349,8 @@ class HingeInteriorPoint:
     def _open(self, x: str, z: str, target: float, ahead: Values | None) -> NDArray:
         """Return the right-hand side ``target - x z`` of a linearised complementarity condition.
 
-        `x` and `z` are the names of two variables. If the predictor step `ahead` is given, the
-        product of its changes of x and z is subtracted from the right-hand side.
+        If the predictor step `ahead` is given, the product of its changes of the variables x and z
+        is subtracted.
         """
         residual = target - self.at[x] * self.at[z]
         return residual if ahead is None else residual - ahead[x] * ahead[z]
@@ -358,7 +363,7 @@ class HingeInteriorPoint:
         at, k = self.at, self.Z.shape[1]
         to_surplus = self._open("surplus", "a", target, ahead)
         to_slack = self._open("slack", "rest", target, ahead)
-        # the changes that the multipliers of the bounds would have if the decisions were constant
+        # changes of the multipliers of the bounds for constant decisions
         to = {z: self._open(x, z, target, ahead) / at[x] for z, x, _ in self.bounds}
         of_w, of_added = self._sides(target, ahead)
         free = self.weight * (to_surplus / at["a"] - to_slack / at["rest"])

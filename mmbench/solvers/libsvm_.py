@@ -1,8 +1,8 @@
 """Adapters for libsvm and liblinear, the SVM solvers of the papers.
 
-libsvm is also the reference for the SVM solvers of this package. The package libsvm-official (in
-the extra ``solvers``) does not support row weights. If rows have weights or libsvm-official is not
-installed, scikit-learn's copy of libsvm is used.
+libsvm is also the reference for the SVM solvers of this package. The package libsvm-official (extra
+``solvers``) does not support row weights. If this package is not installed or rows have weights,
+scikit-learn's copy of libsvm is used.
 """
 
 import warnings
@@ -55,8 +55,8 @@ def solve_libsvm(
     -------
     PiecewiseSolution
         `iterations` is 0 and `status` is ``optimal``, since libsvm reports neither its number of
-        iterations nor a failure. The certificate shows whether the solution is accurate, since the
-        certificate is computed from feasible dual variables u and a recomputed ``Ku``.
+        iterations nor a failure. The accuracy follows from the certificate, which is computed from
+        feasible dual variables u and a recomputed ``Ku``.
 
     Raises
     ------
@@ -88,9 +88,9 @@ def solve_liblinear(
 ) -> PiecewiseSolution:
     """Solve the linear SVM with scikit-learn's LinearSVC, which adds ``b^2 / 2`` to the objective.
 
-    LinearSVC returns no multipliers. The lower bound on the SVM's objective is computed from
-    guessed multipliers, which are C for rows with slack and 0 for all other rows. Guessed
-    multipliers give a lower bound far below the optimum.
+    LinearSVC returns no multipliers. The lower bound is therefore computed from guessed
+    multipliers: C for rows with slack, and 0 for all other rows. This lower bound is far below the
+    optimum.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
@@ -113,9 +113,9 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
     from libsvm.svmutil import svm_train
 
     options = f"-s 0 -t 4 -c {float(C)!r} -e {float(tol)!r} -m {CACHE_MB} -q"
-    # libsvm expects row numbers, from 1, in the first column of a precomputed matrix. The
-    # precomputed matrix is passed as a sparse array that stores all entries, since libsvm-official
-    # copies sparse arrays in compiled code, but dense arrays entry by entry in Python.
+    # libsvm expects row numbers, from 1, in the first column of a precomputed matrix. The matrix is
+    # passed as a sparse array with all entries: libsvm-official copies sparse arrays in compiled
+    # code, but dense arrays entry by entry in Python.
     n = len(gram)
     values = np.column_stack([np.arange(1.0, n + 1), gram])
     columns = np.tile(np.arange(n + 1, dtype=np.int32), n)
@@ -132,8 +132,8 @@ def _plain(gram: NDArray, y: NDArray, C: float, tol: float) -> tuple[NDArray, ND
 def openmp() -> Any:
     """Return the controller of OpenMP threads; libsvm must be imported before the first call.
 
-    libsvm evaluates kernels in several threads, which are useless if the kernel is precomputed. On
-    a busy computer, libsvm waits one second for its threads. With one thread, libsvm takes 4 ms.
+    libsvm evaluates kernels in several threads, which are useless for a precomputed kernel. On a
+    busy computer, a training waits one second for its threads; with one thread, it takes 4 ms.
     """
     from threadpoolctl import ThreadpoolController
 

@@ -32,9 +32,8 @@ def note_status(status: Status) -> None:
 def relative_gap(value: float, bound: float) -> float:
     """Return ``(value - bound) / max(|value|, |bound|)``, or 0 if both numbers are 0.
 
-    The denominator of the relative gap has no lower bound such as 1, since the optimal objective of
-    an SVM may be tiny. For example, the optimal objective of a hard-margin SVM is divided by 4 if
-    all features are doubled.
+    The denominator has no lower bound (for example 1), since the optimal objective of an SVM may be
+    tiny. If all features are doubled, the optimal objective of a hard-margin SVM is divided by 4.
 
     Examples
     --------

@@ -1,13 +1,21 @@
 """Ridge systems ``[[G + I/C, 1], [1', 0]] [a; b] = [y; 0]`` with a bias b, for G = K or K K'.
 
-The matrix K is a Gram matrix. `solve_path` computes one Cholesky factorisation per value of C. For
-a `FeatureGram`, the factorised matrix has one row per feature. The results of `solve_printed`,
-which solves a dense system per value of C, are the reference for `solve_path`.
+K is a Gram matrix of n rows, and F a matrix of d features with K = F F'.
 
-If rows have weights s, the ridge I/C is replaced by ``diag(1/(C s))``. With row weights s, an
-equivalent system with the ridge I/C is ``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, with ``r =
-sqrt(s)`` and R = diag(r). The parameter `border` is the vector ``r = sqrt(s)`` for row weights s,
-or the vector of ones without row weights.
+| function | condition | operations per C |
+| --- | --- | --- |
+| `solve_path` | Cholesky factor of G + I/C | n^3 / 3 |
+| `solve_path` | G = K K' and 1/C below the rounding errors of G: eigenvectors of K | n^2 |
+| `solve_path`, `solve_weights` | few features: Cholesky factor of order d | d^3 / 3 + n d |
+| `solve_printed` | only by solver="reference": the printed dense system | n^3 |
+
+The products K K' and F'F and the eigenvectors of K are computed once for all values of C. On 297 to
+1000 rows, the LS-SVM with `solve_printed` takes 1.3 to 2.9 times the CPU time with `solve_path`,
+and 3 to 22 times the CPU time with `solve_weights` (`benchmarks/peers.py`).
+
+Row weights s replace the ridge I/C by ``diag(1/(C s))``. An equivalent system with the ridge I/C is
+``[[RGR + I/C, r], [r', 0]] [a; b] = [Ry; 0]``, with ``r = sqrt(s)`` and R = diag(r). The parameter
+`border` is r, or the vector of ones without row weights.
 """
 
 from __future__ import annotations
@@ -23,8 +31,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq, qr
 from mmbench.kernels import row_squares
 from mmbench.solvers.rows import MappedRows, Rows, weighted_product
 
-#: LAPACK's threshold of the reciprocal condition number. The threshold FULL_RANK is so small that
-#: LAPACK treats every matrix as a matrix of full rank.
+#: Threshold of the reciprocal condition number, so small that LAPACK treats every matrix as a
+#: matrix of full rank.
 FULL_RANK = 1e-300
 
 
@@ -66,7 +74,7 @@ class Solutions:
 
     #: Multipliers. Shape (n_samples, n_costs).
     a: NDArray
-    #: Coefficients of the columns of K in the decisions: a for G = K, and ``K a`` for G = K K'.
+    #: Coefficients of the kernel values in the decisions: a for G = K, and ``K a`` for G = K K'.
     #: Shape (n_samples, n_costs).
     coef: NDArray
     #: Biases. Shape (n_costs,).
@@ -103,8 +111,8 @@ def solve_path(
     Parameters
     ----------
     gram : ndarray of shape (n_samples, n_samples) or FeatureGram
-        Gram matrix K, symmetric and positive semidefinite. If K is a `FeatureGram`, `squared` must
-        be True; for ``squared=False``, `solve_weights` solves the system.
+        Gram matrix K, symmetric and positive semidefinite. For a `FeatureGram`, `squared` must be
+        True; for ``squared=False``, use `solve_weights`.
     y : ndarray of shape (n_samples,)
         Targets.
     costs : sequence of float
@@ -145,9 +153,9 @@ def solve_weights(
 ) -> tuple[NDArray, NDArray]:
     """Return the weights w of the features and the bias b that solve the ridge system, for every C.
 
-    Decisions computed as ``F w + b`` are accurate to machine precision, even if some rows or
-    columns of F are far longer than others. Decisions computed as ``G a + b`` are inaccurate if
-    some rows have a large norm, since G magnifies the rounding errors of the multipliers a.
+    Decisions ``F w + b`` are accurate to machine precision, even if some rows or columns of F are
+    far longer than others. If some rows have a large norm, decisions ``G a + b`` are inaccurate,
+    since G magnifies the rounding errors of the multipliers a.
 
     Parameters
     ----------
@@ -177,15 +185,13 @@ def _by_primal(
 ) -> tuple[NDArray, NDArray, float]:
     """Return multipliers ``a = C (y - rows w - b)``, weights w and bias b for ``G = rows rows'``.
 
-    If the entries of the matrix G are large, decisions computed as ``G a`` have far larger rounding
-    errors than decisions computed as ``rows w``. The second pass of the loop is one step of
-    iterative refinement.
+    If the entries of G are large, ``rows w`` has far smaller rounding errors than ``G a``.
     """
     inverse, ahead = ridge_inverse(square, 1 / C), rows.T @ border
     from_border = inverse(ahead)
     left = float(border @ border - ahead @ from_border)
     w, b, residual = np.zeros(len(ahead)), 0.0, y
-    for _ in range(2):
+    for _ in range(2):  # the second pass is one step of iterative refinement
         step = inverse(rows.T @ residual - w / C)
         more = float(border @ residual - ahead @ step) / left
         w, b = w + step - more * from_border, b + more
@@ -198,15 +204,14 @@ def _by_eigenvectors(
 ) -> Solutions:
     """Return the solutions for ``G = K K'`` from an eigendecomposition of K.
 
-    If 1/C is smaller than the rounding errors of ``K K'``, a Cholesky factorisation of ``K K' +
-    I/C`` is inaccurate, and the eigendecomposition is used. The second pass of the loop is one step
-    of iterative refinement.
+    If 1/C is below the rounding errors of ``K K'``, a Cholesky factorisation of ``K K' + I/C`` is
+    inaccurate.
     """
     eigenvalues, vectors = eigh(gram, check_finite=False)
     C, values, of_border = np.array(costs), eigenvalues[:, None], (vectors.T @ border)[:, None]
     inverses = 1 / (values**2 + 1 / C)
     w, b, residual = np.zeros((len(y), len(C))), np.zeros(len(C)), np.tile(y[:, None], len(C))
-    for _ in range(2):
+    for _ in range(2):  # the second pass is one step of iterative refinement
         of_w, right = vectors.T @ w, vectors.T @ residual
         a = inverses * (right + values * of_w)
         more = (of_border * a).sum(axis=0) / (of_border**2 * inverses).sum(axis=0)
@@ -220,8 +225,8 @@ def _by_eigenvectors(
 def _by_dual(gram: NDArray, y: NDArray, C: float, border: NDArray) -> tuple[NDArray, float]:
     """Return the multipliers a and the bias b for the Gram matrix G, after iterative refinement.
 
-    The KLDA needs iterative refinement, since the KLDA is computed from small differences between
-    the multipliers a. Small differences magnify the rounding errors of the multipliers.
+    Iterative refinement is necessary for the KLDA, which is computed from small differences of the
+    multipliers a.
     """
     inverse = ridge_inverse(gram, 1 / C)
     from_border = inverse(border)
@@ -275,9 +280,8 @@ def solve_printed(
         (I/C + K K) w + K 1 b = K y,    1'K w + M b = 1'y                        (36), (37)
 
     Equations (36) and (37) are the normal equations of the least squares problem ``min over w, b
-    ||y - K w - b||^2 + ||w||^2 / C``. The least squares problem is solved without the normal
-    equations, which have the squared condition number of K. The multipliers of the printed system
-    are ``a = C (y - K w - b)``.
+    ||y - K w - b||^2 + ||w||^2 / C``. The normal equations are not used, since they square the
+    condition number of K. The multipliers of the printed system are ``a = C (y - K w - b)``.
     """
     n, ones = len(y), np.ones(len(y)) if border is None else border
     a, coef, b = [], [], []

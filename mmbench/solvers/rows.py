@@ -1,4 +1,4 @@
-"""Data matrices as linear operators; centred or transformed sparse rows need no dense copy."""
+"""Data matrices as linear operators: centred or transformed sparse rows without a dense copy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scipy import sparse
 
 from mmbench.kernels import row_squares
 
-#: Size in bytes of a block of rows. Products with large matrices are computed block by block, so
-#: that temporary arrays remain small.
+#: Size in bytes of a block of rows. Products are computed block by block, so that temporary arrays
+#: remain small.
 BLOCK_BYTES = 2**22
 
 
@@ -73,8 +73,7 @@ class MappedRows:
     def product(self, weights: NDArray) -> NDArray:
         """Return ``rows' diag(weights) rows``.
 
-        To save time, the product is computed for the rows ``x - origin``, and then multiplied by
-        `map` from both sides.
+        To save time, the product of the rows ``x - origin`` is multiplied by `map` from both sides.
         """
         if isinstance(self.X, np.ndarray):
             out = np.zeros((self.X.shape[1],) * 2)
