@@ -1,21 +1,19 @@
 """Dual coordinate descent for a `PiecewiseQP` with a linear kernel.
 
 The attribute `gram` of the problem contains the data matrix Z in place of the Gram matrix ``Z Z'``.
-If the intercept b is fixed, the dual problem has no equality constraint. For a fixed intercept b,
-each coordinate step minimises the following function over a single dual variable u_i (Hsieh et al.
-2008).
+For a fixed intercept b, the dual problem has no equality constraint. Each coordinate step then
+minimises the following function over one dual variable u_i (Hsieh et al. 2008):
 
     1/2 u'Ku + sum_i phi_i(u_i) + b sum_i u_i
 
-A coordinate step costs one product of a row with the weights ``w = Z'u`` and one update of w. For a
-fixed intercept b, let s(b) be the sum of the optimal dual variables. The sum s(b) of the optimal
-dual variables decreases with the intercept b. The secant method finds the optimal intercept b, for
-which the sum s(b) of the dual variables is zero. The derivative of the sum s(b) is ``-e' K_FF^-1
-e``, with the Gram matrix K_FF of the free support vectors F and the vector e of ones. The
-derivative is at most ``-|F|^2 / ||Z_F' e||^2``. The first update of b uses this upper bound as the
-slope of s(b). Later updates use the smaller of this upper bound and the slope of the secant.
-Coordinate descent for each intercept b starts at the minimiser for the previous intercept. The
-tolerance of coordinate descent is reduced as the changes of the intercept b become smaller.
+A coordinate step costs one product of a row with the weights ``w = Z'u`` and one update of w. Let
+s(b) be the sum of the optimal dual variables for the intercept b. The sum s(b) decreases with b,
+and is zero at the optimal b, which the secant method finds. The free support vectors F are the rows
+with u_i strictly between two knots. Let Z_F be their data matrix, K_FF their Gram matrix, and e the
+vector of ones. The derivative of s(b) is ``-e' K_FF^-1 e``, and at most ``-|F|^2 / ||Z_F' e||^2``.
+The first update of b uses this upper bound as the slope of s(b). Later updates use the smaller of
+this bound and the slope of the secant. For each b, coordinate descent starts at the minimiser for
+the previous b. The tolerance of coordinate descent decreases with the changes of b.
 
 ==================  ============================================  ================================
 route               condition                                     cost
@@ -25,8 +23,8 @@ coordinate descent  linear kernel, more than 64 features; sparse  20 to 100 pass
                     matrix
 ==================  ============================================  ================================
 
-Coordinate descent needs more passes if the penalty C or the norms of the rows are larger. If the
-maximum number of passes is reached, `mmbench.machines.svm` continues with SMO. The script
+The number of passes increases with the penalty C and the norms of the rows. After the maximum
+number of passes, `mmbench.machines.svm` continues with another solver. The script
 benchmarks/peers.py compares coordinate descent with liblinear.
 
 References
@@ -49,19 +47,19 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, o
 #: Maximum number of passes over the rows for the first value of the intercept b, and in total.
 FIRST_PASSES, MOST_PASSES = 40, 400
 
-#: FIRST_TOLERANCE is the tolerance of coordinate descent for the first value of the intercept b.
-#: For each later value of b, the tolerance of coordinate descent is the smaller of TOLERANCE_SHARE
-#: times the previous tolerance and STEP_SHARE times the last change of b.
+#: FIRST_TOLERANCE is the tolerance for the first intercept b. For each later b, the tolerance is
+#: the smaller of two numbers: TOLERANCE_SHARE times the previous tolerance, and STEP_SHARE times
+#: the last change of b.
 FIRST_TOLERANCE, TOLERANCE_SHARE, STEP_SHARE = 0.1, 0.5, 0.3
 
-#: Maximum change of the intercept b by the secant method. If the secant method would change b by
-#: more than MOST_STEP, or out of the interval that contains the optimal b, then b is changed to the
-#: middle of the interval. If the interval is unbounded, b is changed by MOST_STEP.
+#: Maximum change of the intercept b by the secant method. If a secant step is longer or leaves the
+#: interval that contains the optimal b, the middle of the interval is the next b. If the interval
+#: is unbounded, b is changed by MOST_STEP.
 MOST_STEP = 1.0
 
-#: LAST_SHARE is the tolerance of coordinate descent for the last value of the intercept b, as a
-#: fraction of `tol`. The final correction of the sum of the dual variables changes the decisions by
-#: at most SUM_SHARE times `tol`.
+#: LAST_SHARE is the tolerance for the last intercept b, as a fraction of `tol`. The final
+#: correction of the sum of the dual variables changes the decisions by at most SUM_SHARE times
+#: `tol`.
 LAST_SHARE, SUM_SHARE = 0.5, 0.1
 
 
@@ -88,8 +86,8 @@ class CoordinateDescent:
             self.values, self.columns = X.data, X.indices
             self.places = self.starts = X.indptr.astype(np.int64, copy=False)
         self.columns = self.columns.astype(np.int32, copy=False)
-        # the squared norm of a row of zeros must be positive, so that the row's dual variable moves
-        # to the knot with the smallest cost
+        # a row of zeros gets a positive squared norm, so that its dual variable moves to the knot
+        # with the smallest cost
         self.squares = np.maximum(self.rows.squares(), np.finfo(float).tiny)
         self.w, self.passes, self.most = self.rows.T @ self.u, 0.0, FIRST_PASSES
         self.random = np.random.RandomState(0)
@@ -101,7 +99,7 @@ class CoordinateDescent:
     def minimise(self, tol: float) -> None:
         """Take coordinate steps for a fixed intercept until all KKT conditions hold up to `tol`.
 
-        Rows whose dual variables stay at knots are skipped until all other rows have converged.
+        Rows with dual variables that stay at knots are skipped until all other rows have converged.
         """
         n, problem = len(self.u), self.problem
         order, margin = np.arange(n), np.inf
@@ -123,8 +121,8 @@ class CoordinateDescent:
     def run(self, tol: float) -> None:
         """Update the intercept b until the sum of the dual variables u_i is nearly zero.
 
-        The final correction of the dual variables, which makes their sum zero, changes the
-        decisions by at most ``SUM_SHARE * tol``.
+        The final correction, after which the sum is zero, changes the decisions by at most
+        ``SUM_SHARE * tol``.
         """
         last, accuracy = LAST_SHARE * tol, FIRST_TOLERANCE
         low, high, secant, before = -np.inf, np.inf, 0.0, (np.inf, np.inf)
@@ -136,8 +134,8 @@ class CoordinateDescent:
             slope = free.sum() ** 2 / max(sums @ sums, np.finfo(float).tiny)
             if accuracy <= last and abs(total) <= SUM_SHARE * tol * slope:
                 return
-            # `total`, the sum of the computed dual variables, lies between the sums of the optimal
-            # dual variables for the intercepts ``b - accuracy`` and ``b + accuracy``
+            # the computed sum `total` lies between ``s(b + accuracy)`` and ``s(b - accuracy)``,
+            # with the sum s of the optimal dual variables
             low = max(low, self.b - accuracy) if total > 0 else min(low, self.b - accuracy)
             high = min(high, self.b + accuracy) if total < 0 else max(high, self.b + accuracy)
             moved, changed = self.b - before[0], total - before[1]
@@ -157,7 +155,7 @@ class CoordinateDescent:
         return np.equal(*gains(self.u, self.problem.knots, self.problem.slopes))
 
     def balanced(self) -> NDArray:
-        """Return feasible dual variables; equal changes of all free u_i make the sum of u zero."""
+        """Return feasible dual variables; all free u_i are changed equally to make the sum zero."""
         free = self.free()
         self.u[free] -= self.u.sum() / max(free.sum(), 1)
         return self.problem.feasible(self.u)
@@ -191,13 +189,13 @@ def solve_by_coordinates(
 def _pass(
     values, columns, starts, places, squares, knots, slopes, u, w, b, order, margin
 ):  # fmt: skip
-    """Take one coordinate step for each row in `order`.
+    """Take one coordinate step per row in `order`, and move active rows to the front of `order`.
 
-    Returns the number of active rows and the largest violation of the optimality conditions. The
-    active rows are moved to the beginning of `order`. The violation of a row is measured just
-    before the coordinate step of the row. A row is inactive if its dual variable is at a knot and
-    leaves the knot only after the row's decision changes by `margin` or more.
+    Returns the number of active rows, and the largest violation of the optimality conditions of a
+    row, measured before the step of the row.
     """
+    # A row is inactive if its dual variable leaves its knot only after the decision of the row
+    # changes by `margin` or more.
     kept, worst = 0, 0.0
     for p in range(order.shape[0]):
         i = order[p]

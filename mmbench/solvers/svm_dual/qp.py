@@ -2,9 +2,9 @@
 
 The cost phi_i of the dual variable u_i is the conjugate of the loss of row i, so that ``loss_i(f) =
 max over u of -f u - phi_i(u)``. In the feature space of the kernel, the weights are ``w = sum_i u_i
-x_i``, with the dual variables u_i. The intercept b is the multiplier of the constraint ``sum_i u_i
-= 0``. At the optimum, minus the decision f(x_i) is a subgradient of the cost phi_i at u_i. The
-primal problem and the dual problem are stated in `mmbench.solvers.svm_dual`.
+x_i``. The intercept b is the multiplier of the constraint ``sum_i u_i = 0``. At the optimum,
+``-f(x_i)`` is a subgradient of the cost phi_i at u_i. The primal problem and the dual problem are
+stated in `mmbench.solvers.svm_dual`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from mmbench.solvers.result import Result
 from mmbench.solvers.rows import MappedRows
 
 #: The rounding error of a sum of n terms is taken to be at most ``ROUNDING_FACTOR * eps * sqrt(n)``
-#: times the sum of their magnitudes. With ROUNDING_FACTOR = 4, the rounding error of a sum exceeds
-#: the bound with a probability of at most 7e-4 (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
+#: times the sum of their magnitudes. With the factor 4, the rounding error exceeds this bound with
+#: a probability of at most 7e-4 (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
 ROUNDING_FACTOR = 4.0
 
 #: Decisions are treated as constant if their range is at most UNRESOLVED_TOLERANCES times the KKT
-#: tolerance. UNRESOLVED_TOLERANCES is larger than 1, since the decisions of rows whose dual
-#: variable is at a bound may vary by more than the KKT tolerance.
+#: tolerance. The factor is larger than 1, since the decisions of rows with u_i at a bound may vary
+#: by more than the KKT tolerance.
 UNRESOLVED_TOLERANCES = 4.0
 
-#: Maximum relative rounding error of sums. A lower bound on the objective may exceed the objective
-#: at w = 0 by the fraction SUM_ROUNDING of the objective.
+#: Maximum relative rounding error of sums; a lower bound may exceed the objective at w = 0 by this
+#: fraction.
 SUM_ROUNDING = 1e-12
 
 
@@ -55,7 +55,7 @@ class PiecewiseQP:
     #: Gram matrix K, symmetric and positive semidefinite, float32 or float64; an array, a
     #: `KernelMatrix` or a `LazyGram`. Shape (n, n).
     gram: Any
-    #: Knots of each cost: the endpoints of its m linear pieces in ascending order, including 0. The
+    #: Knots of each cost: the endpoints of its m linear pieces in ascending order; 0 is a knot. The
     #: first and the last knot of a cost are the bounds of the dual variable and may be infinite.
     #: Shape (n, m + 1).
     knots: NDArray
@@ -71,7 +71,7 @@ class PiecewiseQP:
         return float(np.sum(self.slopes * lengths))
 
     def loss(self, f: NDArray) -> float:
-        """Return the sum of the losses ``loss_i(f_i)``; it is infinite if one loss is infinite."""
+        """Return the sum of the losses ``loss_i(f_i)``, which may be infinite."""
         lengths, sides = self._pieces
         gains = -sides * (f[:, None] + self.slopes)
         return float((lengths[gains > 0] * gains[gains > 0]).sum())
@@ -87,8 +87,8 @@ class PiecewiseQP:
         """Return the scale s that minimises ``s^2/2 norm + sum_i loss_i(s f_i)``.
 
         The argument `norm` is ``||w||^2``. Each linear piece of a cost contributes the hinge
-        ``length * max(0, rate s - offset)`` to the loss. As a function of the scale s, the hinge
-        ``max(0, rate s - offset)`` has a kink at ``s = offset / rate``.
+        ``length * max(0, rate s - offset)`` to the loss. The hinge has a kink at ``s = offset /
+        rate``.
         """
         lengths, sides = self._pieces
         rates, offsets = -sides * f[:, None], sides * self.slopes
@@ -100,12 +100,12 @@ class PiecewiseQP:
         active = (offsets < 0) | ((offsets == 0) & (rates > 0))
         slopes = np.sum(weights * rates, where=active)
         slopes += np.append(0.0, np.cumsum((weights * np.abs(rates))[order]))
-        # a negative slope of the losses for the largest scales is a rounding error, since losses
-        # are not negative
+        # losses are not negative, so that a negative slope for the largest scales is a rounding
+        # error
         slopes[-1] = max(slopes[-1], 0.0)
         kinks = np.append(0.0, kinks[order])
-        # the minimum is in the first interval between two kinks with a nonnegative slope of the
-        # objective at the right end
+        # the minimum is in the first interval between two kinks with a slope of at least 0 at the
+        # right end
         piece = np.argmax(np.append(kinks[1:] * norm + slopes[:-1] >= 0, True))
         s = max(kinks[piece], -slopes[piece] / norm) if norm > 0 else kinks[piece]
         return float(min(s, self.largest_scale(f)))
@@ -127,13 +127,13 @@ class PiecewiseQP:
         weights: NDArray | None = None,
         route: str = "",
     ) -> PiecewiseSolution:
-        """Return dual variables u and an intercept b as a solution with optimality certificate.
+        """Return dual variables u and an intercept b as a solution with a certificate.
 
         If `gram` is a Gram matrix K, `decision` is the product ``Ku``. If `gram` contains the data
         matrix Z, `weights` contains the weights w, and `decision` is ``Zw``. The weights w are more
         accurate than ``Z'u`` if large terms of ``Z'u`` cancel. The weights and the intercept of the
-        machine are multiplied by `scale`. By default, `scale` is the largest number up to 1 for
-        which all losses are finite.
+        machine are multiplied by `scale`, by default the largest number up to 1 for which all
+        losses are finite.
         """
         f = decision + bias
         unit = ROUNDING_FACTOR * np.sqrt(len(u)) * np.finfo(float).eps
@@ -175,9 +175,8 @@ class PiecewiseQP:
     def _credible(self, value: float) -> float:
         """Return `value` if it is a possible dual objective, otherwise the dual objective at u = 0.
 
-        By weak duality, the negated dual objective is at most the machine's objective at w = 0. A
-        `value` that violates weak duality, or that is above the dual objective at u = 0, is
-        replaced.
+        A possible `value` is at most the dual objective at u = 0, and at least the negative of the
+        machine's objective at w = 0 (weak duality).
         """
         least = self.constant - self.constant_decision[0]
         if not least - SUM_ROUNDING * abs(least) <= value <= self.constant:
@@ -200,8 +199,8 @@ class PiecewiseQP:
     def rescaled(self, solution: PiecewiseSolution) -> PiecewiseSolution:
         """Return `solution` with w and b multiplied by the factor that minimises the objective.
 
-        Rounding errors may make margins slightly too small. If the loss is steep, the loss of a
-        slightly too small margin is large. Slightly longer weights w avoid the loss.
+        Rounding errors may make margins slightly too small. If the loss is steep, even slightly too
+        small margins have a large loss. Slightly longer weights w avoid this loss.
         """
         f, w = solution.decision + solution.bias, solution.weights
         scale = self.best_scale(f, float(solution.u @ solution.decision if w is None else w @ w))
@@ -215,12 +214,12 @@ class PiecewiseQP:
     ) -> PiecewiseSolution:
         """Return w = 0 if w = 0 is as good as `solution`, or if all decisions are nearly equal.
 
-        In all other cases, `solution` is returned. `solution` is also returned if the duality gap
-        of w = 0 exceeds both `gap_tolerance` and the duality gap of `solution`.
+        Otherwise `solution` is returned, and also if the duality gap of w = 0 exceeds both
+        `gap_tolerance` and the duality gap of `solution`.
 
-        If the terms of the weights ``w = sum_i u_i x_i`` cancel, the norm of w is of the order of
-        the KKT tolerance, and the direction of w is arbitrary. Weights w that are small for another
-        reason than cancellation, such as a small penalty C, are returned unchanged.
+        Nearly equal decisions are a sign of cancellation in ``w = sum_i u_i x_i``: the norm of w is
+        of the order of the KKT tolerance, and its direction is arbitrary. Weights that are small
+        for another reason, for example a small penalty C, are returned unchanged.
         """
         root = np.sqrt(self.diagonal())
         # upper bound on the absolute values of ``Ku``, by the Cauchy-Schwarz inequality
@@ -252,9 +251,9 @@ class PiecewiseQP:
     def inward(self, share: float) -> PiecewiseQP:
         """Return the problem with tighter bounds on the decisions, to allow for rounding errors.
 
-        A bound on the decisions is the slope of an unbounded piece of the cost. The slope of each
-        unbounded piece is moved towards the slope of the adjacent piece. The change of a slope is
-        the fraction `share` of its magnitude, but at most half the difference of the two slopes.
+        A bound on the decisions is the slope of an unbounded piece of the cost. This slope is
+        changed by the fraction `share` towards the slope of the adjacent piece, but by at most half
+        the difference of both slopes.
         """
         slopes = self.slopes.copy()
         for last, before, ends in ((0, 1, self.knots[:, 0]), (-1, -2, self.knots[:, -1])):
@@ -274,9 +273,9 @@ class PiecewiseQP:
     def feasible(self, u: NDArray) -> NDArray:
         """Return the dual variables u, clipped to their bounds and corrected to have the sum 0.
 
-        The dual variables furthest from their knots are corrected first, since moving a dual
-        variable away from a knot would violate an optimality condition. If the sum of u is zero up
-        to rounding errors, u is not corrected.
+        The dual variables furthest from their knots are corrected first, since a dual variable that
+        leaves a knot violates an optimality condition. A sum of zero up to rounding errors is not
+        corrected.
         """
         low, high = self.knots[:, 0], self.knots[:, -1]
         u = np.clip(u, low, high)
@@ -299,11 +298,11 @@ class PiecewiseQP:
 class PiecewiseSolution(Result):
     """A solution of a `PiecewiseQP` (the dual problem) and of a machine (the primal problem).
 
-    `value` is an upper bound on the optimal value of the dual problem: the dual objective at the
-    dual variables u, increased by `rounding`. If this upper bound exceeds the dual objective at u =
-    0 or violates weak duality, `value` is the dual objective at u = 0. `bound` is the negative of
-    the machine's objective at the weights ``scale * w`` and the intercept ``scale * bias``. The
-    optimal value of the dual problem lies between `bound` and `value`.
+    `value` is an upper bound on the optimal value of the dual problem: the dual objective at u plus
+    `rounding`. If this sum exceeds the dual objective at u = 0 or violates weak duality, `value` is
+    the dual objective at u = 0. `bound` is the negative of the machine's objective at the weights
+    ``scale * w`` and the intercept ``scale * bias``. The optimal value of the dual problem lies
+    between `bound` and `value`.
     """
 
     #: Feasible dual variables; see `PiecewiseQP.feasible`. Shape (n,).
@@ -330,15 +329,13 @@ class PiecewiseSolution(Result):
 def free_part(square: NDArray, target: NDArray, total: float) -> tuple[NDArray, float] | None:
     """Solve ``square @ u + b = target`` and ``sum_i u_i = total`` for u and b.
 
-    Returns None if the linear system in the dual variables u and the intercept b is singular. The
-    linear system may be regular although the matrix `square` is singular, for example for k + 1
-    rows with k features.
+    Returns None if this linear system is singular. The system may be regular although `square` is
+    singular, for example for k + 1 rows with k features.
     """
     n_free = len(target)
     system = np.ones((n_free + 1, n_free + 1))
     system[:-1, :-1], system[-1, -1] = square, 0.0
-    # a small ridge makes the solution unique if rows are equal; equal rows then have equal dual
-    # variables
+    # with a small ridge, the solution is unique, and equal rows have equal dual variables
     system[np.diag_indices(n_free)] += 1e-14 * np.trace(square)
     try:
         found = np.linalg.solve(system, np.append(target, total))
@@ -363,13 +360,12 @@ def gains(u: NDArray, knots: NDArray, slopes: NDArray) -> tuple[NDArray, NDArray
 def optimality(decision: NDArray, rise: NDArray, fall: NDArray) -> tuple[float, float]:
     """Return the intercept b and the violation of the optimality conditions.
 
-    The arrays `rise` and `fall` are returned by `gains`. The gain ``rise - decision`` of row i is
-    the decrease of the objective per increase of the dual variable u_i. The difference ``fall -
-    decision`` is the increase of the objective per decrease of u_i. The violation of the optimality
-    conditions is the largest ``rise - decision`` minus the smallest ``fall - decision``, but at
-    least 0. The intercept b is the mean of ``rise - decision`` over the rows whose dual variable is
-    strictly inside a linear piece. If all dual variables are at knots, b is the mean of the largest
-    ``rise - decision`` and the smallest ``fall - decision``.
+    The arrays `rise` and `fall` are returned by `gains`. For row i, ``rise - decision`` is the
+    decrease of the objective per increase of u_i, and ``fall - decision`` is the increase of the
+    objective per decrease of u_i. The violation is the largest ``rise - decision`` minus the
+    smallest ``fall - decision``, but at least 0. The intercept b is the mean of ``rise - decision``
+    over the rows with u_i strictly inside a linear piece. If all dual variables are at knots, b is
+    the mean of the largest ``rise - decision`` and the smallest ``fall - decision``.
     """
     gain, inside = rise - decision, rise == fall
     top, low = float(gain.max()), float((fall - decision).min())

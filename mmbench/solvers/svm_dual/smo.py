@@ -13,30 +13,28 @@ SMO on working sets    `LazyGram` with n > 3000 rows, after n      kernel values
 =====================  ==========================================  ================================
 
 A pairwise step adds a number t to the dual variable u_i and subtracts t from u_j. A pairwise step
-goes beyond the minimum along the pair (over-relaxation), but not beyond a knot of the costs of u_i
-and u_j. Row i is selected such that an increase of the dual variable u_i decreases the objective at
-the largest rate. Row j is selected such that the pairwise step decreases the objective most (Fan,
-Chen and Lin 2005, WSS 2). Compiled loops select rows i and j, in blocks of rows that fit in the CPU
-cache.
+goes beyond the minimum along the pair (over-relaxation), but not beyond a knot of the cost of u_i
+or u_j. Row i is the row for which an increase of u_i decreases the objective at the largest rate.
+Row j is the row for which the pairwise step decreases the objective most (Fan, Chen and Lin 2005,
+WSS 2). Compiled loops select rows i and j, in blocks of rows that fit in the CPU cache.
 
-A Newton step changes all dual variables that lie strictly inside a linear piece of their cost. If
-the Gram matrix has low rank or quickly decreasing eigenvalues, pairwise steps alone may converge
+A Newton step changes all dual variables that lie strictly inside a linear piece of their cost. For
+a Gram matrix of low rank or with quickly decreasing eigenvalues, pairwise steps alone may converge
 slowly. For example, a linear SVM with a large penalty C may need millions of tiny pairwise steps
-for a few dozen rows. As long as no dual variable reaches a knot, a Newton step solves a quadratic
-program with one equality constraint. The Newton step needs one Cholesky factorisation ``L L'`` of
-the Gram matrix of the changed variables. If a Newton step brings a dual variable to a knot, the
-variable is fixed in all further steps of the same series of Newton steps. With the Cholesky factor
-L and the gradient g, the Newton direction is ``-L^-T p`` for a projection p of ``L^-1 g``. With the
-vector e of ones and the unit vectors e_i, the projection p is orthogonal to ``L^-1 e``, and to
-``L^-1 e_i`` for each fixed variable u_i. All steps of a series use the same factorisation, and the
-series usually ends at a minimum between knots. For an RMM with the poly kernel on USPS, SMO with
-Newton steps takes 1/22 of the CPU time of SMO without Newton steps.
+for a few dozen rows. A Newton step solves a quadratic program with one equality constraint, by a
+Cholesky factorisation ``L L'`` of the Gram matrix of the changed variables. If a variable reaches a
+knot, this variable is fixed in all further steps of the same series of Newton steps. Let g be the
+gradient, e the vector of ones, and e_i the unit vector of a fixed variable u_i. The Newton
+direction is ``-L^-T p``, where p is the projection of ``L^-1 g`` that is orthogonal to ``L^-1 e``
+and to all ``L^-1 e_i``. All steps of a series use the same factor L, and the series usually ends at
+a minimum between knots. For an RMM with the poly kernel on USPS, SMO with Newton steps takes 1/22
+of the CPU time of SMO without Newton steps.
 
-The RMM's dual, problem (8) of the RMM paper, has three variables per row. The quadratic term
-depends on the three variables of row i only through their signed sum u_i. Therefore a pairwise step
-takes as much time for the RMM as for the SVM, although the RMM's costs have more linear pieces. The
-script benchmarks/peers.py measures time and memory of the SVM and the RMM, and compares the SVM
-with scikit-learn's SVC.
+The dual of the RMM, problem (8) of the RMM paper, has three variables per row. The quadratic term
+contains only the signed sum u_i of these three variables. Therefore a pairwise step takes as much
+time for the RMM as for the SVM, although the RMM's costs have more linear pieces. The script
+benchmarks/peers.py measures time and memory of the SVM and the RMM, and compares the SVM with
+scikit-learn's SVC.
 
 A working set contains the support vectors (rows with ``u_i != 0``) and the other rows that violate
 the optimality conditions most. `Descent` solves the restricted problem of the working set, in which
@@ -51,19 +49,18 @@ most.
 Kernel values of working sets and updates of the product ``Ku`` are computed in float32 if float32
 is accurate enough for the kernel. The rounding error of an update of ``Ku`` is proportional to the
 change of the dual variables u. A recomputation of ``Ku`` in float64 removes the rounding errors of
-all updates. After a recomputation of ``Ku``, the changes of the dual variables are small, and so
-are the rounding errors of the next updates. In a solution, the rounding error of ``Ku`` is at most
-a small fraction of the KKT tolerance.
+all updates. After a recomputation, the changes of the dual variables are small, and therefore also
+the rounding errors of the next updates. In a solution, the rounding error of ``Ku`` is at most a
+small fraction of the KKT tolerance.
 
 `solve_to_gap` reduces the relative duality gap to a tolerance. The contribution of a row to the
-duality gap is the row's violation of the optimality conditions times the slope of the row's loss.
-If the penalty C is large, a small violation of the optimality conditions gives a large duality gap.
-Three methods to reduce the duality gap are tried in turn. The first method to reduce the duality
-gap is a smaller KKT tolerance. The second method to reduce the duality gap multiplies the weights w
-and the intercept b by the factor that minimises the objective. Slightly longer weights w may
-satisfy margin constraints that are violated because of rounding errors. The third method, for
-machines with bounds on the decisions, solves the problem with slightly tighter bounds. The solution
-for tighter bounds satisfies the original bounds even with slightly longer weights w.
+duality gap is its violation of the optimality conditions times the slope of its loss. With a large
+penalty C, a small violation therefore gives a large duality gap. Three methods to reduce the
+duality gap are tried in turn. The first method is a smaller KKT tolerance. The second method
+multiplies w and b by the factor that minimises the objective: slightly longer weights w may satisfy
+margin constraints that are violated because of rounding errors. The third method, for machines with
+bounds on the decisions, solves the problem with slightly tighter bounds. The solution for tighter
+bounds satisfies the original bounds even with slightly longer weights w.
 
 References
 ----------
@@ -88,8 +85,8 @@ from mmbench.errors import Status
 from mmbench.kernels.matrix import KernelMatrix, LazyGram, read_row
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution, gains, optimality
 
-#: Fixed cost of a series of Newton steps, as the number of kernel values that pairwise steps read
-#: in the same time.
+#: Fixed cost of a series of Newton steps. The unit is the time in which a pairwise step reads one
+#: kernel value.
 SERIES_OVERHEAD = 2e5
 
 #: The time budget of Newton steps is the time of all pairwise steps so far, minus the time of all
@@ -107,22 +104,21 @@ LEAST_CHUNK_STEPS = 250
 MOST_REFUTATIONS = 20
 
 #: Number of columns per block in `_move` and `_partner`, which select rows i and j. A vectorised
-#: loop tests whether a block contains a better row than all earlier blocks. A slower argmax loop,
-#: which is not vectorised, searches only blocks with a better row than all earlier blocks.
+#: loop tests whether a block contains a better row than all earlier blocks. Only blocks that pass
+#: this test are searched by an argmax loop, which is not vectorised.
 BLOCK_COLUMNS = 64
 
 #: RELAXATION is the length of a pairwise step, relative to the step to the minimum of the objective
 #: along the pair. A pairwise step decreases the objective if its relative length is below 2.
 #: Pairwise steps of the relative lengths 1.5 and 1 were compared on ten SVMs and their RMMs
-#: (kernels rbf, poly and linear, C from 0.1 to 1000). On most of these problems, SMO with the
-#: relative length 1.5 takes 0.5 to 0.7 times as many pairwise steps as with the length 1. On every
-#: problem, SMO with the relative length 1.5 takes at most 1.2 times as many pairwise steps as with
-#: the length 1. If the violation of the KKT conditions is at most LAST_STEPS_TOLERANCES times
-#: `tol`, the relative length of a pairwise step is 1. Without over-relaxation in its last steps,
-#: SMO ends at the exact minimum of a problem with few variables.
+#: (kernels rbf, poly and linear, C from 0.1 to 1000). On most of these problems, the length 1.5
+#: needs 0.5 to 0.7 times as many steps as the length 1, and on every problem at most 1.2 times as
+#: many. If the violation of the KKT conditions is at most LAST_STEPS_TOLERANCES times `tol`, the
+#: relative length is 1. Without over-relaxation in the last steps, SMO ends at the exact minimum of
+#: a problem with few variables.
 RELAXATION, LAST_STEPS_TOLERANCES = 1.5, 2.0
 
-#: A working set has, besides the support vectors, the fraction NEW_ROWS_SHARE of all rows, but at
+#: The fraction NEW_ROWS_SHARE of all rows is added to the support vectors in a working set, but at
 #: least LEAST_NEW_ROWS and at most MOST_NEW_ROWS. If memory allows, the number of added rows is at
 #: least half the number of support vectors, even above MOST_NEW_ROWS. For example, SMO for an RMM
 #: may start at the SVM's solution, which has a fifth as many support vectors as the RMM.
@@ -137,9 +133,8 @@ SET_VIOLATION_SHARE, SET_TOLERANCE_SHARE = 0.1, 0.5
 ROUNDING_SHARE = 1e-3
 
 #: The product ``Ku`` is recomputed after IDLE_ROUNDS working sets without a decrease of the KKT
-#: violation. If the objective has not decreased over IDLE_RENEWALS recomputations, kernel values in
-#: float32 are replaced by kernel values in float64. SMO ends if the objective does not decrease
-#: although the kernel values are float64.
+#: violation. If the objective has not decreased over IDLE_RENEWALS recomputations, kernel values
+#: are computed in float64 instead of float32. If the kernel values are already float64, SMO ends.
 IDLE_ROUNDS, IDLE_RENEWALS = 20, 3
 
 #: Minimum relative decrease of the objective between two recomputations of the product ``Ku``;
@@ -148,22 +143,20 @@ LEAST_DECREASE = 1e-12
 
 #: If a `LazyGram` has n > MOST_ROWS_PER_STEP rows, the first n steps are taken on all rows, and the
 #: next steps on working sets. With the penalty C = 100, working sets reduce the CPU time to 1/6 on
-#: 5300 rows of Banana and to 1/3 on 8000 rows of Letter. With C = 1 on Banana and Letter, SMO
-#: converges within the first n steps and uses no working set.
+#: 5300 rows of Banana and to 1/3 on 8000 rows of Letter. With C = 1, SMO converges within the first
+#: n steps on both data sets.
 MOST_ROWS_PER_STEP = 3000
 
 #: Factors of the KKT tolerance that `solve_to_gap` tries in turn.
 TOLERANCE_FACTORS = tuple(8.0**-k for k in range(8))
 
-#: `solve_to_gap` rescales the weights w and the intercept b if the factor of the KKT tolerance is
-#: at most RESCALING_FACTOR, or if no smaller factor can be tried. Smaller factors are tried before
-#: rescaling, since more accurate dual variables may also improve the predictions, whereas rescaling
-#: changes no prediction.
+#: `solve_to_gap` rescales w and b if the factor of the KKT tolerance is at most RESCALING_FACTOR,
+#: or after the last factor. Smaller tolerances are tried first, since more accurate dual variables
+#: may improve predictions, whereas rescaling changes no prediction.
 RESCALING_FACTOR = 8.0**-3
 
 #: Relative reduction of the bounds on the decisions in the last attempt of `solve_to_gap`. The
-#: tighter bounds change the optimal value of the problem by a relative amount of the order of
-#: INWARD_SHARE.
+#: relative change of the optimal value is of the same order.
 INWARD_SHARE = 1e-6
 
 Start = PiecewiseSolution | NDArray | None
@@ -195,7 +188,7 @@ class Descent:
         """
         problem, u, budget, refutations = self.problem, self.u, 0.0, 0
         knots, slopes = problem.knots, problem.slopes
-        # the computed curvature along a pair of nearly equal rows is a rounding error of kernel
+        # for a pair of nearly equal rows, the computed curvature is a rounding error of kernel
         # values
         floor = float(np.finfo(problem.gram.values.dtype).eps * self.diagonal.max())
         floor = floor if floor > 0 else 1e-12
@@ -210,8 +203,8 @@ class Descent:
             )
             self.left -= done
             budget += float(done * len(u))
-            # the pairwise steps so far have not converged; Newton steps may take as much time as
-            # all of these pairwise steps
+            # the pairwise steps have not converged; Newton steps may take as much time as all
+            # pairwise steps
             if 0 < done == asked:
                 left = newton_steps(problem, u, self.decision, budget)
                 if left < budget:
@@ -231,8 +224,7 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
 
     The dual variables `u` and the decisions `decision` (``Ku`` plus a fixed vector) are updated in
     place. The dual variables stay within their bounds, their sum is constant, and the objective
-    does not increase. The unit of `budget` is the time in which a pairwise step reads one kernel
-    value.
+    does not increase. The unit of `budget` is explained at SERIES_OVERHEAD.
     """
     inside = (problem.knots[:, :-1] < u[:, None]) & (u[:, None] < problem.knots[:, 1:])
     rows, pieces = inside.nonzero()
@@ -242,11 +234,10 @@ def newton_steps(problem: PiecewiseQP, u: NDArray, decision: NDArray, budget: fl
     if len(rows) < 2 or BUDGET_FACTOR * cost > budget:
         return budget
     square = problem.gram.part(rows).astype(float)
-    # The ridge makes a singular matrix positive definite, so that it has a Cholesky factor. Along
-    # the null space of a singular matrix, the objective is linear between knots, so the minimum is
-    # at a knot. If a small ridge is added to the matrix, a Newton step along its null space is very
-    # long. A very long Newton step ends at the first knot, where the slope of the dual objective
-    # changes.
+    # The ridge makes a singular matrix positive definite, so that the matrix has a Cholesky factor.
+    # Along the null space of a singular matrix, the objective is linear between knots, and its
+    # minimum is at a knot. With a small ridge, a Newton step along the null space is very long, and
+    # ends at the first knot.
     ridge = np.finfo(problem.gram.dtype).eps ** (2 / 3) * np.trace(square) / len(square)
     square[np.diag_indices_from(square)] += ridge
     low, high = problem.knots[rows, pieces], problem.knots[rows, pieces + 1]
@@ -276,15 +267,14 @@ def _series(
 ) -> tuple[NDArray, int]:
     """Take Newton steps to a minimum between knots, or until more than `most` knots are reached.
 
-    `square` is the Gram matrix of the rows plus ``ridge * I``. Returns the dual variables u, and
-    the number of dual variables that reached a knot. Raises LinAlgError if `square` is not positive
-    definite.
+    Returns u and the number of variables that reached a knot; raises LinAlgError if `square`, the
+    Gram matrix plus ``ridge * I``, is not positive definite.
     """
     factor = np.linalg.cholesky(square)
     lower = partial(solve_triangular, factor, lower=True, check_finite=False)
     free, fixed = np.ones(len(u)), np.ones(len(u))
-    # the rows of `removed` are orthonormal, and `ahead` is orthogonal to each of them. The first
-    # row keeps the sum of u constant, and each other row keeps one dual variable at a knot.
+    # the rows of `removed` are orthonormal, and `ahead` is orthogonal to all of them. The first row
+    # keeps the sum of u constant, each other row keeps one dual variable at a knot.
     removed = np.empty((most + 1, len(u)))
     for met in range(most + 1):
         removed[met] = _projected(removed[:met], lower(fixed))
@@ -324,9 +314,9 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
     decision[i]`` is the decrease of the objective per increase of the dual variable u_i. The
     difference ``fall[i] - decision[i]`` is the increase of the objective per decrease of u_i. At
     the optimum, the intercept b lies between the largest ``rise - decision`` and the smallest
-    ``fall - decision``. The arrays `rise` and `fall` come from `gains` and are updated in place.
-    If the curvature of the objective along a pair (u_i, u_j) is less than `floor`, the curvature is
-    replaced by `floor`.
+    ``fall - decision``. The arrays `rise` and `fall` are returned by `gains`, and are updated in
+    place. If the curvature of the objective along a pair (u_i, u_j) is less than `floor`, the
+    curvature is replaced by `floor`.
     """
     values, columns, gamma, slots = source
     # for a literal 0, Numba would compile `read_row` for another type of argument
@@ -359,10 +349,7 @@ def descend(source, diagonal, u, decision, rise, fall, knots, slopes, tol, max_i
 def _move(decision, rise, row_i, row_j, t):
     """Add ``t (row_i - row_j)`` to `decision`; return the row with the largest gain, and this gain.
 
-    The arguments `row_i` and `row_j` are rows of the Gram matrix.
-
-    The gain of row i is ``rise[i] - decision[i]``, the decrease of the objective per increase of
-    the dual variable u_i.
+    `row_i` and `row_j` are rows of the Gram matrix; the gain of row k is ``rise[k] - decision[k]``.
     """
     best, top = 0, -np.inf
     for start in range(0, decision.shape[0], BLOCK_COLUMNS):
@@ -432,7 +419,7 @@ class WorkingSets(Descent):
 
     def __post_init__(self) -> None:
         self.matrix = self.problem.gram
-        # a random order of the rows decides between rows with equal KKT violations
+        # among rows with equal KKT violations, a random order decides
         self.order = np.random.RandomState(0).permutation(len(self.u))
         self._start_counting()
 
@@ -508,8 +495,8 @@ class WorkingSets(Descent):
         # variables
         unit = 0.5 * float(np.finfo(self.matrix.dtype).eps * self.diagonal.max())
         rounding = float(np.hypot(self.rounding, unit * np.linalg.norm(change)))
-        # if the rounding error of an update of ``Ku`` is too large for the final KKT tolerance,
-        # ``Ku`` is recomputed instead of updated
+        # if this rounding error is too large for the final KKT tolerance, ``Ku`` is recomputed
+        # instead
         if complete and not self._accurate(rounding):
             self.renew()
             return
@@ -526,8 +513,8 @@ class WorkingSets(Descent):
 
         Rows with a non-zero dual variable u_i are included if memory allows.
         """
-        # violations of the optimality conditions for an increase and for a decrease of each dual
-        # variable, or -inf if a bound prevents the change
+        # violations of the optimality conditions for an increase and a decrease of each dual
+        # variable; -inf if the dual variable is at a bound
         rise, fall = gains(self.u, self.problem.knots, self.problem.slopes)
         up, down = rise - self.decision, self.decision - fall
         middle = 0.5 * (up.max() - down.max())
@@ -597,9 +584,7 @@ def solve_smo(
 def _started(problem: PiecewiseQP, start: Start) -> tuple[NDArray, NDArray]:
     """Return feasible dual variables u near `start`, and the product ``Ku``.
 
-    If `start` is a solution with feasible u, the decision values of the solution are returned as
-    ``Ku``. The decision values of a solution with primal weights w are ``Zw``, which may differ
-    from ``Ku``, so ``Ku`` is computed.
+    A solution with primal weights w has the decision values ``Zw``, which may differ from ``Ku``.
     """
     if start is None:
         return np.zeros(len(problem.gram)), np.zeros(len(problem.gram))
@@ -633,9 +618,9 @@ def solve_to_gap(
 ) -> PiecewiseSolution:
     """Solve with the KKT tolerances ``factor * tol`` in turn until the duality gap is small.
 
-    The relative duality gap is small if it is at most `gap_tolerance`. The first of `factors` must
-    be 1. Returns the solution with the smallest relative gap; its number of iterations is the sum
-    over all attempts.
+    A small duality gap is a relative gap of at most `gap_tolerance`. The first of `factors` must be
+    1. Returns the solution with the smallest relative gap, with the sum of the iterations of all
+    attempts.
     """
     solution = best = solve(problem, start, tol)
     iterations = solution.iterations
@@ -660,5 +645,5 @@ def solve_to_gap(
 
 
 def _rank(solution: PiecewiseSolution) -> tuple[float, float]:
-    # if the dual objective is 0, every relative gap is 1, so bounds are compared
+    # with a dual objective of 0, every relative gap is 1, and the bounds decide
     return solution.gap, -solution.bound
