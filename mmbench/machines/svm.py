@@ -286,60 +286,44 @@ def solve_dual(
     neighbouring grid point, or the dual variables u of this solution. For a small C, a solution
     within the gap tolerance may be no better than w = 0. Smaller tolerances are then tried.
     """
-    found = _solve(problem, dual, C, solver, tol, gap_tolerance, start, B, cache_size)
+    y, inside = problem.y, in_features(problem, solver)
+
+    def solve(tol: float, start: PiecewiseSolution | NDArray | None) -> PiecewiseSolution:
+        # if the first solver finds no optimal solution, another solver continues
+        first = dual
+        if by_coordinates(problem, solver):
+            found = solve_to_gap(dual, tol, gap_tolerance, start, solve_by_coordinates)
+            if found.status is Status.OPTIMAL or time_is_up():
+                return found
+            first = replace(dual, gram=_rows(problem) if inside else problem.matrix(cache_size))
+            start = found if found.gap <= MOST_START_GAP else start
+        if inside:
+            u = start.u if isinstance(start, PiecewiseSolution) else start
+            found = solve_in_features(first, y, C, tol, gap_tolerance, B, u)
+            # if the duality gap is within its tolerance, KKT violations are due to rounding errors
+            enough = len(y) > FEW_GRAM_ROWS and found.gap <= gap_tolerance
+        else:
+            found = solve_to_gap(first, tol, gap_tolerance, start)
+            enough = not _may_be_in_features(problem, solver)
+        if found.status is Status.OPTIMAL or enough or time_is_up():
+            return found
+        if inside:
+            second = replace(dual, gram=problem.matrix(cache_size))
+            other = solve_to_gap(second, tol, gap_tolerance, found)
+        else:
+            second = replace(dual, gram=_rows(problem))
+            other = solve_in_features(second, y, C, tol, gap_tolerance, B, found.u)
+        return min(found, other, key=lambda each: (each.status is not Status.OPTIMAL, each.gap))
+
+    found = solve(tol, start)
     for factor in TOLERANCE_FACTORS[3::3]:
         closed = found.gap <= gap_tolerance and not time_is_up()
         if not (closed and dual.no_better_than_zero(found)):
             break
-        last, finer = found, factor * tol
-        found = _solve(problem, dual, C, solver, finer, gap_tolerance, last, B, cache_size)
+        last = found
+        found = solve(factor * tol, last)
         found = replace(found, iterations=last.iterations + found.iterations)
     return found
-
-
-def _solve(
-    problem: BinaryProblem,
-    dual: PiecewiseQP,
-    C: float | NDArray,
-    solver: str,
-    tol: float,
-    gap_tolerance: float,
-    start: PiecewiseSolution | NDArray | None,
-    B: float | None,
-    cache_size: float | None,
-) -> PiecewiseSolution:
-    """Solve the dual of an SVM or an RMM with a given tolerance.
-
-    If the first solver finds no optimal solution, another solver continues, and the better of both
-    solutions is returned.
-    """
-    y, n = problem.y, len(problem.y)
-    if by_coordinates(problem, solver):
-        found = solve_to_gap(dual, tol, gap_tolerance, start, solve_by_coordinates)
-        if found.status is Status.OPTIMAL or time_is_up():
-            return found
-        inside = in_features(problem, solver)
-        gram = _rows(problem) if inside else problem.matrix(cache_size)
-        dual = replace(dual, gram=gram)
-        start = found if found.gap <= MOST_START_GAP else start
-    features_first = in_features(problem, solver)
-    if features_first:
-        u = start.u if isinstance(start, PiecewiseSolution) else start
-        found = solve_in_features(dual, y, C, tol, gap_tolerance, B, u)
-        # if the duality gap is within its tolerance, KKT violations are due to rounding errors
-        enough = n > FEW_GRAM_ROWS and found.gap <= gap_tolerance
-    else:
-        found = solve_to_gap(dual, tol, gap_tolerance, start)
-        enough = not _may_be_in_features(problem, solver)
-    if found.status is Status.OPTIMAL or enough or time_is_up():
-        return found
-    if features_first:
-        dual = replace(dual, gram=problem.matrix(cache_size))
-        other = solve_to_gap(dual, tol, gap_tolerance, found)
-    else:
-        dual = replace(dual, gram=_rows(problem))
-        other = solve_in_features(dual, y, C, tol, gap_tolerance, B, found.u)
-    return min(found, other, key=lambda each: (each.status is not Status.OPTIMAL, each.gap))
 
 
 def tolerance(tol: float, n_rows: int) -> float:
