@@ -57,7 +57,7 @@ P. K. Shivaswamy, T. Jebara: Maximum relative margin and data-dependent regulari
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -278,9 +278,31 @@ class RMM(WeightedClassifier):
         elif theta <= B:
             model = replace(svm, fit=replace(svm.fit, **NO_WORK))
         else:
-            C = slack_penalties(problem, self.C, self.class_weight)
-            model = train_rmm(problem, C, B, self.solver, tol, points, self.cache_size)
+            model = self._train_bound(problem, B, points, tol)
         return replace(model, fit=replace(model.fit, extra={"theta": theta, "B": B}))
+
+    def _train_bound(
+        self, problem: BinaryProblem, B: float, points: list[PiecewiseSolution], tol: float
+    ) -> BinaryModel:
+        """Train the RMM of problem (7) with the bound B, from the best of the dual solutions
+        `points` at neighbouring grid points.
+
+        The `state` of the model is the solution of problem (8). The `coef` of the model is the
+        solution u of (8), multiplied by the factor with which the constraints of (7) hold exactly.
+        """
+        C = slack_penalties(problem, self.C, self.class_weight)
+        dual = rmm_dual(rows_or_gram(problem, self.solver, self.cache_size), problem.y, C, B)
+        started, gap = time.perf_counter(), GAP_TOLERANCE_FACTOR * tol
+        if self.solver == "reference":
+            found = solve_paper_dual(dual, problem.y, C, B, tol)
+        else:
+            values = [0.5 * (point.u @ point.decision) + dual.cost(point.u) for point in points]
+            start = points[int(np.argmin(values))] if points else None
+            size = self.cache_size
+            found = solve_dual(problem, dual, C, self.solver, tol, gap, start, B, size)
+        model = certified(dual, found, tol, time.perf_counter() - started)
+        violation = max(model.fit.max_violation, float(np.abs(found.f).max()) - B)
+        return replace(model, fit=replace(model.fit, max_violation=violation))
 
     def _train_penalty(
         self, problem: BinaryProblem, svm: BinaryModel, start: PiecewiseSolution | None, tol: float
@@ -358,37 +380,6 @@ def _timed(compute: Callable[[], Any]) -> tuple[Any, float]:
     started = time.thread_time()
     result = compute()
     return result, time.thread_time() - started
-
-
-def train_rmm(
-    problem: BinaryProblem,
-    C: float | NDArray,
-    B: float,
-    solver: str = "auto",
-    tol: float = 1e-5,
-    points: Sequence[PiecewiseSolution] = (),
-    cache_size: float | None = None,
-) -> BinaryModel:
-    """Train one binary RMM; its warm start is one of the dual solutions `points`.
-
-    `points` are dual solutions at neighbouring grid points. The warm start is the element of
-    `points` with the best dual objective for the given C and B. `C` is a number, or an array with
-    one value per row. The `state` of the model is the solution of problem (8). The `coef` of the
-    model is the solution u of (8), multiplied by the factor with which the constraints of (7) hold
-    exactly.
-    """
-    dual = rmm_dual(rows_or_gram(problem, solver, cache_size), problem.y, C, B)
-    started = time.perf_counter()
-    if solver == "reference":
-        found = solve_paper_dual(dual, problem.y, C, B, tol)
-    else:
-        values = [0.5 * (point.u @ point.decision) + dual.cost(point.u) for point in points]
-        start = points[int(np.argmin(values))] if points else None
-        gap = GAP_TOLERANCE_FACTOR * tol
-        found = solve_dual(problem, dual, C, solver, tol, gap, start, B, cache_size)
-    model = certified(dual, found, tol, time.perf_counter() - started)
-    violation = max(model.fit.max_violation, float(np.abs(found.f).max()) - B)
-    return replace(model, fit=replace(model.fit, max_violation=violation))
 
 
 def rmm_dual(

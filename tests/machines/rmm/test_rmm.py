@@ -15,7 +15,7 @@ from mmbench.errors import Status
 from mmbench.kernels import Kernel
 from mmbench.machines import RMM, alias_of, make_machine, rmm
 from mmbench.machines.base.problem import BinaryProblem
-from mmbench.machines.rmm import rmm_dual, train_rmm
+from mmbench.machines.rmm import rmm_dual
 from mmbench.machines.svm import train_svm
 
 KERNELS = (Kernel("linear"), Kernel("poly", degree=3), Kernel("rbf", gamma=1.0))
@@ -64,8 +64,8 @@ def test_certificate_follows_from_the_returned_solution(pair):
 def test_bound_is_the_paper_s_dual(tiny):
     """(8) at alpha, lambda and lambda* that are split from u by hand."""
     C, B = 3.0, 1.2
-    model = train_rmm(tiny, C, B)
-    u, y = model.state.u, tiny.y
+    model = RMM(C=C, B=B).train(tiny)
+    u, y = model.state.last.u, tiny.y
     alpha = np.clip(y * u, 0, C)
     rest = u - y * alpha
     value = alpha.sum() - B * np.abs(rest).sum() - u @ tiny.gram @ u / 2
@@ -75,8 +75,8 @@ def test_bound_is_the_paper_s_dual(tiny):
 def test_bounded_rows_carry_their_own_multipliers(pair):
     """0 < alpha < C rests on the margin, lambda on B, lambda* on -B."""
     problem, C, B = pair(Kernel("rbf", gamma=1.0)), 5.0, 1.3
-    model = train_rmm(problem, C, B, tol=1e-8)
-    u, f = problem.y * model.state.u, problem.y * decision(problem, model)
+    model = RMM(C=C, B=B, tol=1e-8).train(problem)
+    u, f = problem.y * model.state.last.u, problem.y * decision(problem, model)
     np.testing.assert_allclose(f[(u > 0) & (u < C)], 1, atol=1e-6)
     np.testing.assert_allclose(f[u < 0], B, atol=1e-6)
     np.testing.assert_allclose(f[u > C], -B, atol=1e-6)
@@ -188,9 +188,11 @@ def test_B_fraction_is_a_share_of_the_way_from_1_to_theta(tiny):
         assert np.abs(decision(tiny, model)).max() <= model.fit.extra["B"] * (1 + 1e-12)
 
 
-def test_solving_for_a_large_B_finds_the_svm_too(tiny):
-    """The limit holds for the solver as well, not only by the shortcut."""
-    svm, found = train_svm(tiny, 2.0, tol=1e-9), train_rmm(tiny, 2.0, 50.0, tol=1e-9)
+def test_solving_for_a_B_near_theta_finds_the_svm_too(tiny):
+    """The limit holds for the solver as well, not only by the shortcut for B >= theta."""
+    svm = train_svm(tiny, 2.0, tol=1e-9)
+    found = RMM(C=2.0, B=float(np.abs(svm.state.f).max()) * (1 - 1e-10), tol=1e-9).train(tiny)
+    assert found.fit.extra["B"] < found.fit.extra["theta"]
     assert found.fit.objective == pytest.approx(svm.fit.objective, rel=1e-8)
     np.testing.assert_allclose(decision(tiny, found), decision(tiny, svm), atol=1e-6)
 
@@ -226,7 +228,7 @@ def test_small_problems_with_repeated_rows_are_certified(n, C, B, seed, kernel):
     X = rng.randint(3, size=(n, 2)).astype(float)
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     problem = BinaryProblem(X, y, kernel)
-    fit = train_rmm(problem, C, B, tol=1e-9).fit
+    fit = RMM(C=C, B=B, tol=1e-9).train(problem).fit
     assert fit.status is Status.OPTIMAL
     assert fit.max_violation <= 1e-9
     assert -1e-9 <= fit.gap < 1e-5
@@ -268,13 +270,14 @@ def test_bad_parameters_are_named(parameters, words):
 def test_translation_rotation_and_label_swap(pair):
     problem = pair(LINEAR)
     rotation = np.linalg.qr(np.random.RandomState(0).normal(size=(problem.X.shape[1],) * 2))[0]
-    expected = decision(problem, train_rmm(problem, 1.0, 1.1, tol=1e-9))
+    machine = RMM(C=1.0, B=1.1, tol=1e-9)
+    expected = decision(problem, machine.train(problem))
     for sign, other in (
         (1, replace(problem, X=problem.X + 2.0)),
         (1, replace(problem, X=problem.X @ rotation)),
         (-1, replace(problem, y=-problem.y)),
     ):
-        found = decision(other, train_rmm(other, 1.0, 1.1, tol=1e-9))
+        found = decision(other, machine.train(other))
         np.testing.assert_allclose(sign * found, expected, atol=1e-5)
 
 
@@ -336,14 +339,14 @@ def test_points_of_a_path_that_differ_in_tol_do_not_share_the_svm(tiny):
     assert loose.fit.extra["theta"] != pytest.approx(alone.fit.extra["theta"], rel=1e-4)
 
 
-def test_the_better_of_two_points_is_started_from(tiny):
-    solved = train_rmm(tiny, 10.0, 1.5, tol=1e-6)
-    svm = train_svm(tiny, 10.0, tol=1e-6)
-    points = [svm.state, solved.state]
-    for order in (points, points[::-1]):
-        again = train_rmm(tiny, 10.0, 1.5, tol=1e-6, points=order)
-        assert again.fit.iterations == 0
-        assert again.fit.objective == solved.fit.objective
+def test_a_solution_that_is_known_is_found_without_iterations(tiny):
+    """The last solution of the path has another B; the solution with the same B is better."""
+    machine = RMM(C=10.0, B=1.5, tol=1e-6)
+    solved = machine.train(tiny)
+    between = machine.with_params({"B": 1.1}).train(tiny, solved)
+    again = machine.train(tiny, between)
+    assert between.fit.iterations > again.fit.iterations == 0
+    assert again.fit.objective == solved.fit.objective
 
 
 @pytest.mark.parametrize("form", ["bound", "relaxed"])
