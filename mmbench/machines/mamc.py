@@ -129,11 +129,37 @@ class MAMC(WeightedClassifier):
         """Train at all grid points; the class sums are computed once."""
         if any("class_weight" in point for point in points):  # class weights change the class sums
             return [self.with_params(point).train(problem) for point in points]
-        started, own = time.perf_counter(), self.get_params()
+        started = time.perf_counter()
         s = row_weights(problem, self.class_weight)
         sums = class_sums(problem, s)
         seconds = (time.perf_counter() - started) / len(points)
-        return [_at(problem.y, s, sums, seconds, {**own, **point}) for point in points]
+        y, models = problem.y, []
+        for machine in map(self.with_params, points):
+            started, both = time.perf_counter(), np.array([1.0, -machine.Cm])
+            coef, scores = _shares(y, s) @ both, sums.own @ both
+            resolution = machine.tol * float(np.abs(sums.own).max() * np.abs(both).max())
+            value = -0.5 * float(coef @ scores)
+            reference = machine.bias == "optimized" and machine.solver == "reference"
+            if machine.bias == "prior":
+                b = float(np.average(y, weights=s))
+                value -= 0.5 * b**2
+                found = given_bias(b, scores, y, s)
+            else:
+                find = reference_bias if reference else optimal_bias
+                found = find(scores, y, resolution, s)
+            fit = Fit(
+                status=Status.TRIVIAL if found.one_class else Status.OPTIMAL,
+                objective=value,
+                bound=value,
+                max_violation=0.0,
+                seconds=seconds + time.perf_counter() - started,
+                n_support=len(y),
+                route="closed form, bias pair by pair" if reference else "closed form",
+                extra={"errors": found.errors, "slack": found.slack, "rho": found.rho},
+            )
+            everywhere = None if sums.whole is None else sums.whole @ both
+            models.append(BinaryModel(intercept=found.b, fit=fit, coef=coef, scores=everywhere))
+        return models
 
 
 class ClassSums(NamedTuple):
@@ -171,38 +197,3 @@ def _shares(y: NDArray, weights: NDArray | None) -> NDArray:
     """Return one column per class, with s_i/M for each row i of the class and 0 for other rows."""
     sides = np.column_stack([y > 0, y < 0])
     return sides / len(y) if weights is None else sides * (weights / weights.sum())[:, None]
-
-
-def _at(
-    y: NDArray,
-    weights: NDArray | None,
-    sums: ClassSums,
-    seconds: float,
-    settings: Mapping[str, Any],
-) -> BinaryModel:
-    """Return the model at one grid point, given the class sums."""
-    started = time.perf_counter()
-    both = np.array([1.0, -settings["Cm"]])
-    coef, scores = _shares(y, weights) @ both, sums.own @ both
-    resolution = settings["tol"] * float(np.abs(sums.own).max() * np.abs(both).max())
-    value = -0.5 * float(coef @ scores)
-    reference = settings["bias"] == "optimized" and settings["solver"] == "reference"
-    if settings["bias"] == "prior":
-        b = float(np.average(y, weights=weights))
-        value -= 0.5 * b**2
-        found = given_bias(b, scores, y, weights)
-    else:
-        find = reference_bias if reference else optimal_bias
-        found = find(scores, y, resolution, weights)
-    fit = Fit(
-        status=Status.TRIVIAL if found.one_class else Status.OPTIMAL,
-        objective=value,
-        bound=value,
-        max_violation=0.0,
-        seconds=seconds + time.perf_counter() - started,
-        n_support=len(y),
-        route="closed form, bias pair by pair" if reference else "closed form",
-        extra={"errors": found.errors, "slack": found.slack, "rho": found.rho},
-    )
-    everywhere = None if sums.whole is None else sums.whole @ both
-    return BinaryModel(intercept=found.b, fit=fit, coef=coef, scores=everywhere)
