@@ -154,8 +154,8 @@ HEAD = (
     "experiment",
     "column",
     "cells",
-    "near the paper",
-    "farthest of the others",
+    "in the band",
+    "largest difference outside the band",
     "better than the SVM here",
     "better in the paper",
 )

@@ -349,7 +349,7 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
     if wrong:
         given = f"the rows of X at support_ of {type(model).__name__}"
         advice = "give the training rows, and train without rows of weight 0"
-        why = "with a given kernel, scikit-learn numbers the other rows only"
+        why = "with a given kernel, support_ does not count rows of weight 0"
         raise UserError(f"{given} are not its support vectors; {advice}: {why}")
 
 

@@ -124,8 +124,8 @@ class KLDA(WeightedClassifier):
     solver: str = parameter(
         "auto",
         choice("auto", "reference"),
-        '"auto" computes one Cholesky factorisation per eta; "reference" solves the system as '
-        "printed in the paper.",
+        '"auto" computes one Cholesky factorisation per eta; "reference" solves a dense system '
+        "in the variables of the paper.",
     )
     tol: float = parameter(
         1e-6, positive(), "Maximum relative gap and residual of an optimal solution."

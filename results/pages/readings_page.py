@@ -255,7 +255,7 @@ class Readings:
         own = [r for r in self.readings(experiment) if self.tried(r)]
         most = max((self.near(r) for r in own), default=0)
         if not most:
-            return "none brings one near"
+            return "none gives a value in the band"
         best = [r for r in own if self.near(r) == most]
         of = [f"{most} of {len(self.tried(r))}" for r in best]
         if len(best) > 2 and len(set(of)) == 1:

@@ -311,6 +311,6 @@ def test_memory_is_asked_for_before_it_is_taken(job, context, monkeypatch):
     record, _ = execute(job, context)
     assert record["status"] == Status.MEMORY_LIMIT
     assert record["reason"].startswith("memory limit of 954 MiB reached after")
-    assert "LSSVM on " in record["reason"] and "are left of its limit" in record["reason"]
+    assert "LSSVM on " in record["reason"] and "its limit leaves" in record["reason"]
     assert Limits(memory=1e9).reached_before(record)
     assert not Limits(memory=2e9).reached_before(record)

@@ -172,7 +172,7 @@ def _sparse_dataset(ref: DatasetRef, table: SparseTable, options: FileOptions) -
     if problem := check_steps(ref.preprocess, table.X.shape[1]):
         raise ValueError(problem)
     if {name for name, _ in ref.preprocess} - {*KEEP_ZEROS}:
-        raise ValueError(f"stays sparse: preprocess must be {' or '.join(KEEP_ZEROS)}{dense}")
+        raise ValueError(f"is sparse: preprocess must be {' or '.join(KEEP_ZEROS)}{dense}")
     return Dataset(ref.name, table.X, y, np.unique(y), warnings=(*more, *_left_out(table.ignored)))
 
 

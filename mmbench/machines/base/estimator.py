@@ -697,7 +697,7 @@ class PairwiseClassifier(Declared, Estimator):
             text, nonconvex = f"the {flaw}; {machine} has no solution on it; {remedy}", True
             caught = (ArithmeticError, ValueError)
             warnings.warn(
-                f"the {flaw}; {machine} solves no convex problem then, and has no bound in "
+                f"the {flaw}; the problem of {machine} is not convex, and has no bound in "
                 f"`fits_`; {remedy}",
                 stacklevel=7,  # the caller of `fit`
             )

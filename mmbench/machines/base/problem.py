@@ -259,7 +259,7 @@ def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
     if fit.status in (*FINISHED, Status.TRIVIAL) and not doubtful:
         return
     low, high = fit.pair
-    asked = f" where {gap_tolerance:.1e} is asked" if math.isfinite(gap_tolerance) else ""
+    asked = f" (tolerance {gap_tolerance:.1e})" if math.isfinite(gap_tolerance) else ""
     reason = f": {fit.extra['reason']}" if "reason" in fit.extra else ""
     warnings.warn(
         f"{machine} on classes {low!s}/{high!s} ended {fit.status}: relative gap {fit.gap:.1e}"

@@ -55,7 +55,7 @@ def check_free_memory(task: str, needed: int) -> None:
     free, left = available_bytes(), allowed_bytes()
     needs = f"{task} needs about {needed / 1e9:.1f} GB"
     if needed > left:
-        raise BeyondLimit(f"{needs} of memory, {left / 1e9:.1f} GB are left of its limit; {ADVICE}")
+        raise BeyondLimit(f"{needs} of memory; its limit leaves {left / 1e9:.1f} GB; {ADVICE}")
     if needed > free:
         raise NotEnoughMemory(f"{needs} of memory, {free / 1e9:.1f} GB are free; {ADVICE}")
 

@@ -139,7 +139,7 @@ class CovarianceMachine(PairwiseClassifier):
             except LinAlgError as error:
                 raise ValueError(
                     "the class covariances are singular to working precision with "
-                    f"ridge={ridge:g}: take a larger one, or scale the data"
+                    f"ridge={ridge:g}: set a larger ridge, or scale the data"
                 ) from error
             found = [
                 separating_model(data)

@@ -86,7 +86,7 @@ class MRSVM(RadiusMachine):
     solver: str = parameter(
         "auto",
         choice("auto", "reference", "ecos"),
-        'One cone program, by Clarabel ("auto" and "reference") or by ECOS.',
+        'Solver of the cone programs: Clarabel ("auto" and "reference") or ECOS.',
     )
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
