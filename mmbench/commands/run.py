@@ -59,13 +59,13 @@ def run(
     """
     given = Options(results, **options)
     asked = as_list(experiments)
-    executor = None if _may_need_queue(asked, given) else executor_for(given, {}, say)
+    executor = None if _may_need_queue(asked, given) else executor_for(given, (), say)
     try:
         from mmbench.commands.experiments import plan_experiments, run_planned
         from mmbench.running.runner import EXIT_INTERRUPTED
 
         planned, finished = plan_experiments(asked, given, say), []
-        executor = executor or executor_for(given, cluster_of(planned), say)
+        executor = executor or executor_for(given, planned, say)
         for experiment in planned:
             finished.append(run_planned(experiment, executor, given, say))
             if finished[-1].exit_code == EXIT_INTERRUPTED:
@@ -93,25 +93,18 @@ def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
     return any(option.startswith("cluster") for option in options.set) or any(stated)
 
 
-def cluster_of(planned: Iterable[PlannedExperiment]) -> dict[str, Any]:
-    """Return the settings of the cluster on which all experiments run.
+def executor_for(options: Options, planned: Iterable[PlannedExperiment], say: Say) -> Executor:
+    """Return an executor of jobs: on this computer, on a Dask cluster or on a batch system.
 
-    A configuration without the key ``cluster`` runs on the cluster of the other configurations.
-    Raises UserError if two configurations have different settings.
+    The option ``--scheduler`` takes precedence over the key ``cluster`` of the configurations. A
+    configuration without this key runs on the cluster of the other configurations. Raises UserError
+    if two configurations have different clusters, or if the value of ``--scheduler`` is neither the
+    address of a scheduler nor a known name.
     """
     clusters: list[Any] = [one.config.cluster for one in planned if one.config.cluster]
     if any(cluster != clusters[0] for cluster in clusters):
         raise UserError("cluster: differs between the configurations; run them one after the other")
-    return clusters[0] if clusters else {}
-
-
-def executor_for(options: Options, cluster: Mapping[str, Any], say: Say) -> Executor:
-    """Return an executor of jobs: on this computer, on a Dask cluster or on a batch system.
-
-    The option ``--scheduler`` takes precedence over `cluster`, the settings in the configurations.
-    Raises UserError if the value of ``--scheduler`` is neither the address of a scheduler nor a
-    known name.
-    """
+    cluster = clusters[0] if clusters else {}
     name = options.scheduler or next(iter(cluster), None)
     if name is None:
         return LocalExecutor(options.slots, WORKER_IMPORTS)

@@ -233,12 +233,11 @@ class Sheet:
         """
         done = [record for cell in self.cells.values() for record in cell.done]
         known = [record for record in done if {"version", "fingerprint"} <= record.code.keys()]
-        several = len({record.job.kernel for record in known if record.job.has_kernel}) > 1
         codes: dict[str, dict[str, None]] = {}
         for record in known:
             job, code = record.job, record.code
             name = self.label(job.machine if job.has_kernel else job.column)
-            name += f" ({job.kernel})" * (several and job.has_kernel)
+            name += f" ({job.kernel})" * job.has_kernel
             text = f"{code['version']}, {code['fingerprint'] or ''}".removesuffix(", ")
             codes.setdefault(text, {})[name] = None
         texts = (f"{', '.join(names)} {code}" for code, names in codes.items())

@@ -289,7 +289,7 @@ def test_without_dask_the_extra_is_named(monkeypatch):
 )
 def test_a_scheduler_that_is_no_address_gets_a_hint(name, hint):
     with pytest.raises(UserError, match=f"--scheduler {name}: an address needs a port{hint}"):
-        executor_for(Options(scheduler=name), {}, print)
+        executor_for(Options(scheduler=name), (), print)
 
 
 def test_no_scheduler_at_the_address_is_one_line(monkeypatch):

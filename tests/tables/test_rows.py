@@ -534,7 +534,7 @@ def test_a_table_counts_records_of_other_code_and_without_a_fingerprint(results)
     text = table(experiment.folder)
     assert "Records of other code than the code that wrote this table: 1 of 2." in text
     assert "Records without a fingerprint of the code: 1." in text
-    names = f"SVM 4, {codes[0]['fingerprint']}; SVM 4, old"
+    names = f"SVM (rbf) 4, {codes[0]['fingerprint']}; SVM (rbf) 4, old"
     assert f"Code of the machines (version, fingerprint of the sources): {names}." in text
     rows = list(csv.DictReader(io.StringIO(table(experiment.folder, "csv"))))
     assert {row["fingerprint"] for row in rows} == {f"{codes[0]['fingerprint']} old"}

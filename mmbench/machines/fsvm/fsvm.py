@@ -398,10 +398,8 @@ class ComponentSpace:
             "eigenvalues": [value / scale for value in found.extreme_eigenvalues()],
         }
         if found.status is Status.STOPPED_BY_RULE and scale * found.value > at_zero:
-            extra["reason"] = (
-                f"the objective {scale * found.value:.2g} exceeds its value {at_zero:.2g} at "
-                'w = 0; set variant="opt", or scale the data'
-            )
+            values = f"{scale * found.value:.2g} exceeds its value {at_zero:.2g} at w = 0"
+            extra["reason"] = f'the objective {values}; set variant="opt", or scale the data'
         models = []
         for p, b in enumerate(found.b):
             weights, intercept = self.components.original(found.W[:, p], float(b))
