@@ -1,6 +1,6 @@
 """Base classes of the machines: parameters, one-vs-one training, certificates, search spaces.
 
-A module of this package is imported at the first use of one of its names.
+Each module of this package is imported when one of the module's names is first used.
 """
 
 from importlib import import_module

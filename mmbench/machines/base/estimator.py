@@ -1,7 +1,7 @@
-"""Base classes of all machines; every machine is a scikit-learn estimator.
+"""Base classes of the machines: the classifiers of this package, as scikit-learn estimators.
 
 A machine implements the method `train` or `train_path`. The base classes implement validation,
-one-vs-one training, prediction, tie rules and certificates.
+one-vs-one training, prediction, rules for equal votes, and certificates (see `Fit`).
 
 The weight of a row is the product of its sample weight and its class weight. A row of weight s is
 equivalent to s copies of the row. With row weights, sums and means over training rows are weighted,
@@ -84,7 +84,7 @@ LARGEST_WEIGHT = 1e100
 
 
 def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
-    """Declare the parameter `kernel`; the text `more` is appended to its documentation."""
+    """Declare the parameter `kernel`, with `more` appended to the parameter's documentation."""
     return parameter(
         default,
         Param(numeric=False, choices=(*KERNELS, PRECOMPUTED), function=True),
@@ -96,7 +96,7 @@ def kernel_parameter(default: str = "rbf", more: str = "") -> Any:
 
 
 def kernel_scaling() -> Any:
-    """Declare the parameter `kernel_scaling`; some papers scale the polynomial kernel."""
+    """Declare the parameter `kernel_scaling`, since some papers scale the polynomial kernel."""
     return parameter(
         "none",
         choice("none", "trace"),
@@ -137,7 +137,7 @@ else:
     except ImportError:  # scikit-learn has callbacks since version 1.9
 
         class CallbackSupportMixin:
-            """Replacement for scikit-learn's mixin class, without callbacks."""
+            """Replacement for the mixin class of scikit-learn 1.9, without callbacks."""
 
             def _init_callback_context(self, **task):
                 return None
@@ -145,8 +145,8 @@ else:
         def with_callbacks(method):
             """Wrap a method in a function, as scikit-learn 1.9 does, but without callbacks.
 
-            The wrapper adds one stack frame, as scikit-learn 1.9 does. Therefore one `stacklevel`
-            of warnings is right for all versions of scikit-learn.
+            The wrapper adds one stack frame, as scikit-learn 1.9 does. Therefore the same
+            `stacklevel` of warnings is right for all versions of scikit-learn.
             """
             return wraps(method)(lambda *args, **kwargs: method(*args, **kwargs))
 
@@ -162,8 +162,8 @@ class PairwiseClassifier(Declared, Estimator):
     to share computations between cross-validation folds. A subclass may override the following
     class attributes:
 
-    - ``kernels``: names of the kernels for which the machine is defined. A machine with a kernel
-      other than linear also accepts kernel matrices and kernel functions.
+    - ``kernels``: names of the kernels for which the machine is defined. If `kernels` contains a
+      nonlinear kernel, the machine also accepts kernel matrices and kernel functions.
 
     - ``search_space``: default grid search of the machine, a `SearchSpace`.
 
@@ -172,8 +172,8 @@ class PairwiseClassifier(Declared, Estimator):
     - ``sparse_input``: whether sparse features are accepted. Sparse features are never converted to
       a dense array.
 
-    - ``translation_invariant``: whether the linear machine is unchanged if a constant vector is
-      added to all rows.
+    - ``translation_invariant``: whether the machine with a linear kernel makes the same predictions
+      if a constant vector is added to all rows.
 
     - ``convex_on_any_matrix``: whether the optimisation problem is convex even if the kernel matrix
       has negative eigenvalues.
@@ -201,7 +201,7 @@ class PairwiseClassifier(Declared, Estimator):
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of the support vectors in the decision function, one row per pair. `dual_coef_`
         is read-only; each access builds it from a sparse array. A linear machine has `dual_coef_`
-        and `support_` only if its solver computes coefficients.
+        and `support_` only if the solver computes coefficients of the training rows.
     support_ : ndarray of shape (n_support,)
         Ascending indices of the training rows with a non-zero coefficient in at least one pair.
     n_support_ : ndarray of shape (n_classes,)
@@ -333,8 +333,8 @@ class PairwiseClassifier(Declared, Estimator):
     def predict(self, X: ArrayLike) -> NDArray:
         """Return the class with most votes for each row.
 
-        If several classes have most votes, one of these classes is selected: by the decision values
-        if `break_ties` is true, otherwise by the rule `ties`.
+        If several classes have most votes and `break_ties` is true, the largest sum of decision
+        values selects one of these classes. Otherwise the rule `ties` selects one of these classes.
 
         Parameters
         ----------
@@ -392,7 +392,7 @@ class PairwiseClassifier(Declared, Estimator):
         """
         check_is_fitted(self)
         rows = self._validated(X, reset=False)
-        with np.errstate(over="ignore", invalid="ignore"):  # an overflow raises ValueError below
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite values raise ValueError below
             decisions = self._decisions(rows)
         wrong = ~np.isfinite(decisions).all(axis=0)
         if wrong.any():
@@ -406,7 +406,8 @@ class PairwiseClassifier(Declared, Estimator):
         """Coefficients of the support vectors, one row per pair of classes."""
         # the memory order is fixed, since rounding errors of sums depend on the memory order
         dense = self._sparse_coef.toarray(order="F")
-        dense.flags.writeable = False  # a change of `dense` would not change predictions
+        # the array is read-only, since changes of the array would not change predictions
+        dense.flags.writeable = False
         return dense
 
     @property
@@ -437,7 +438,7 @@ class PairwiseClassifier(Declared, Estimator):
     # -- methods that a machine implements or overrides --------------------------------------
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
-        """Train one binary machine; every machine implements `train` or `train_path`.
+        """Train one binary machine, by default by `train_path` with a single grid point.
 
         Parameters
         ----------
@@ -457,12 +458,11 @@ class PairwiseClassifier(Declared, Estimator):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train one model per grid point; all grid points have the same kernel.
+        """Train one model per grid point, for grid points with the same kernel.
 
-        The grid points are trained in the order of `path_key`, and each training starts from the
-        preceding solution. The models are returned in the order of `points`. A machine
-        overrides `train_path` if its grid points can share computations, for example an
-        eigendecomposition.
+        The models are trained in the order of `path_key`, and returned in the order of `points`.
+        Each training starts from the preceding solution. A machine overrides `train_path` if its
+        grid points can share computations, for example an eigendecomposition.
         """
         models: list[BinaryModel | None] = [None] * len(points)
         model = None
@@ -512,7 +512,7 @@ class PairwiseClassifier(Declared, Estimator):
         return other
 
     def kernel_for(self, X: NDArray, weights: NDArray | None = None) -> Kernel:
-        """Return the kernel; its gamma and its scaling are computed from the training rows.
+        """Return the kernel, with gamma and scaling computed from the training rows.
 
         Raises ValueError if kernel values of the training rows are not finite.
         """
@@ -522,7 +522,7 @@ class PairwiseClassifier(Declared, Estimator):
         if gamma == "auto":
             gamma = 1.0 / X.shape[1]
         if gamma == "scale":
-            # an infinite variance gives kernel values that are not finite, and the error below
+            # if the variance is infinite, kernel values are not finite and raise ValueError below
             with np.errstate(over="ignore", invalid="ignore"):
                 variance = X.shape[1] * _variance(X, weights)
             gamma = 1.0 / variance if variance > np.finfo(float).tiny else 1.0
@@ -546,7 +546,7 @@ class PairwiseClassifier(Declared, Estimator):
 
     @property
     def _doc_link_template(self) -> str:
-        """Address of a machine's documentation page; empty if the package metadata lack it."""
+        """Address of a machine's documentation page, or empty if the metadata have no address."""
         try:
             addresses = metadata("mmbench").get_all("Project-URL") or []
         except PackageNotFoundError:
@@ -596,8 +596,8 @@ class PairwiseClassifier(Declared, Estimator):
     ) -> Self:
         """Train all pairs of classes on validated rows with positive weights.
 
-        For scikit-learn's callbacks, `fit` is a task; the training of each pair of classes is a
-        subtask.
+        For scikit-learn's callbacks, `fit` is a task, and the training of each pair of classes is a
+        subtask of `fit`.
         """
         self.classes_, labels = encode_labels(y)
         n_pairs = len(class_pairs(len(self.classes_)))
@@ -653,7 +653,8 @@ class PairwiseClassifier(Declared, Estimator):
         time, at_a_time = allowed(self.time_limit), effective_n_jobs(self.n_jobs)
         limited, watched = self.time_limit is not None, bool(getattr(self, "_skl_callbacks", ()))
         shares = ((time, -(-(len(pairs) - k) // at_a_time)) for k in range(len(pairs)))
-        calls = (  # joblib can send `_train_pair` to a cluster; `trained` also calls the callbacks
+        # without callbacks, `_train_pair` is called, which joblib can send to a cluster
+        calls = (
             delayed(trained)(k, share if limited else None)
             if watched
             else delayed(_train_pair)(machines[k], problem(k), share if limited else None)
@@ -664,7 +665,7 @@ class PairwiseClassifier(Declared, Estimator):
         self._store(X, labels, rows, without_false_bounds(models, indefinite, rows))
 
     def check_memory(self, n_rows: int, n_features: int, weighted: bool = False) -> None:
-        """Raise NotEnoughMemory if the training of a pair needs more memory than is free."""
+        """Raise NotEnoughMemory if training a pair of classes needs more memory than is free."""
         needs, shape = self.needs_at(vars(self)), (n_rows, n_features)
         needs = needs.with_weights() if weighted else needs
         by_reference = needs.by_reference(self.solver)
@@ -686,7 +687,7 @@ class PairwiseClassifier(Declared, Estimator):
         caught: tuple[type[Exception], ...] = (ArithmeticError, np.linalg.LinAlgError)
         if gram is not None and not gram.any():
             text = f"the kernel matrix is zero; {machine} has no solution on it"
-            # the message of a solver's ValueError may not name the kernel matrix
+            # ValueError is replaced, too, since a solver's message may not name the kernel matrix
             caught = (ArithmeticError, ValueError)
         elif not (gram is None or self.convex_on_any_matrix or is_semidefinite(gram)):
             least = float(eigvalsh(gram, subset_by_index=[0, 0])[0])
@@ -712,7 +713,7 @@ class PairwiseClassifier(Declared, Estimator):
     def _store(
         self, X: NDArray, labels: NDArray, rows: list[NDArray], models: Sequence[BinaryModel]
     ) -> None:
-        """Set the fitted attributes; the pairs of classes share one array of support vectors."""
+        """Set the fitted attributes, with one array of support vectors for all pairs of classes."""
         pairs = [(self.classes_[i], self.classes_[j]) for i, j in class_pairs(len(self.classes_))]
         self.fits_ = []
         for model, pair in zip(models, pairs, strict=True):
@@ -755,10 +756,10 @@ class PairwiseClassifier(Declared, Estimator):
 def _hooks_called(
     machine: PairwiseClassifier, task: Any, fitted: Any, data: Mapping[str, Any]
 ) -> Iterator[None]:
-    """Call the hooks of scikit-learn's callbacks before and after a task; None stands for no task.
+    """Call the hooks of scikit-learn's callbacks before and after a task, unless `task` is None.
 
     `fitted` is the argument `reconstruction_attributes` of the second hook: the function `dict` if
-    the machine is then fitted, else None.
+    the machine is fitted after the task, else None.
     """
     if task is not None:
         task.call_on_fit_task_begin(estimator=machine, **data)
@@ -772,8 +773,8 @@ def _train_pair(
 ) -> BinaryModel:
     """Train the machine of one pair of classes within a time limit.
 
-    `share` contains an `Allowance` and the number by which its remaining time is divided; None
-    stands for no time limit.
+    `share` contains the remaining time of `fit` and the number by which this time is divided, or is
+    None if there is no time limit.
     """
     seconds = share and share[0].seconds / share[1]
     # overflow warnings are ignored, since `_store` raises an error if the solution is not finite
@@ -815,7 +816,7 @@ def _rows(X: NDArray, index: NDArray) -> NDArray:
 
 
 def _variance(X: Any, weights: NDArray | None = None) -> float:
-    """Return the variance of all entries of X, including zeros that are not stored."""
+    """Return the variance of all entries of X, including zeros that a sparse X does not store."""
     if weights is not None:
         share = weights / (weights.sum() * X.shape[1])
         mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
@@ -888,9 +889,9 @@ class WeightedClassifier(PairwiseClassifier):
 def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
     """Return the sample weight times the class weight of each row, or None if there are no weights.
 
-    Rows with ``y = 0`` do not belong to the problem and have weight 0. In a grid search, the labels
-    of the two classes are unknown (`problem.classes` is empty). Therefore class weights by label
-    raise a ValueError in a grid search.
+    The label ``y = 0`` marks rows outside the problem, which have weight 0. In a grid search, the
+    labels of the two classes are unknown (`problem.classes` is empty). Therefore class weights by
+    label raise a ValueError in a grid search.
     """
     if class_weight is None and problem.weights is None:
         return None
@@ -910,7 +911,7 @@ def row_weights(problem: BinaryProblem, class_weight: Any) -> NDArray | None:
 
 
 def slack_penalties(problem: BinaryProblem, C: float, class_weight: Any) -> float | NDArray:
-    """Return the penalty ``C s_i`` on the slack of each row i, or the number C without weights.
+    """Return the penalty ``C s_i`` on the slack of each row i, or C if no weights are given.
 
     The weights s_i are computed by `row_weights`.
     """

@@ -1,8 +1,8 @@
 """Adapter for foreign classifiers: classifiers of other packages, for example of scikit-learn.
 
-Foreign classifiers and machines have the same test rows, and the same inner folds for the selection
-of parameters. Fits of foreign classifiers have no certificate, since their optimisation problems
-are unknown.
+In an experiment, foreign classifiers and the machines of this package have the same test rows, and
+the same inner folds for the selection of parameters. Fits of foreign classifiers have no
+certificate, since their optimisation problems are unknown.
 """
 
 import math
@@ -54,7 +54,7 @@ def foreign_class(path: str) -> type["ForeignClassifier"]:
 
 
 def imported(path: str) -> Any:
-    """Return the object at ``module:name``; raises UserError if the import fails."""
+    """Return the object at ``module:name``, or raise UserError if the import fails."""
     module, _, name = path.partition(":")
     try:
         return getattr(import_module(module), name)
@@ -109,7 +109,7 @@ class ForeignClassifier:
         """Fit the foreign classifier."""
         started = perf_counter()
         with warnings.catch_warnings():
-            # the runner sets `n_jobs` of every estimator, even if this parameter is deprecated
+            # the experiment runner sets `n_jobs` of all estimators, even if `n_jobs` is deprecated
             warnings.filterwarnings("ignore", "'n_jobs' has no effect", FutureWarning)
             self.estimator.fit(X, y)
         self.classes_ = np.unique(y)
@@ -120,17 +120,17 @@ class ForeignClassifier:
         return self
 
     def predict(self, X: NDArray) -> NDArray:
-        """Return the predicted labels; raises ValueError if a prediction is not in `classes_`."""
+        """Return the predicted labels, or raise ValueError if a prediction is not in `classes_`."""
         return self.classes_[self._predicted(X)]
 
     def pairwise_decision_function(self, X: NDArray) -> NDArray:
-        """Return decision values of all pairs of classes; the predicted class has most votes.
+        """Return decision values of all pairs of classes, with most votes for the predicted class.
 
         For two classes, a value is positive if the second class is predicted, and negative if the
         first class is predicted. The magnitude of a value is the magnitude of the classifier's
         decision value. If the classifier has no decision function, the magnitude is the distance of
-        the predicted probability from 1/2. For more than two classes, and for classifiers without
-        scores, the values are -1 and 1.
+        the predicted probability from 1/2. If there are more than two classes, or neither decision
+        function nor probabilities, the values are -1 and 1.
 
         Returns
         -------
@@ -150,8 +150,8 @@ class ForeignClassifier:
     def _predicted(self, X: NDArray) -> NDArray:
         """Return the index in `classes_` of the predicted label of each row.
 
-        Raises ValueError if a prediction is not a label, or if the estimator's `classes_` contain
-        all predictions, but also values that are not labels.
+        Raises ValueError if a prediction is not a label, or is a code of a label, for example 0 for
+        the first label.
         """
         name, given = type(self.estimator).__name__, np.asarray(self.estimator.predict(X))
         if given.shape not in [(X.shape[0],), (X.shape[0], 1)]:
@@ -164,16 +164,18 @@ class ForeignClassifier:
             label = given.ravel()[wrong].tolist()[0]
             raise ValueError(f"{name} predicts {label!r}, which is no label: {labels}")
         theirs = np.ravel(getattr(self.estimator, "classes_", self.classes_))
+        # the predictions are codes if the estimator's `classes_` contain all predictions, but also
+        # values that are no labels
         if not np.isin(theirs, self.classes_).all() and np.isin(given, theirs).all():
             raise ValueError(f"{name} predicts its own classes {theirs.tolist()}, not the labels")
         return hits.argmax(axis=1)
 
     def class_scores(self, X: NDArray) -> NDArray | None:
-        """Return class scores of shape (n_samples, n_classes); more probable classes score higher.
+        """Return class scores of shape (n_samples, n_classes).
 
-        The scores are decision values if the classifier has a decision function, else
-        probabilities. Returns None if the classifier has neither decision values nor probabilities,
-        or if the decision function has one column per pair of classes.
+        More probable classes have larger scores. The scores are decision values if the classifier
+        has a decision function, else probabilities. Returns None if the classifier has neither
+        decision values nor probabilities, or has one decision value per pair of classes.
         """
         if not hasattr(self.estimator, "decision_function"):
             return self.class_probabilities(X)
@@ -189,7 +191,7 @@ class ForeignClassifier:
         return self._by_class(self.estimator.predict_proba(X), lambda second: 1 - second)
 
     def _by_class(self, values: NDArray, first: Callable[[NDArray], NDArray]) -> NDArray | None:
-        """Return the columns of `values` in the order of `classes_`; None if they are invalid.
+        """Return the columns of `values` in the order of `classes_`, or None for invalid columns.
 
         If `values` has only the column of the second of two classes, the function `first` computes
         the column of the first class.

@@ -40,8 +40,8 @@ def parameter(default: Any, valid: "Param", doc: str, after: str | None = None) 
     Returns
     -------
     Any
-        The declaration. The return type is Any, since a class body annotates the type of the
-        parameter's value.
+        The declaration. The return type is Any, since the class attribute is annotated with the
+        type of the parameter's value.
     """
     return Parameter(**vars(valid), default=default, doc=doc, after=after)
 

@@ -24,8 +24,9 @@ from mmbench.solvers.result import relative_gap
 STORED_ROWS = 3000
 
 #: If there are at most LAZY_FEATURES features, each row of an ``rbf`` kernel matrix is computed at
-#: its first use. The CPU time of an SVM relative to a training with the whole matrix is 1/2 on the
-#: 325 pairs of classes of Letter (16 features), and 1/6 on 5300 rows of Banana (2 features).
+#: its first use. Compared with a training on the whole matrix, an SVM then takes 1/2 of the CPU
+#: time on the 325 pairs of classes of the data set Letter (16 features), and 1/6 on 5300 rows of
+#: Banana (2 features).
 LAZY_FEATURES = 64
 
 #: Statuses that are changed to "optimal" if the duality gap and the constraint violation are within
@@ -36,8 +37,8 @@ UNPROVEN = (Status.INACCURATE, Status.ITERATION_LIMIT, Status.TIME_LIMIT)
 #: FALSE_BOUND_EXCESS and the violation tolerance, the status is ``failed``.
 FALSE_BOUND_EXCESS = 1e-3
 
-#: For at most FEW_ROWS rows, decision values are computed from a sparse array of coefficients. With
-#: c classes, at most ``c - 1`` of the ``c (c - 1) / 2`` coefficients of a support vector are not
+#: Decision values of at most FEW_ROWS rows are computed from a sparse array of coefficients. With c
+#: classes, at most ``c - 1`` of the ``c (c - 1) / 2`` coefficients of a support vector are not
 #: zero.
 FEW_ROWS = 32
 
@@ -64,7 +65,7 @@ class BinaryProblem:
     given_gram : ndarray of shape (n_samples, n_samples), optional
         Kernel matrix of `X`, in float32 or float64; by default computed from `X`.
     classes : tuple, default=()
-        Labels of the negative and of the positive class; empty if unknown.
+        Original labels of the negative and of the positive class; empty if unknown.
     weights : ndarray of shape (n_samples,), optional
         Weights of the rows; all 1 by default.
     """
@@ -80,8 +81,9 @@ class BinaryProblem:
     def matrix(self, cache_size: float | None) -> Any:
         """Return the kernel matrix as an array, a `LazyGram` or a `KernelMatrix`.
 
-        An array contains all kernel values, a `LazyGram` computes each row at its first use, and a
-        `KernelMatrix` computes blocks of rows.
+        The type depends on the kernel, the size of the matrix and `cache_size`. An array contains
+        all kernel values, a `LazyGram` computes each row at its first use, and a `KernelMatrix`
+        computes blocks of rows.
 
         Parameters
         ----------
@@ -121,7 +123,7 @@ class BinaryProblem:
 
 @dataclass
 class BinaryModel:
-    """A trained decision function f; the positive class is predicted if ``f(z) >= 0``.
+    """A trained decision function f, which predicts the positive class if ``f(z) >= 0``.
 
     Attributes
     ----------
@@ -130,7 +132,7 @@ class BinaryModel:
     fit : instance of Fit
         Certificate of the training.
     coef : ndarray of shape (n_samples,) or None
-        Coefficients over the training rows, ``f(z) = sum_i coef_i k(x_i, z) + b``.
+        Coefficients of the training rows, ``f(z) = sum_i coef_i k(x_i, z) + b``.
     w : ndarray of shape (n_features,) or None
         Weights of a linear machine, ``f(z) = w'z + b``. A model has `coef` or `w` or both. If a
         model has both, predictions are computed from `w`, since `w` is more accurate than `coef`.
@@ -151,7 +153,7 @@ class BinaryModel:
 
 @dataclass(frozen=True)
 class Fit:
-    """The certificate of one binary training.
+    """The certificate of one binary training: evidence of how close a solution is to the optimum.
 
     Attributes
     ----------
@@ -251,9 +253,10 @@ def refused(fit: Fit, reason: str) -> Fit:
 
 
 def warn_unless_solved(fit: Fit, machine: str, gap_tolerance: float) -> None:
-    """Emit a ConvergenceWarning unless the status is in `FINISHED` or is ``trivial``.
+    """Emit a warning unless the status is ``optimal``, ``stopped_by_rule`` or ``trivial``.
 
-    A fit that was stopped by the paper's rule and is worse than w = 0 has a warning, too.
+    The warning is also emitted if the paper's stopping rule ended the training at a solution that
+    is worse than w = 0.
     """
     doubtful = fit.status is Status.STOPPED_BY_RULE and "reason" in fit.extra
     if fit.status in (*FINISHED, Status.TRIVIAL) and not doubtful:
@@ -282,18 +285,18 @@ def out_of_time(model: BinaryModel) -> BinaryModel:
 
 
 def not_begun(problem: BinaryProblem) -> BinaryModel:
-    """Return a model that predicts the larger class, for a training without remaining time."""
+    """Return a model that predicts the larger class, since no time remains for its training."""
     fit = Fit(Status.TIME_LIMIT, math.inf, -math.inf, 0.0, 0, 0.0, 0, route="not begun")
     intercept = 1.0 if 2 * int((problem.y > 0).sum()) >= len(problem.y) else -1.0
     return BinaryModel(intercept, fit, coef=np.zeros(len(problem.y)))
 
 
 class PartProblem(BinaryProblem):
-    """The training problem of a fold of a cross-validation, with a stored Gram matrix of all rows.
+    """The training problem of a cross-validation fold, with the Gram matrix of all folds' rows.
 
-    The Gram matrix of the fold is a submatrix of the Gram matrix `whole` of all rows. The submatrix
-    is copied when it is first used. Machines that need only products with the Gram matrix use
-    `whole`, and copy no submatrix.
+    The Gram matrix of the fold is a submatrix of the stored matrix `whole`. The submatrix is copied
+    when it is first used. Machines that need only products with the Gram matrix use `whole`, and
+    copy no submatrix.
     """
 
     def __init__(self, X: NDArray, y: NDArray, kernel: Kernel, whole: NDArray, rows: NDArray):
@@ -339,7 +342,7 @@ def expand(kernel: Kernel, X: NDArray, support: NDArray, coef: NDArray | csr_arr
 
 
 def linear_weights(X: NDArray, model: BinaryModel) -> NDArray:
-    """Return the weights w of a linear machine; if `model.w` is None, from `model.coef`."""
+    """Return the weights w of a linear machine, from `model.coef` if `model.w` is None."""
     return X.T @ model.coef if model.w is None else model.w
 
 

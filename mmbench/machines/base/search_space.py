@@ -40,7 +40,7 @@ def cache_size() -> Any:
 
 
 def cache_bytes(size: float | None) -> float:
-    """Return the parameter `cache_size` in bytes; None stands for the default value."""
+    """Convert `size`, a value of `cache_size` in MB, to bytes; None stands for the default."""
     if size is not None:
         return 1e6 * size
     return min(MOST_CACHE_BYTES, FREE_SHARE * min(available_bytes(), allowed_bytes()))
@@ -91,7 +91,7 @@ def private_bytes(process_id: int | None = None) -> int:
 def available_bytes() -> int:
     """Return the free memory in bytes.
 
-    The free memory is the minimum over the computer and all control groups of this process.
+    The free memory is the minimum over the computer and all Linux control groups of this process.
     """
     import psutil
 
@@ -118,7 +118,8 @@ def _free_in_groups(root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
                 # the file `limit` belongs to the other version of control groups, or contains "max"
                 # (no limit)
                 continue
-            # the operating system frees the memory of cached files if a process needs it
+            # memory of cached files counts as free, since the operating system releases it if a
+            # process needs memory
             yield max(0, top - used + int(stat.get(cache, 0)))
 
 
@@ -135,13 +136,13 @@ def _own_groups(root: Path) -> Iterator[Path]:
             yield from (base / group for group in (relative, *relative.parents))
 
 
-#: Upper bound on the memory footprint of reference solvers, in Gram matrices. For example, the
-#: solver of a linear program stores a factorization and two copies of the dense constraint matrix,
-#: in a sparse format with 12 bytes per number.
+#: Upper bound on the memory footprint of reference solvers, in units of the Gram matrix. For
+#: example, the solver of a linear program stores a factorization and two copies of the dense
+#: constraint matrix, in a sparse format with 12 bytes per number.
 REFERENCE_GRAMS = 8
 
-#: Solvers of other packages that need the whole Gram matrix, even for machines that can compute it
-#: in blocks.
+#: Solvers of other packages that need the whole Gram matrix, even for machines whose other solvers
+#: compute the Gram matrix in blocks.
 WHOLE_GRAM = ("libsvm", "sklearn", "highs_ipm", "clarabel", "ecos")
 
 #: Workspace of a solver that does not store the Gram matrix: number of floats per row, and number
@@ -161,9 +162,9 @@ class SearchSpace:
     Parameters
     ----------
     auto_grids : mapping of str to (str, tuple)
-        For each grid axis with the value ``auto``, the parameter that replaces the axis, and its
-        values. For example, ``{"B": ("B_fraction", (1.0, 0.75))}`` replaces the axis B by two
-        values of B_fraction.
+        For each grid axis that may have the value ``auto``, the parameter that replaces the axis,
+        and the values of this parameter. For example, ``{"B": ("B_fraction", (1.0, 0.75))}``
+        replaces the axis B by two values of B_fraction.
     prefer : mapping of str to {"small", "large", "near_one"}
         Preferred values of parameters among grid points with equal scores: small values, large
         values, or values with a small absolute logarithm ("near_one"). Ties are broken by the first
@@ -235,7 +236,7 @@ class MemoryNeeds:
         cache_bytes: float = math.inf,
         itemsize: int = 8,
     ) -> int:
-        """Return an upper estimate of the memory of one training in bytes, without its data.
+        """Return an upper estimate of the memory of one training in bytes, without the data.
 
         `shape` is the number of rows and of features, and `itemsize` is the number of bytes of a
         stored kernel value. `by_reference` is true for solvers that store the whole Gram matrix.

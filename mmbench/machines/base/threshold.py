@@ -46,8 +46,8 @@ TIE = 1e-12
 def best_multiple(margins: NDArray, penalties: NDArray, length: float) -> float:
     """Return the factor s >= 0 that minimises ``s length + sum_i p_i max(0, 1 - s m_i)``.
 
-    Row i has the margin m_i and the penalty p_i. If the function decreases for all s, it has no
-    minimiser, and 1 is returned.
+    Row i has the margin m_i (`margins`) and the penalty p_i (`penalties`). If the function
+    decreases for all s, it has no minimiser, and 1 is returned.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """One-vs-one classification: the order of the pairs of classes, votes, and tie rules.
 
-Votes and tie rules are computed from the decision values of all pairs of classes. A positive
-decision value of the pair of classes i < j is a vote for class j, as in scikit-learn for two
-classes. Arrays over pairs have shape (n_samples, n_pairs), and arrays over classes have shape
-(n_samples, n_classes).
+Votes are computed from the decision values of all pairs of classes. A tie rule selects one of
+several classes with most votes. A positive decision value of the pair of classes i < j is a vote
+for class j, as in scikit-learn for two classes. Arrays over pairs have shape (n_samples, n_pairs),
+and arrays over classes have shape (n_samples, n_classes).
 """
 
 from itertools import combinations
@@ -25,14 +25,17 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
 
 
 def votes(decisions: NDArray, n_classes: int) -> NDArray:
-    """Count the votes for each class; a decision value of zero is a vote for the second class."""
+    """Count the votes for each class.
+
+    A decision value of zero is a vote for the second class of the pair.
+    """
     signs = _signs(n_classes)
     for_first = (signs < 0).sum(axis=0)  # votes of each class if all decision values are negative
     return (for_first + (decisions >= 0) @ signs).astype(np.int64)
 
 
 def _signs(n_classes: int) -> NDArray:
-    """Return the label of each class in each pair: -1.0 or +1.0, or 0.0 outside the pair."""
+    """Return -1.0 and +1.0 for the two classes of each pair, and 0.0 for the other classes."""
     low, high = np.transpose(class_pairs(n_classes))
     return np.eye(n_classes)[high] - np.eye(n_classes)[low]
 
@@ -40,8 +43,8 @@ def _signs(n_classes: int) -> NDArray:
 def resolve_votes(counts: NDArray, rng: np.random.RandomState | None = None) -> NDArray:
     """Return, for each row, the index of the class with most votes.
 
-    Of several classes with most votes, the first is returned if `rng` is None (libsvm's rule);
-    otherwise one of them is drawn uniformly.
+    Of several classes with most votes, the first is returned if `rng` is None (libsvm's rule).
+    Otherwise one of these classes is drawn uniformly.
     """
     if rng is None:
         return counts.argmax(axis=1)
@@ -77,12 +80,15 @@ def ovr_scores(decisions: NDArray, n_classes: int, break_ties: bool = False) -> 
 
 
 def summed_decisions(decisions: NDArray, n_classes: int) -> NDArray:
-    """Sum the decision values of the pairs of each class, with positive signs for the class."""
+    """Sum the decision values of each class's pairs.
+
+    The sign of a decision value is changed if the class is the first class of the pair.
+    """
     return decisions @ _signs(n_classes)
 
 
 def scores_of_votes(counts: NDArray, confidence: NDArray, break_ties: bool = False) -> NDArray:
-    """Return class scores from votes and summed decision values.
+    """Return class scores from votes (`counts`) and summed decision values (`confidence`).
 
     For two classes, the scores are the summed decision values. If there are more than two classes
     and `break_ties` is true, the summed decision values rank the classes with equal votes. If
