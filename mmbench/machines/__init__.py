@@ -1,8 +1,8 @@
-"""The classifiers as scikit-learn estimators, with one file or folder per classifier.
+"""The classifiers ("machines") as scikit-learn estimators, with one file or folder per classifier.
 
 `MACHINES` maps the name of each machine, as written in YAML files, to the path ``module:Class`` of
-the machine's class. `ALIASES` contains the papers' names for machines with fixed parameter values.
-The module of a classifier is imported at the first use of the classifier.
+the machine's class. `ALIASES` contains further names, most of them from papers, for machines with
+fixed parameter values. The module of a classifier is imported at the first use of the classifier.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ class Alias:
     Parameters
     ----------
     machine : str
-        Name of a machine, or ``module:Class``.
+        Name of a machine, or path ``module:Class`` of a class.
     params : mapping
-        Fixed parameters; a configuration cannot override their values.
+        Fixed parameter values; the configuration of an experiment cannot override them.
     label : str
         Name in tables.
     stages : tuple of tuples of str
         Groups of hyper-parameters, in the order of their selection; see `mmbench.selection.select`.
     version : int
-        Version number of the alias. It is added to the `version` of the machine.
+        Version number of the alias, added to the machine's `version` in the keys of records.
     """
 
     machine: str
@@ -126,7 +126,9 @@ __all__ += [path.rpartition(":")[2] for path in MACHINES.values()]
 
 
 def alias_of(name: str) -> Alias:
-    """Return the alias with this name; for a machine's name, an alias without fixed parameters.
+    """Return the alias with this name.
+
+    For the name of a machine, an alias without fixed parameters is created.
 
     Examples
     --------
@@ -139,15 +141,15 @@ def alias_of(name: str) -> Alias:
 
 
 def machine_class(name: str) -> type[PairwiseClassifier]:
-    """Return the estimator class of a machine, an alias or ``module:Class``.
+    """Return the class for the name of a machine or an alias, or for a path ``module:Class``.
 
     A classifier of another package, for example of scikit-learn, is wrapped by an adapter class.
 
     Raises
     ------
     UserError
-        If no machine or alias has this name. The message suggests the most similar name, or lists
-        all names.
+        If no machine or alias has this name. The message suggests a similar name, or lists all
+        names if no name is similar.
     """
     machine = alias_of(name).machine
     if machine in MACHINES:
@@ -169,7 +171,7 @@ def make_machine(name: str, **params: Any) -> PairwiseClassifier:
     Parameters
     ----------
     name : str
-        A machine, an alias or ``module:Class``.
+        Name of a machine or an alias, or a path ``module:Class``.
     **params
         Parameters of the estimator. Fixed parameter values of an alias replace values in `params`.
 

@@ -1,13 +1,13 @@
-"""Principal component coordinates, in which the total scatter of the training rows is diagonal.
+"""Principal components: coordinates in which the scatter matrix of the training rows is diagonal.
 
     S = (1/n) sum_i (x_i - xbar)(x_i - xbar)' = U diag(s) U',    z(x) = U'(x - xbar)
 
 The training rows x_i have the mean xbar, and the columns of U are the principal directions. With a
-kernel, the coordinates are the components of kernel PCA. Let K be the kernel matrix and ``H = I -
-11'/n``, and let ``H K H = V diag(n s) V'`` be the eigendecomposition of the centred kernel matrix.
-Coordinate k of training row i is then ``sqrt(n s_k) V_ik``. The eigendecomposition depends only on
-the kernel, the training rows and their weights. One eigendecomposition therefore serves all values
-of the other hyper-parameters.
+nonlinear kernel, the coordinates are the components of kernel PCA. Let K be the kernel matrix and
+``H = I - 11'/n``, and let ``H K H = V diag(n s) V'`` be the eigendecomposition of the centred
+kernel matrix. Coordinate k of training row i is then ``sqrt(n s_k) V_ik``. The eigendecomposition
+depends only on the kernel, the training rows and their weights. One eigendecomposition therefore
+serves all values of the other hyper-parameters.
 
 If rows have weights p_i with sum 1, p_i replaces 1/n in the scatter matrix S and in the mean. Let P
 = diag(p), let Kc be the Gram matrix of the rows centred at the weighted mean, and let ``P^(1/2) Kc
@@ -121,7 +121,7 @@ def spectrum(
 def spectrum_of_many(X: NDArray, weights: NDArray | None = None) -> Spectrum:
     """Compute `spectrum` for a linear kernel and many rows with few features.
 
-    `Spectrum.rows` is a linear operator; the coordinates are not stored.
+    `Spectrum.rows` is a linear operator, so that the coordinates are not stored.
     """
     shares = np.full(len(X), 1 / len(X)) if weights is None else weights / weights.sum()
     origin = np.average(X, axis=0, weights=weights)
@@ -166,15 +166,18 @@ def _kernel(
     centred /= n
     variances, vectors = _eigh(centred, n_components)
     lengths = np.sqrt(n * variances)
-    # the columns of `scaled` have the sum 0, up to rounding errors; these are removed here, since
-    # the division by small `lengths` would amplify them
+    # in exact arithmetic, each column of `scaled` has the sum 0; the rounding error of the sum is
+    # removed, since the division by small `lengths` would amplify the error
     scaled = roots * vectors
     basis = (scaled - roots**2 * scaled.mean(axis=0)) / lengths
     return Spectrum(vectors * lengths / roots, variances, basis, means, False)
 
 
 def _eigh(matrix: NDArray, n_components: int | None = None) -> tuple[NDArray, NDArray]:
-    """Return the largest non-zero eigenvalues in descending order, and their eigenvectors."""
+    """Return the non-zero eigenvalues in descending order, and their eigenvectors.
+
+    If `n_components` is small (see PARTIAL_SHARE), only the largest eigenvalues are computed.
+    """
     if not np.isfinite(matrix).all():
         raise ValueError("the scatter of the training rows is not finite; scale the data")
     n = len(matrix)
@@ -207,11 +210,11 @@ def _eigh_lanczos(matrix: NDArray, few: int) -> tuple[NDArray, NDArray] | None:
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     n = len(matrix)
-    # the memory bandwidth limits the speed of products; dsymv reads only one triangle of a
+    # the memory bandwidth limits the speed of products, and dsymv reads only one triangle of the
     # column-major matrix
     triangle = matrix.T
     products = LinearOperator((n, n), lambda v: dsymv(1.0, triangle, v, lower=1), dtype=np.float64)
-    # a fixed start vector makes the results of `eigsh` reproducible; with this `maxiter`, the
+    # a fixed start vector makes the results of `eigsh` reproducible. With this `maxiter`, the
     # Lanczos method takes at most as long as `_eigh_lapack`
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n)
     try:

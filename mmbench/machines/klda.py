@@ -2,23 +2,23 @@
 
     min over w   1/2 w'Nw + eta/2 ||w||^2 - w'(m+ - m-)
 
-In the feature space, m+ and m- are the means of the classes. The matrix N is the scatter matrix
-within the classes, without a factor 1/n. The optimal w is ``sum_i a_i phi(x_i)`` over the training
-rows, with
+In the feature space, m+ and m- are the means of the positive and the negative class. The matrix N
+is the scatter matrix within the classes, without a factor 1/n. The optimal w is ``sum_i a_i
+phi(x_i)`` over the training rows, with
 
     a = (N_K + eta K)^-1 (m_+ - m_-),    N_K = sum_c K_c (I - 11'/n_c) K_c',   m_c = K_c 1 / n_c
 
 K_c contains the n_c columns of the Gram matrix K that belong to class c, and m_c is the mean of
-these columns. The problem does not determine the intercept b; the parameter `bias` selects a rule
+these columns. The problem does not determine the intercept b. The parameter `bias` selects a rule
 for b.
 
 If rows have sample weights s_i, the class means are weighted means. With sample weights, the
 scatter matrix N is the sum of ``s_i (x_i - m)(x_i - m)'``, where m is the mean of the class of x_i.
-The parameter `eta` of `KLDA` is relative to ``tr(K)/n``. With sample weights, `eta` is relative to
-the weighted mean of ``k(x_i, x_i)``. Class weights affect only the intercept b, which minimises the
-weighted training errors. The matrix N contains no class weights. With class weights in N, the
-projected training rows of the class with the larger weight would have a small scatter. New rows of
-this class would have a larger scatter and would be misclassified.
+The ridge eta of the problem is the parameter `eta` of `KLDA` times ``tr(K)/n``. With sample
+weights, the weighted mean of ``k(x_i, x_i)`` replaces ``tr(K)/n``. Class weights affect only the
+intercept b, which minimises the weighted training errors. With class weights in N, the projected
+training rows of the class with the larger weight would have a small scatter. New rows of this class
+would have a larger scatter and would be misclassified.
 
 The least squares SVM uses the total scatter matrix ``N + (n+ n- / n) (m+ - m-)(m+ - m-)'`` in place
 of N. The additional term only changes the length of the optimal w. Therefore the optimal w of
@@ -32,8 +32,9 @@ same solver.
 | printed system | ``solver="reference"`` | n^3 |
 | equal means | the class means are equal: w = 0 | |
 
-On 297 to 1000 rows of Heart, Pima and German, "printed system" takes 1.4 to 1.9 times the CPU time
-of "Cholesky", and 3 to 28 times the CPU time of "Cholesky in features" (`benchmarks/peers.py`).
+On the data sets Heart, Pima and German (297 to 1000 rows), the route "printed system" takes 1.4 to
+1.9 times the CPU time of "Cholesky", and 3 to 28 times the CPU time of "Cholesky in features"
+(`benchmarks/peers.py`).
 
 References
 ----------
@@ -66,7 +67,7 @@ from mmbench.machines.kernel_pca import ROWS_PER_FEATURE, gram_by_features
 from mmbench.solvers.ridge import FeatureGram, Gram, scaled, solve_path, solve_weights
 
 #: Two scores are considered equal if they differ by at most SCORE_RESOLUTION times the largest
-#: absolute score. The scores of repeated rows differ by rounding errors.
+#: absolute score, since the scores of repeated rows differ by rounding errors.
 SCORE_RESOLUTION = 1e-12
 
 
@@ -76,10 +77,11 @@ class KLDA(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair. `objective` is the value of ``1/2 w'Nw + eta/2 ||w||^2 - w'(m+ -
-        m-)``. Let r be the gradient of the objective at the returned w. `bound` is ``objective -
-        ||r||^2 / (2 eta)``, a lower bound on the minimum of the objective. `max_violation` is
-        ``||r|| / ||m+ - m-||``. If the class means are equal, w = 0 and the status is ``trivial``.
+        Certificate of each pair of classes. `objective` is the value of ``1/2 w'Nw + eta/2 ||w||^2
+        - w'(m+ - m-)``. Let r be the gradient of the objective at the returned w. `bound` is
+        ``objective - ||r||^2 / (2 eta)``, a lower bound on the minimum of the objective.
+        `max_violation` is ``||r|| / ||m+ - m-||``. If the class means are equal, w = 0 and the
+        status is ``trivial``.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients a of each pair, for kernels other than ``linear``.
     support_, support_vectors_ : ndarray
@@ -134,7 +136,7 @@ class KLDA(WeightedClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at all grid points; the ridge is eta ``tr(K)/n``."""
+        """Train at all grid points, with the ridge ``eta tr(K)/n``."""
         if any(set(point) - {"eta"} for point in points):
             return super().train_path(problem, points)
         etas = [point.get("eta", self.eta) for point in points]
@@ -182,7 +184,8 @@ class _Rows:
         # `root` replaces the vector of ones in all formulas
         self.y, self.root = y, np.ones(len(y)) if weights is None else np.sqrt(weights)
         self.gram = gram if weights is None else scaled(gram, self.root)
-        # `root` with zeros outside each class, and total weight of each class; positive class first
+        # for the positive, then for the negative class: `root` with zeros for the rows of the other
+        # class, and the total weight of the class
         self.sides = self.root * (y > 0), self.root * (y < 0)
         self.totals = [float(side @ side) for side in self.sides]
         #: Coefficients of the rows in the difference ``m+ - m-`` of the class means, shape
@@ -192,7 +195,7 @@ class _Rows:
     def centred(self, columns: NDArray) -> NDArray:
         """Subtract the class means from the columns of an array.
 
-        A column ``root v`` becomes ``root (v - m)``; m_i is the weighted mean of v over the class
+        A column ``root v`` becomes ``root (v - m)``, with the weighted mean m_i of v over the class
         of row i.
         """
         out = columns.copy()
@@ -259,8 +262,8 @@ def _certified(
 def _intercept(rows: _Rows, scores: NDArray, bias: str, errors: NDArray | None) -> float:
     """Return the intercept b of the decision function.
 
-    `scores` contains decision values without b, multiplied by the square roots of the row weights;
-    `errors` contains the weight of a training error of each row, or is None for equal weights.
+    `scores` contains decision values without b, multiplied by the square roots of the row weights,
+    and `errors` contains the weights of training errors by row (None for equal weights).
     """
     if bias == "midpoint":
         means = (s @ scores / n for s, n in zip(rows.sides, rows.totals, strict=True))

@@ -1,11 +1,11 @@
-"""The least squares SVM; the equality-constrained MAMC (EMAMC) is a special case.
+"""The least squares SVM, with the equality-constrained MAMC (EMAMC) as a special case.
 
     min over w, b   1/2 w'w + C/2 sum_i xi_i^2    subject to   y_i f(x_i) = 1 - xi_i    (30), (31)
 
 The MAMC is the maximal average margin classifier of `mmbench.machines.mamc`. In the EMAMC paper
 (Abe), the objective also contains the average margin, with a factor C_a. The average margin only
-rescales (w, b), and is omitted here. Let Phi be the matrix with the row phi(x_i)' for each of the M
-training rows x_i. The optimal w and b solve
+rescales (w, b), and is omitted here. Let phi be the feature map, and Phi the matrix with the row
+phi(x_i)' for each of the M training rows x_i. The optimal w and b solve
 
     (I/C + Phi'Phi) w + Phi'1 b = Phi'y,    1'Phi w + M b = 1'y                        (36), (37)
 
@@ -32,8 +32,9 @@ feature map, a row of weight 2 has the same effect as two equal rows of weight 1
 | Cholesky | otherwise; for (32) and 1/C below rounding errors, eigenvectors of K | n^3 / 3 |
 | printed system | ``solver="reference"``; with (32), a least squares problem is solved | n^3 |
 
-On 297 to 1000 rows of Heart, Pima and German, "printed system" takes 1.3 to 2.9 times the CPU time
-of "Cholesky", and 3 to 22 times the CPU time of "Cholesky in features" (`benchmarks/peers.py`).
+On the data sets Heart, Pima and German (297 to 1000 rows), the route "printed system" takes 1.3 to
+2.9 times the CPU time of "Cholesky", and 3 to 22 times the CPU time of "Cholesky in features"
+(`benchmarks/peers.py`).
 
 References
 ----------
@@ -83,12 +84,12 @@ class LSSVM(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair. `objective` is the value of (30) at the returned w and b, without
-        the average margin. `bound` is the dual objective ``y'a - 1/2 a'(G + I/C)a`` at the dual
-        variables a, which are first centred to ``1'a = 0``. `max_violation` is the largest residual
-        of the dual system. With ``reading="empirical"``, or with a linear kernel and few features,
-        `max_violation` is the larger of two residuals: the residual of (36), relative to the
-        largest entry of Phi'y, and the residual of ``1'a = 0``. If rows have weights,
+        Certificate of each pair of classes. `objective` is the value of (30) at the returned w and
+        b, without the average margin. `bound` is the dual objective ``y'a - 1/2 a'(G + I/C)a`` at
+        the dual variables a, which are first centred to ``1'a = 0``. `max_violation` is the largest
+        residual of the dual system. With ``reading="empirical"``, or with a linear kernel and few
+        features, `max_violation` is the larger of two residuals: the residual of (36), relative to
+        the largest entry of Phi'y, and the residual of ``1'a = 0``. If rows have weights,
         `max_violation` is computed for rows multiplied by the square roots of their weights.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
         Coefficients of each pair, for kernels other than ``linear``. The coefficients are a if
@@ -112,8 +113,8 @@ class LSSVM(WeightedClassifier):
 
     search_space: ClassVar[SearchSpace] = WeightedClassifier.search_space.extended(
         {"gamma": ("gamma", GAMMAS), "C": ("C", COSTS)},
-        # with kernel values in float32, decision values on German and Image change by 0.007 at C =
-        # 2000
+        # with kernel values in float32, decision values on the data sets German and Image change by
+        # 0.007 at C = 2000
         single_precision=False,
     )
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
@@ -123,7 +124,7 @@ class LSSVM(WeightedClassifier):
         rows_per_feature=ROWS_PER_FEATURE,
     )
     sparse_input = True
-    #: Version 2: the EMAMC uses eigenvectors of K if the ridge is below the rounding errors of
+    #: Version 2: the EMAMC uses eigenvectors of K if the ridge 1/C is below the rounding errors of
     #: ``K K'``. Version 3: the reference solver of the EMAMC solves a least squares problem.
     version: ClassVar[int] = 3
 
@@ -158,7 +159,7 @@ class LSSVM(WeightedClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at all grid points; the Gram matrix and its square are computed once."""
+        """Train at all grid points, and compute the Gram matrix and its square only once."""
         if any(set(point) - {"C"} for point in points):
             return super().train_path(problem, points)
         costs = [point.get("C", self.C) for point in points]
@@ -201,12 +202,12 @@ def _certificates(
     """Return the certificates for all values of C, computed together by matrix products.
 
     `rows` and `y` are multiplied by the square roots `root` of the row weights, and `coef` contains
-    the weights w if `of_weights` is true.
+    the weights w if `of_weights` is true, else the dual variables a.
     """
     image = rows @ coef
     errors = y[:, None] - image - np.outer(root, b)  # `root` replaces the vector of ones in (37)
-    # ``a = C (y - F w - b)`` satisfies the first equation of the dual system exactly; with F =
-    # `rows`, the residual of ``w = F'a`` is C times the residual of (36)
+    # with F = `rows`, ``a = C (y - F w - b)`` satisfies the first equation of the dual system
+    # exactly, and the residual of ``w = F'a`` is C times the residual of (36)
     a = costs * errors if a is None else a
     shares = (root @ a) / (root @ root)
     centred = a - np.outer(root, shares)  # `centred` satisfies the dual constraint root'a = 0

@@ -1,4 +1,4 @@
-"""Maximal average margin classifiers; a score is the difference of two sums of kernel values.
+"""Maximal average margin classifiers, whose scores are differences of two sums of kernel values.
 
     max over w, b   (1/M) sum_i y_i (w'phi(x_i) + b) - 1/2 (w'w + b^2)                  (11)
     w = (1/M) sum_i y_i phi(x_i),   b = (1/M) sum_i y_i                           (12), (13)
@@ -51,7 +51,7 @@ from mmbench.machines.base.threshold import given_bias, optimal_bias, reference_
 #: The paper's grid of gamma with ``gamma_scaling="per_feature"``.
 GAMMAS = (0.01, 0.1, 0.5, 1, 5, 10, 15, 20, 50, 100, 200, 300, 400, 500, 600, 700)
 _BELOW_ONE = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-#: The paper's grid of Cm: 0.05, 0.1, 0.2, ..., 0.9, 1, and the reciprocals up to 20.
+#: The paper's grid of Cm: 0.05, 0.1, 0.2, ..., 0.9, 1, and their reciprocals up to 20.
 SLOPES = (*_BELOW_ONE, 1.0, *(1 / slope for slope in reversed(_BELOW_ONE)))
 
 
@@ -61,11 +61,11 @@ class MAMC(WeightedClassifier):
     Attributes
     ----------
     fits_ : list of Fit
-        Certificate of each pair. `objective` is the negated objective of (11), with the factor Cm
-        for the rows of class 2. Class 1 has the label y = +1, and class 2 the label y = -1. With
-        ``bias="optimized"``, `objective` does not contain the terms with b. Since the solution is
-        in closed form, `bound` is equal to `objective`, and `max_violation` is zero. `extra` has
-        the entries "errors" (14), "slack" (16) and "rho" (15) for the returned b; see
+        Certificate of each pair of classes. `objective` is the negated objective of (11), with the
+        factor Cm for the rows of class 2. Class 1 has the label y = +1, and class 2 the label y =
+        -1. With ``bias="optimized"``, `objective` does not contain the terms with b. Since the
+        solution is in closed form, `bound` is equal to `objective`, and `max_violation` is zero.
+        `extra` has the entries "errors" (14), "slack" (16) and "rho" (15) for the returned b; see
         `mmbench.machines.base.threshold`. With ``bias="optimized"``, the status is "trivial" if
         every score of class 1 is at most every score of class 2.
     dual_coef_, support_, support_vectors_ : ndarray
@@ -126,7 +126,7 @@ class MAMC(WeightedClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at all grid points; the class sums are computed once."""
+        """Train at all grid points, and compute the class sums only once."""
         if any("class_weight" in point for point in points):  # class weights change the class sums
             return [self.with_params(point).train(problem) for point in points]
         started = time.perf_counter()

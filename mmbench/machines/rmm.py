@@ -11,8 +11,8 @@ y_i alpha_i - lambda_i + lambda*_i``, the dual of (7) is problem (8):
 
 The decision function is ``f(z) = sum_i u_i k(x_i, z) + b``. Let theta be the maximum of
 ``|f(x_i)|`` over the training rows, for the SVM with the same C. If B >= theta, the RMM is the SVM.
-Therefore the bound B is chosen between 1 and theta. In problems (13) and (14) of the journal paper,
-the bound B is a variable t:
+If B < 1, no row has the margin 1. Therefore the bound B is chosen between 1 and theta. In problems
+(13) and (14) of the journal paper, the bound B is a variable t:
 
     min over w, b, t   1/2 ||w||^2 + C sum_i xi_i + D t                                      (13)
     subject to         y_i f(x_i) >= 1 - xi_i,  xi_i >= 0,  -t <= f(x_i) <= t,  t >= 1
@@ -40,12 +40,12 @@ s_j``.
 | root search | (13) and (14) | 10 RMM trainings with warm starts |
 | Clarabel | never; only by solver="reference" | n^3 operations per iteration |
 
-Therefore "auto" ends in one of six algorithms: the five of the SVM, or the root search. In
-results/reference, training the RMM (7) takes on average 4 to 13 times the CPU time of the SVM in
-rmm_table1_opt (digits of 64 features). The ratio is 1.1 to 2.5 in rmm_table1_usps and
-rmm_table1_mnist1000. In a grid search, each RMM starts from the solution at a neighbouring grid
-point. The experiment configs/rmm_fig2.yaml measures the CPU time of an RMM that starts from the
-SVM's solution.
+Therefore "auto" ends in one of six algorithms: the five algorithms of the SVM, or the root search.
+In the experiment rmm_table1_opt of results/reference (digits of 64 features), training the RMM (7)
+takes on average 4 to 13 times the CPU time of the SVM. The ratio is 1.1 to 2.5 in the experiments
+rmm_table1_usps and rmm_table1_mnist1000. In a grid search, each RMM starts from the solution at a
+neighbouring grid point. The experiment configs/rmm_fig2.yaml measures the CPU time of an RMM that
+starts from the SVM's solution.
 
 References
 ----------
@@ -94,7 +94,7 @@ from mmbench.solvers.result import relative_gap
 from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo
 
-#: Upper bound on the tolerance of the reference solver.
+#: Upper bound on the tolerance of Clarabel, the reference solver.
 REFERENCE_TOLERANCE = 1e-9
 
 #: The root search first brackets the optimal bound t. The search tries ``t = 1 + fraction * (theta
@@ -126,7 +126,8 @@ class RMM(WeightedClassifier):
         Dual variables u of each pair, for kernels other than ``linear``.
 
     Notes
-    ----- For (7), a solver returns w, b and u with ``|f| <= B + tol`` at the training rows. The w,
+    -----
+    For (7), a solver returns w, b and u with ``|f| <= B + tol`` at the training rows. The w,
     b and u are multiplied by a factor of at most ``B / max |f|``. The returned w and b therefore
     satisfy (7) exactly, and `objective` is never below the optimum.
 
@@ -158,10 +159,8 @@ class RMM(WeightedClassifier):
     memory_needs: ClassVar[MemoryNeeds] = SVM.memory_needs
     sparse_input = translation_invariant = True
     version = SVM.version
-    #: Version 3 of ``linear``: problem (13) is solved by the root search. Version 4 of ``linear``:
-    #: coordinate descent is added to the solvers. Version 5 of ``linear``: coordinate descent is
-    #: also used for many dense features. Version 6 of ``linear``: the gap is relative to the
-    #: objective, even if the objective is tiny.
+    #: Version 3 of ``linear``: problem (13) is solved by the root search. Versions 4 to 6 of
+    #: ``linear``: the changes of versions 3 to 5 of `SVM`.
     kernel_versions: ClassVar[Mapping[str, int]] = {**SVM.kernel_versions, "linear": 6}
     gap_tolerance_factor = SVM.gap_tolerance_factor
 
@@ -263,7 +262,7 @@ class RMM(WeightedClassifier):
         tol = tolerance(self.tol, len(problem.y))
         svm = train_svm(problem, C, self.solver, tol, start, self.cache_size)
         if self.solver == "reference" and not svm.fit.gap <= GAP_TOLERANCE_FACTOR * tol:
-            # libsvm can end far from the optimum, and B is computed from its decision values
+            # B is computed from the SVM's decision values, and libsvm can end far from the optimum
             svm = train_svm(problem, C, "auto", tol, None, self.cache_size)
         return svm
 
@@ -348,7 +347,7 @@ class RMM(WeightedClassifier):
         return BinaryModel(best.bias, fit, coef=best.u, w=best.w, state=state), t
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Return a sort key: ascending C, then descending B, ascending nu and ascending D."""
+        """Return the sort key of a grid point: ascending C, descending B, ascending nu and D."""
         bound = (-(point.get("B") or 0), -point.get("B_fraction", 0))
         return (point.get("C", 0), *bound, point.get("nu", 0), point.get("D") or 0)
 
@@ -389,7 +388,7 @@ def rmm_dual(
     B: float,
     cap: float | NDArray = np.inf,
 ) -> PiecewiseQP:
-    """Return (8) as a minimisation over the dual variables u, with piecewise linear costs of u_i.
+    """Return the dual (8) as a minimisation over u, with a piecewise linear cost of each u_i.
 
     The cost of u_i has three linear pieces. Between 0 and ``y_i C``, u_i is ``y_i alpha_i`` and the
     slope is -y_i. Below this interval, lambda_i is positive and the slope is -B. Above this
@@ -418,7 +417,7 @@ def solve_paper_dual(
     cap: float | NDArray = np.inf,
     total: float | None = None,
 ) -> PiecewiseSolution:
-    """Solve (8) in the paper's variables alpha, lambda and lambda* by an interior-point method.
+    """Solve the dual (8) in the paper's variables alpha, lambda, lambda* by the solver Clarabel.
 
     `dual` is problem (8) as a `PiecewiseQP`. The certificate is computed from `dual`. For (13) and
     (14), `cap` is the upper bound of each lambda_i and lambda*_i, and `total` is the upper bound of
@@ -466,7 +465,7 @@ class DualPoint(NamedTuple):
     w: NDArray | None
 
     def mixed(self, other: DualPoint, total: float) -> DualPoint:
-        """Return the convex combination of two dual points that has the given value of `total`.
+        """Return the convex combination of two dual points whose field `total` has the given value.
 
         The field `rounding` is combined like all other fields. For a Gram matrix, the combined
         value is an upper bound on the rounding error, since the square root of `rounding` is a
@@ -484,7 +483,7 @@ class PenaltySearch:
     """The search for the optimal bound t of problem (13), or of problem (14) if `nu` is given.
 
     If `inside` is true, the RMMs are solved in the feature space, and `gram` contains the training
-    rows; otherwise `gram` is the kernel matrix. `weights` are the row weights s, by default 1. Each
+    rows. Otherwise `gram` is the kernel matrix. `weights` are the row weights s, by default 1. Each
     RMM of the search starts from the solution for the previous t.
     """
 
@@ -517,10 +516,10 @@ class PenaltySearch:
     def to_gap(
         self, svm: BinaryModel, start: PiecewiseSolution | None, tol: float
     ) -> list[DualPoint]:
-        """Call `around` with decreasing tolerances until the gap is small enough.
+        """Call `around` with decreasing tolerances until the duality gap is within its tolerance.
 
-        Returns the dual points of all calls. The factors of the tolerance are the same as in
-        `solve_to_gap`.
+        Returns the dual points of all calls. The tolerances are `tol` times TOLERANCE_FACTORS, as
+        in `solve_to_gap`.
         """
         high = self.point(svm.state)
         # the iterations of the SVM are not counted here, since the caller adds them
@@ -538,9 +537,10 @@ class PenaltySearch:
         """Bracket the optimal bound t, and return the dual points at both ends of the bracket.
 
         The first returned point is the convex combination of both ends for which the sum of all
-        lambda_i and lambda*_i is D. The dual points of inaccurate RMMs are also returned. If the
-        bound t = 1 is optimal, only the dual point at t = 1 is returned. `high` is the dual point
-        of the SVM. `tol` is the relative width of the bracket and the tolerance of the RMMs.
+        lambda_i and lambda*_i is D. The dual points of RMMs without the status ``optimal`` are also
+        returned. If the bound t = 1 is optimal, only the dual point at t = 1 is returned. `high` is
+        the dual point of the SVM. `tol` is the relative width of the bracket and the tolerance of
+        the RMMs.
         """
         D, theta, low = self.D, float(np.abs(high.decision + high.bias).max()), high
         t_low = t_high = theta
@@ -550,7 +550,7 @@ class PenaltySearch:
             if low.total > D:
                 break
             t_high, high = t_low, low
-        # t = 1 is optimal if the derivative D - total of v(t) + D t is not negative at t = 1
+        # t = 1 is optimal if ``v(t) + D t`` has a derivative ``D - total >= 0`` at t = 1
         if low.total <= D:
             return [low]
         gain_low, gain_high, side = low.total - D, high.total - D, 0
@@ -589,10 +589,11 @@ class PenaltySearch:
         return point
 
     def exhausted(self, low: DualPoint, high: DualPoint, gap_tolerance: float) -> bool:
-        """Whether the search ends at the iteration limit, at the time limit or after an inaccurate
-        RMM.
+        """Whether the search ends before the bracket is narrow.
 
-        An inaccurate RMM ends the search if the gap of the search is at most `gap_tolerance`.
+        The search ends at the iteration limit or at the time limit. After an inaccurate RMM,
+        further steps are unreliable, so that the search ends if the duality gap of the bracket's
+        dual points is at most `gap_tolerance`.
         """
         if self.iterations >= self.max_iter or time_is_up():
             return True
@@ -638,8 +639,7 @@ class PenaltySearch:
         return value if np.isfinite(value) else np.inf, t
 
     def bound(self, point: DualPoint) -> float:
-        """Return a lower bound on the optimum: the dual objective of a point minus its rounding
-        error.
+        """Return a lower bound on the optimum: the dual objective minus the point's rounding error.
 
         The lower bound is at least D, which is the dual objective at u = 0. If the sum of all
         lambda_i and lambda*_i exceeds D, all dual variables are first scaled such that this sum is

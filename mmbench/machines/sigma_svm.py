@@ -37,11 +37,11 @@ rows are then ``(n/D) P u``. In the coordinates of the eigendecomposition, the c
 the matrix ``((1-D) I + D Sigma)^-1`` are diagonal.
 
 The matrix inverse takes 86 % of the CPU time of a training on 3000 rows (50 normally distributed
-features, rbf, gamma = 0.02, D = 0.9). No working set is used. Instead of the inverse (n^3
-operations), a working set of m rows would need a Cholesky factor (n^3/3 operations) and m columns
-of the kernel matrix (``n^2 m + n m^2`` operations). For m = 0.15 n, the sum is already n^3/2. A
-working set must contain all support vectors, and in this example 75 % of the rows are support
-vectors.
+features, rbf, gamma = 0.02, D = 0.9). No working set is used, since a working set would take
+more time. Instead of the inverse (n^3 operations), a working set of m rows would need a Cholesky
+factor (n^3/3 operations) and m columns of the kernel matrix (``n^2 m + n m^2`` operations). For m =
+0.15 n, the sum is already n^3/2. A working set must contain all support vectors, and in this
+example 75 % of the rows are support vectors.
 
 References
 ----------
@@ -168,7 +168,7 @@ class SigmaSVM(WeightedClassifier):
     def train_path(
         self, problem: BinaryProblem, points: Sequence[Mapping[str, Any]]
     ) -> list[BinaryModel]:
-        """Train at every grid point; grid points with the same D share the kernel matrix of (4).
+        """Train at every grid point, with one kernel matrix of (4) for each value of D.
 
         For each D, trainings are in ascending order of C, and each training starts at the previous
         solution.
@@ -289,7 +289,7 @@ Modified = tuple[BinaryProblem, Callable[[BinaryModel], BinaryModel]]
 def inverse_kernel(problem: BinaryProblem, D: float) -> Modified | None:
     """Return the training problem with the kernel matrix of (4), computed by a matrix inverse.
 
-    Returns None if the inverse is inaccurate; for D = 1, the inverse is always inaccurate.
+    Returns None if the inverse is inaccurate, for example for D = 1.
     """
     given = problem.gram
     n, means = len(given), given.mean(axis=0, dtype=np.float64)

@@ -23,12 +23,13 @@ follow the paper on relative margin machines. If ``C=inf``, all slacks are zero 
 | liblinear | never; only by solver="liblinear" | `libsvm_` |
 | Clarabel | never; only by solver="clarabel" | `clarabel_` |
 
-Therefore "auto" ends in one of five algorithms. The route "warm start" takes no steps, and returns
-the solution at the neighbouring grid point. If SMO (sequential minimal optimisation) finds no
-optimal solution with a linear kernel, `solvers.features` continues. If `solvers.features` finds no
-optimal solution, SMO continues. If coordinate descent finds no optimal solution, `solvers.features`
-or SMO continues. SMO alone leaves a relative duality gap of up to 0.7 on unscaled features. The
-interior-point method alone stalls if there are many rows and one class is rare.
+Therefore "auto" ends in one of the first five algorithms of the table. The route "warm start" takes
+no steps, and returns the solution at the neighbouring grid point. If SMO (sequential minimal
+optimisation) finds no optimal solution with a linear kernel, `solvers.features` continues. If
+`solvers.features` finds no optimal solution, SMO continues. If coordinate descent finds no optimal
+solution, `solvers.features` or SMO continues. SMO alone leaves a relative duality gap of up to 0.7
+on unscaled features. The interior-point method alone stalls if there are many rows and one class is
+rare.
 
 References
 ----------
@@ -67,9 +68,10 @@ from mmbench.solvers.svm_dual.qp import PiecewiseQP, PiecewiseSolution
 from mmbench.solvers.svm_dual.smo import TOLERANCE_FACTORS, solve_smo, solve_to_gap
 
 #: For more than FEW_FEATURES features, the solvers in the feature space are used only with at least
-#: ROWS_PER_FEATURE rows per feature. The CPU time of these solvers relative to SMO, for a path over
-#: C, is 1/3 to 1 on 200 rows (1.4 on Flare-Solar), and 1/180 to 1/7 on 800 rows. On a pair of
-#: digits (256 features), these solvers and SMO take the same CPU time at four rows per feature.
+#: ROWS_PER_FEATURE rows per feature. The CPU time of these solvers relative to SMO, for trainings
+#: with ascending C, is 1/3 to 1 on 200 rows (1.4 on Flare-Solar), and 1/180 to 1/7 on 800 rows. On
+#: a pair of digits (256 features), these solvers and SMO take the same CPU time at four rows per
+#: feature.
 ROWS_PER_FEATURE = 4
 
 #: For at most FEW_FEATURES features, the interior-point method is used whenever there are more rows
@@ -100,8 +102,8 @@ FEW_GRAM_ROWS = 100
 GAP_TOLERANCE_FACTOR = 100
 
 #: For at most FEW_ROWS rows, the tolerance is multiplied by FEW_ROWS_FACTOR. The factor is small
-#: because of a check of scikit-learn: with integer row weights and with repeated rows, decision
-#: values must be equal up to 1e-7.
+#: because of an estimator check of scikit-learn: decision values of a training with integer row
+#: weights and of a training with repeated rows must be equal up to 1e-7.
 FEW_ROWS, FEW_ROWS_FACTOR = 100, 0.01
 
 #: For a hard margin, finite values of C are tried in ascending order: HARD_MARGIN_PENALTIES divided
@@ -131,12 +133,13 @@ class SVM(WeightedClassifier):
         Dual variables u of each pair, for kernels other than ``linear``.
 
     Notes
-    ----- This class differs from scikit-learn's SVC. With more than two classes, `coef_`,
+    -----
+    This class differs from scikit-learn's SVC. With more than two classes, `coef_`,
     `intercept_`, `dual_coef_` and decision values of pairs have signs opposite to the signs in SVC.
     `dual_coef_` has one row per pair of classes, whereas SVC's has ``n_classes - 1`` rows. Negative
-    sample weights raise an error, whereas SVC removes rows with negative weights. A linear machine
-    does not store its support vectors ``X[support_]``. For probabilities, use scikit-learn's
-    CalibratedClassifierCV, since there is no parameter `probability`.
+    sample weights raise an error, whereas SVC removes rows with negative weights. For
+    probabilities, use scikit-learn's CalibratedClassifierCV, since there is no parameter
+    `probability`.
 
     Examples
     --------
@@ -165,14 +168,14 @@ class SVM(WeightedClassifier):
     #: returned if the solver's objective is not below the objective at w = 0, for example with C
     #: below 1e-5. Version 4: before w = 0 is returned, smaller tolerances are tried.
     version: ClassVar[int] = 4
-    #: Versions of the results with one kernel. Version 1 of ``linear``: problems with many rows are
-    #: solved exactly, which may change ties in a grid search. Version 2 of ``linear``: problems
-    #: with few rows and degenerate problems are also solved exactly. Version 3 of ``linear``:
-    #: coordinate descent is added to the solvers. Version 4 of ``linear``: coordinate descent is
-    #: also used for many dense features. Version 5 of ``linear``: the gap is relative to the
-    #: objective, even if the objective is tiny. Version 1 of ``poly`` and ``rbf``: with more than
-    #: 3000 rows, kernel values are computed by NumPy. Version 2 of ``rbf``: distances of rows with
-    #: up to 64 features are computed from differences of features.
+    #: Version numbers of the results with one kernel. Version 1 of ``linear``: problems with many
+    #: rows are solved exactly, which may change ties in a grid search. Version 2 of ``linear``:
+    #: problems with few rows and degenerate problems are also solved exactly. Version 3 of
+    #: ``linear``: coordinate descent is added to the solvers. Version 4 of ``linear``: coordinate
+    #: descent is also used for dense data with many features. Version 5 of ``linear``: the gap is
+    #: relative to the objective, even if the objective is tiny. Version 1 of ``poly`` and ``rbf``:
+    #: with more than 3000 rows, kernel values are computed by NumPy. Version 2 of ``rbf``:
+    #: distances of rows with up to 64 features are computed from differences of features.
     kernel_versions: ClassVar[Mapping[str, int]] = {"linear": 5, "poly": 1, "rbf": 2}
     gap_tolerance_factor = GAP_TOLERANCE_FACTOR
 
@@ -264,7 +267,7 @@ def _rows(problem: BinaryProblem) -> Any:
 def kernel_values(
     problem: BinaryProblem, solver: str, cache_size: float | None
 ) -> NDArray | KernelMatrix:
-    """Return the kernel matrix of a problem; solvers of other packages need an array."""
+    """Return the kernel matrix of a problem, as an array for solvers of other packages."""
     return problem.gram if solver in NATIVE else problem.matrix(cache_size)
 
 
@@ -340,7 +343,7 @@ def train_svm(
     cache_size: float | None = None,
     max_iter: int = -1,
 ) -> BinaryModel:
-    """Train one binary SVM; the `state` of the model is the solution of problem (2).
+    """Train one binary SVM, and store the solution of the dual (2) as `state` of the model.
 
     `C` is a number, or an array with one value per row. `start` is the solution for another C on
     the same rows, or the dual variables u of this solution. A `start` for a smaller C is also
@@ -386,7 +389,7 @@ def train_svm(
 
 
 def solve_by_clarabel(dual: PiecewiseQP) -> PiecewiseSolution:
-    """Solve problem (2) by Clarabel on the dense kernel matrix."""
+    """Solve the dual (2) by the solver Clarabel, on the dense kernel matrix."""
     from mmbench.solvers.clarabel_ import solve_qp
 
     found = solve_qp(
@@ -474,7 +477,7 @@ def certified(
 
 
 def svm_dual(gram: NDArray | KernelMatrix, y: NDArray, C: float | NDArray) -> PiecewiseQP:
-    """Return problem (2) as a minimisation.
+    """Return the dual (2) as a minimisation.
 
     The dual variable u_i has the cost ``-y_i u_i`` between 0 and ``y_i C``.
     """
