@@ -124,7 +124,7 @@ MARKDOWN = re.compile(
 
 def _escape(text: str) -> str:
     """Return a text as a single line, with the special characters of Markdown escaped."""
-    return MARKDOWN.sub(r"\\\g<0>", visible(text).replace("\n", " "))
+    return MARKDOWN.sub(r"\\\g<0>", re.sub(r"[\n\t]", " ", visible(text)))
 
 
 #: Maximum number of rows in a float of LaTeX. A longer table block can continue on the next page.
@@ -142,7 +142,7 @@ ESCAPES = str.maketrans(
         # LaTeX takes a bracket at the start of a row for an argument of the preceding ``\\``.
         "[": "{[}",
         "]": "{]}",
-        "\n": " ",
+        **dict.fromkeys("\n\t", " "),
         IN_BAND: r"$\checkmark$",
         OUT_OF_BAND: r"$\times$",
         NOTHING: "--",

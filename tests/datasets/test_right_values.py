@@ -907,6 +907,11 @@ def test_few_categories_in_few_rows_are_no_ids(tmp_path: Path):
     assert load(tmp_path, text, steps=["one_hot"], categorical="auto").warnings == ()
 
 
+def test_dates_that_are_written_as_numbers_are_reported(tmp_path: Path):
+    data = load(tmp_path, many(lambda k: 20240101 + 100 * (k % 12)))
+    assert "column 'c' seems to contain dates such as 20240101; " in data.warnings[0]
+
+
 def test_a_number_that_names_the_rows_is_reported(tmp_path: Path):
     data = load(tmp_path, many(lambda k: (k * 7919) % 104729).replace("a,c", "a,patient_id"))
     assert "column 'patient_id' seems to contain identifiers of the rows" in data.warnings[0]

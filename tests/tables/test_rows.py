@@ -526,6 +526,13 @@ def test_deviations_of_the_data_stand_in_the_notes_of_the_csv(results) -> None:
     assert "zeros are kept" in table(experiment.folder, fmt="csv")
 
 
+def test_a_tab_in_a_label_leaves_the_line_of_a_table_whole(results):
+    experiment = results.experiment("mine", ["iris"], ["svm"], labels={"svm": "a\tb"})
+    experiment.add(experiment.job("iris", "svm"))
+    assert "| data set | kernel |  a b |" in table(experiment.folder)
+    assert "a b" in table(experiment.folder, fmt="latex")
+
+
 def test_a_table_counts_records_of_other_code_and_without_a_fingerprint(results):
     experiment = results.experiment("mine", datasets=["iris"], machines=["svm"], splits=3)
     codes = [{"version": 4, "commit": None, "fingerprint": f} for f in (fingerprint("svm"), "old")]

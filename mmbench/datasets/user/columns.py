@@ -483,6 +483,8 @@ def _row_names(
                 yield _about(name, "contains row numbers", options)
             elif whole and ID_NAME.fullmatch(name) and len(np.unique(column)) == len(X):
                 yield _about(name, "seems to contain identifiers of the rows", options)
+            elif whole and column.min() > 19e6 and column.max() < 21e6:
+                yield _about(name, f"seems to contain dates such as {column[0]:.0f}", options)
     integers = numbers.select_dtypes("integer")
     for name in map(str, integers.columns[(integers.abs() > EXACT).any()]):
         yield _about(name, "contains integers beyond 2^53, which are rounded", options)
