@@ -1,5 +1,5 @@
-"""Checks of a configuration against the known machines, data sets and table layouts, before data
-are read.
+"""Compare a configuration with the known machines, data sets and table layouts, before data are
+read.
 
 A machine is a classifier. If a value is faulty, the checks raise `Fault` with the path of keys that
 leads to the value.
@@ -32,7 +32,8 @@ from mmbench.tables.layouts import LAYOUTS, check_able
 from mmbench.tables.published import published_machines, published_rows, published_tables
 from mmbench.tables.results_folder import REFERENCE
 
-#: Parameters that are not allowed in ``params`` and ``grid``, mapped to the key or option to use.
+#: Parameters that are not allowed in ``params`` and ``grid``, and the key or option that sets each
+#: of them.
 EXPERIMENT_KEYS = {
     "kernel": "machines.{column}.kernel",
     **{key: f"the experiment's key {key!r}" for key in ("gamma_scaling", "kernel_scaling", "ties")},
@@ -67,7 +68,8 @@ def check(config: Config) -> None:
 def _check_number_of_jobs(config: Config) -> None:
     """Raise `Fault` if the number of jobs exceeds ``limits.jobs``.
 
-    The number of jobs is estimated here, and counted exactly when the jobs are planned.
+    The number is an estimate, since the exact number (see `plan`) can depend on data that are not
+    read yet.
     """
     protocol, most = config.protocol, config.limits.jobs
     folds = protocol.test.arg if protocol.test.rule in ("kfold", "time_series") else None
@@ -85,7 +87,7 @@ def _check_number_of_jobs(config: Config) -> None:
 
 
 class MachineColumn:
-    """A column of an experiment's tables: a machine, with class, kernels and settings."""
+    """A column of an experiment's tables: a machine with its Python class, kernels and settings."""
 
     def __init__(self, config: Config, name: str):
         self.name, self.entry, self.machine = name, config.machines[name], config.machine_of(name)
@@ -95,7 +97,9 @@ class MachineColumn:
         self.foreign = issubclass(self.cls, ForeignClassifier)
 
     def check_parameter(self, parameter: str) -> None:
-        """Raise ValueError if a parameter is unknown, fixed, set elsewhere, or without effect."""
+        """Raise ValueError if a parameter is unknown, fixed by the definition of the machine, set
+        by another key, or without effect.
+        """
         if parameter in EXPERIMENT_KEYS:
             key = EXPERIMENT_KEYS[parameter].format(column=self.name)
             raise ValueError(f"{parameter} is set by {key}")
@@ -129,7 +133,7 @@ class MachineColumn:
 
 
 def check_relevant(parameter: str, kernels: Iterable[str]) -> None:
-    """Raise ValueError if a parameter has an effect with none of the given kernels."""
+    """Raise ValueError if a parameter has no effect with any of the given kernels."""
     needs = KERNEL_PARAMETERS.get(parameter)
     if needs and needs not in kernels:
         names = " and ".join(kernels)
@@ -174,8 +178,8 @@ def _check_machines(config: Config) -> list[MachineColumn]:
 
 
 def _check_name(name: str, machine: str) -> None:
-    """Raise ValueError if the name of a table column is invalid or belongs to another machine, or
-    if the column has an unknown machine.
+    """Raise ValueError if a table column has an unknown machine, an invalid name, or the name of
+    another machine.
     """
     known = (*MACHINES, *ALIASES)
     if machine == name and name not in known:
@@ -206,7 +210,7 @@ def _check_settings(column: MachineColumn) -> None:
 
 
 def _check_parent(config: Config, column: MachineColumn, before: list[str]) -> None:
-    """Check that the column named by the key ``use`` precedes `column`, and runs with all kernels
+    """Check that the key ``use`` of `column` names an earlier column, which runs with all kernels
     of `column`.
     """
     parent = column.entry.use
@@ -349,7 +353,8 @@ def _check_datasets(config: Config, columns: list[MachineColumn]) -> None:
                 file = "; a file of your own is {path: FILE, target: COLUMN}"
                 hint = file if "." in name else did_you_mean(name, known)
                 raise ValueError(f"unknown data set {name!r}{hint}")
-        # `split_slots` raises an error if the data set does not have the splits of the protocol
+        # `split_slots` raises an error if the data set does not define the splits that the rule
+        # needs
         with at("protocol", "test"):
             split_slots(config.protocol.test.spec, entry.ref(()), config.protocol.repeats)
         card = entry.ref(steps).card

@@ -1,4 +1,6 @@
-"""Messages about faults in a configuration: the path of keys, the problem and the nearest name."""
+"""Messages about faults in a configuration: the path of keys, the problem, and a similar valid
+name.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,7 +26,7 @@ from mmbench.machines import machine_class
 
 #: Maximum length of a value in a message, in characters.
 MAX_SHOWN = 60
-#: Pydantic model of each section of a configuration, by the section's key in the YAML file.
+#: Pydantic model for the key of each section in the YAML file of an experiment.
 SECTIONS: dict[str, type[BaseModel]] = {
     "protocol": Protocol,
     "select": Select,
@@ -44,7 +46,7 @@ WORDS = {
     "a valid string": "text",
     "a valid boolean": "true or false",
 }
-#: Messages that replace messages of pydantic, by pydantic's error type.
+#: For some error types of pydantic, the message that replaces pydantic's message.
 MESSAGES = {
     "model_type": "must be a mapping of keys",
     "string_pattern_mismatch": f"must be {NAME_FORM}",
@@ -61,8 +63,8 @@ class Fault(ValueError):
 
 @contextmanager
 def at(*keys: Any) -> Iterator[None]:
-    """Context manager: convert an error inside the block to a `Fault`, and prepend `keys` to its
-    path of keys.
+    """Context manager: convert an error inside the block to a `Fault`, whose path of keys begins
+    with `keys`.
     """
     try:
         yield
@@ -73,7 +75,7 @@ def at(*keys: Any) -> Iterator[None]:
 def check_known(name: Any, known: Iterable[str], problem: str, *keys: Any) -> None:
     """Raise `Fault` if a name is not among the known names.
 
-    The error message suggests the nearest known name.
+    The error message suggests a similar known name.
     """
     if name not in known:
         raise Fault(f"{problem} {name!r}{did_you_mean(name, known)}", *keys)
@@ -94,8 +96,8 @@ def dotted(keys: Iterable[Any]) -> str:
 def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
     """Return a one-line message about one of the faults that pydantic reports.
 
-    An unknown key is reported before all other faults, since a misspelled key has two faults: the
-    key is unknown, and the correct key is missing.
+    If a key is unknown, the message is about this key. A misspelled key has two faults: the key is
+    unknown, and the correct key is missing.
     """
     fault = min(error.errors(), key=lambda f: f["type"] != "extra_forbidden")
     keys, kind, value = fault["loc"], fault["type"], fault["input"]
@@ -121,7 +123,8 @@ def explain(error: ValidationError, content: Mapping[str, Any]) -> str:
 def _unknown_key(keys: tuple, value: Any, content: Mapping[str, Any]) -> str:
     """Return a message about an unknown key.
 
-    The message names the section in which the key is valid, or else the most similar valid key.
+    If the key is valid in another section, the message names this section, and otherwise a similar
+    valid key.
     """
     key, given = keys[-1], "VALUE" if value is None else shown(value)
     if keys[0] == "machines":

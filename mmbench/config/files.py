@@ -3,7 +3,7 @@
 PyYAML follows YAML 1.1, in which ``1e-3`` is text, ``no`` is false, ``010`` is 8 and ``1:30`` is
 90. If a key is repeated, PyYAML uses the last value without a message. The loader in this module
 reads numbers and truth values as in YAML 1.2, and rejects repeated keys. The package ruamel.yaml
-reads YAML 1.2, but would be an additional dependency; PyYAML is a dependency of Dask.
+reads YAML 1.2, but would be an additional dependency, whereas PyYAML is installed with Dask.
 """
 
 import math
@@ -23,11 +23,11 @@ MAX_BYTES = 4 * 2**20
 #: Maximum number of keys and values in a YAML file after its aliases are expanded. A few lines of
 #: nested aliases can stand for billions of values.
 MAX_NODES = 10**6
-#: Default maximum numbers; the key ``limits`` of an experiment can replace them. ``entries`` is the
-#: maximum number of data sets, and also the maximum number of machines. ``jobs`` is the maximum
+#: Default limits on the size of an experiment, which its key ``limits`` can replace. ``entries`` is
+#: the maximum number of data sets, and also the maximum number of machines. ``jobs`` is the maximum
 #: number of jobs, and ``grid_points`` is the maximum number of grid points per machine.
 MAX_COUNTS = {"entries": 1000, "jobs": 100_000, "grid_points": 10_000}
-#: Maximum number of repeats of the splits, and maximum number of folds.
+#: Maximum number of repeats of the splits, and also maximum number of folds.
 MAX_SPLITS = 10_000
 
 #: Regular expressions for the values of each type in YAML 1.2 (core schema).
@@ -45,7 +45,8 @@ def find_config(name: str | Path) -> Path:
     """Return the path of an experiment's YAML file, given its path or the name of the experiment.
 
     If the path does not exist, the name is searched among the experiments in ``configs/`` and in
-    the package. In a results folder, a lost configuration is restored from the plan.
+    the package. If the path is a results folder, the configuration in this folder is used. If the
+    configuration file is missing, it is restored from the plan in the folder.
 
     Raises
     ------
@@ -68,7 +69,7 @@ def find_config(name: str | Path) -> Path:
 
 
 def config_files() -> dict[str, Path]:
-    """Return the YAML files of the experiments in the package and in ``configs/``, by name.
+    """Return a dict from experiment names to YAML files, in the package and in ``configs/``.
 
     If an experiment in ``configs/`` and an experiment in the package have the same name, the file
     in ``configs/`` is returned.
@@ -78,7 +79,7 @@ def config_files() -> dict[str, Path]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file of at most `MAX_BYTES` bytes.
+    """Return the text of a file, which may have at most `MAX_BYTES` bytes.
 
     Error messages name the file.
     """
@@ -96,8 +97,8 @@ def load_yaml(name: str | Path, count: bool = False) -> Any:
     """Return the content of an experiment's YAML file, given its path or the name of the
     experiment.
 
-    If `count` is true, the numbers of entries are checked by `check_counts`. The content must not
-    be changed, since later calls return the same object.
+    If `count` is true, `check_counts` checks the numbers of data sets, machines, splits and
+    parameter values. The content must not be changed, since later calls return the same object.
     """
     path = find_config(name)
     content = parse_yaml(read_text(path), str(path))
@@ -110,8 +111,8 @@ def check_counts(content: Mapping[str, Any], where: str | Path) -> None:
     """Raise UserError if a configuration has more data sets, machines, splits or values of a
     parameter than its key ``limits`` allows.
 
-    These numbers are checked first. The other checks import libraries, and would take a minute for
-    many thousand entries. Error messages begin with `where`.
+    These numbers are checked first, since the other checks import libraries, and would take a
+    minute for many thousand entries. Error messages begin with `where`.
     """
     sections = {key: _items(content.get(key)) for key in ("datasets", "machines")}
     counted = [(key, "entries", len(entries)) for key, entries in sections.items()]
@@ -131,13 +132,15 @@ def check_counts(content: Mapping[str, Any], where: str | Path) -> None:
 
 
 def _items(value: Any) -> Mapping:
-    """Return a mapping unchanged, a list as a dict by index, and an empty dict for other values."""
+    """Return a mapping unchanged, a list as a dict with indices as keys, and any other value as an
+    empty dict.
+    """
     if isinstance(value, list):
         return dict(enumerate(value))
     return value if isinstance(value, Mapping) else {}
 
 
-# `mmbench run` reads each file twice: before and after the import of libraries
+# cached, since `mmbench run` reads each file twice: before and after the import of libraries
 @lru_cache(maxsize=16)
 def parse_yaml(text: str, where: str) -> Any:
     """Return the content of a YAML text. Error messages begin with `where` and state the line.
@@ -171,9 +174,10 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
-    """Return the number of nodes of a YAML document after its aliases are expanded.
+    """Return the number of nodes of a YAML document after its aliases are expanded, or infinity if
+    a node contains itself.
 
-    Returns infinity if a node contains itself; raises UserError if a key is repeated.
+    Raises UserError if a key is repeated.
     """
     if id(node) in sizes:
         return sizes[id(node)]
@@ -196,7 +200,9 @@ def _expanded_size(node: Any, where: str, sizes: dict[int, float]) -> float:
 
 @cache
 def yaml_class(name: str) -> Any:
-    """Return PyYAML's loader or dumper `name` with the numbers and truth values of YAML 1.2."""
+    """Return PyYAML's loader or dumper class `name`, changed to treat numbers and truth values as
+    in YAML 1.2.
+    """
     import yaml
 
     made: Any = type(name, (getattr(yaml, name),), {"yaml_implicit_resolvers": {}})

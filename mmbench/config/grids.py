@@ -51,7 +51,10 @@ def parse_axis(axis: Any) -> Axis:
 
 
 def distinct(values: Sequence[Any], *, hint: str = "") -> Any:
-    """Return the values unchanged; raise ValueError with a hint if a value occurs twice."""
+    """Return the values, or raise ValueError if a value occurs twice.
+
+    The message ends with `hint`.
+    """
     first: dict[Any, int] = {}
     if twice := [value for k, value in enumerate(values) if first.setdefault(value, k) != k]:
         raise ValueError(f"{twice[0]!r} occurs twice{hint}")
@@ -78,8 +81,8 @@ def _powers(axis: Mapping) -> tuple[float, ...]:
 def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
     """Return a grid in which each axis ``auto`` is replaced by a list of values.
 
-    The list may contain values of another parameter: ``B: auto`` may become an axis of
-    ``B_fraction``.
+    The list may contain values of another parameter. For example, ``B: auto`` becomes a list of
+    values of ``B_fraction``.
     """
     grids = cls.search_space.auto_grids
     axes = (grids[name] if axis == AUTO else (name, axis) for name, axis in grid.items())
@@ -87,24 +90,26 @@ def expand_auto(cls: Any, grid: Mapping[str, Axis]) -> dict[str, tuple]:
 
 
 def n_points(grid: Mapping[str, tuple], stages: Sequence[Sequence[str]]) -> int:
-    """Return the number of grid points that a search evaluates, summed over its stages."""
+    """Return the number of grid points that a search evaluates, summed over the stages of the
+    search.
+    """
     return sum(prod(map(len, part.values())) for part in staged(grid, stages))
 
 
 def in_other_words(cls: Any) -> dict[str, str]:
     """Return the parameters whose axis ``auto`` is replaced by values of another parameter.
 
-    The returned dict maps each parameter to the other parameter. For example, ``B: auto`` becomes a
-    list of values of B_fraction.
+    The returned dict maps each of these parameters to the parameter that replaces it. For example,
+    ``B: auto`` becomes a list of values of ``B_fraction``.
     """
     return {n: other for n, (other, _) in cls.search_space.auto_grids.items() if other != n}
 
 
 def replaced_by(cls: Any, stated: Collection[str]) -> dict[str, str]:
-    """Return the entries of `in_other_words` whose replacement is in `stated`.
+    """Return the entries of `in_other_words` whose replacing parameter is in `stated`.
 
-    For example, B_fraction replaces the parameter B. If B_fraction is set, B must be None, since
-    any other value of B would contradict B_fraction.
+    For example, ``B_fraction`` replaces the parameter ``B``. If ``B_fraction`` is set, ``B`` must
+    be None, since any other value of ``B`` would contradict ``B_fraction``.
     """
     return {name: other for name, other in in_other_words(cls).items() if other in stated}
 

@@ -59,13 +59,14 @@ NAME_FORM = "letters, digits, '-', '_' and '.', beginning with a letter or digit
 
 
 class Strict(BaseModel):
-    """Base class for sections of a configuration; unknown keys and wrong types are errors."""
+    """Base class for sections of a configuration. Unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class DatasetEntry(UserTable):
-    """A data set of an experiment: the name of a card, or a table with the keys of `UserTable`.
+    """A data set of an experiment: the name of a card, or a user's table, given by the keys of
+    `UserTable`.
 
     The key ``classes`` lists the classes that are used, by default all classes. The key ``grid``
     replaces the values of parameters in the machines' grids, for this data set only. The key
@@ -108,12 +109,13 @@ def _parse_test(value: Any) -> SplitRule:
 class Protocol(Strict):
     """The rule of the train/test splits, with the number of repeats and the seed.
 
-    All repeats of the official split have the same test rows. The repeats differ only in random
-    choices, such as the training rows that ``max_train`` keeps, the folds for parameter selection,
-    and the choice between classes with equal votes. If ``seed`` is a list, all jobs are run for
-    each seed. ``max_train`` is the maximum number of training rows, in total or per class. If a
-    split has more training rows than ``max_train``, a random stratified subset is used. If
-    ``max_train`` is a list of sizes, each subset is part of all larger subsets.
+    All repeats of the split rule ``official`` have the same test rows. These repeats differ only in
+    random choices, such as the training rows that ``max_train`` keeps, the folds for parameter
+    selection, and the choice between classes with equal votes. If ``seed`` is a list, all jobs are
+    run for each seed. ``max_train`` is the maximum number of training rows. The value ``{per_class:
+    NUMBER}`` is the maximum per class. If a split has more training rows than ``max_train``, a
+    random stratified subset is used. If ``max_train`` is a list, there is one subset per size, and
+    each subset is part of all larger subsets.
     """
 
     test: Annotated[Any, PlainValidator(_parse_test), PlainSerializer(lambda test: test.spec)]
@@ -125,7 +127,8 @@ class Protocol(Strict):
     def test_to_train(self) -> float:
         """Ratio of test rows to training rows, before ``max_train`` leaves out training rows.
 
-        The value is 0 without ``max_train``, and for rules other than ``holdout`` and ``kfold``.
+        The value 0 means that the ratio is computed from records. This value is returned if
+        ``max_train`` is not set, and for rules other than ``holdout`` and ``kfold``.
         """
         shares = {"holdout": self.test.arg, "kfold": 1 / (self.test.arg or 1)}
         share = shares.get(self.test.rule, 0.0) if self.max_train else 0.0
@@ -133,7 +136,7 @@ class Protocol(Strict):
 
     @property
     def subsets(self) -> list[int | tuple[str, int] | None]:
-        """Training sizes in ``max_train``, each as a value of `SplitRef.max_train`."""
+        """Training sizes in ``max_train``, in the form of `SplitRef.max_train`."""
         given = self.max_train
         if isinstance(given, list):
             return [(NESTED, size) for size in given]
@@ -157,14 +160,13 @@ Memory = Annotated[str, AfterValidator(partial(_checked, lambda size: parse_limi
 
 
 class Select(Strict):
-    """Parameter selection: by cross-validation or random splits of the training rows, or on the
-    rows that ``max_train`` leaves out.
+    """Parameter selection by cross-validation (``folds``) or random splits (``split``) of the
+    training rows, or on the rows that ``max_train`` leaves out (``validation: rest``).
 
     The grid point with the best value of ``metric`` is selected. With ``validation: test``, the
-    grid point with the best accuracy on the test rows is selected. With ``validation: test``, every
-    table states that parameters were selected on test rows. Selection on test rows makes accuracies
-    too high. The setting ``validation: test`` measures the bias of published results with
-    parameters selected on test data.
+    grid point with the best accuracy on the test rows is selected. This selection makes accuracies
+    too high, and every table states that parameters were selected on test rows. The setting serves
+    to measure the bias of published results with parameters selected on test data.
     """
 
     folds: Annotated[int, Field(ge=2, le=MAX_SPLITS)] | None = None
@@ -203,9 +205,9 @@ class MachineEntry(Strict):
 
     The key ``machine`` is not needed if the column has the name of a machine. The key ``estimator``
     is the import path of a classifier in another package, such as
-    sklearn.ensemble.RandomForestClassifier. The key ``use`` names another column; the parameters
-    selected for the other column are used for this column too. The key ``label`` is the heading of
-    the column. The key ``calibrate`` is the method by which probabilities are calibrated.
+    sklearn.ensemble.RandomForestClassifier. The key ``use`` names another column, whose selected
+    parameters are used for this column too. The key ``label`` is the heading of the column. The key
+    ``calibrate`` is the method by which probabilities are calibrated.
     """
 
     machine: str | None = None
@@ -218,7 +220,7 @@ class MachineEntry(Strict):
     calibrate: Literal["sigmoid", "isotonic"] | None = None
 
 
-#: Type of a `MachineEntry`; a key without a value, such as ``svm:``, stands for default settings.
+#: Type of a column in a YAML file. A column without a value, as in ``svm:``, has default settings.
 ColumnEntry = Annotated[MachineEntry, BeforeValidator(lambda v: {} if v is None else v)]
 
 
@@ -245,7 +247,7 @@ class JobLimits(Strict):
 
 
 class QueueJobs(Strict):
-    """The batch jobs in which the worker processes run.
+    """The jobs of a batch system (such as Slurm) in which the worker processes run.
 
     The keys ``cores``, ``memory`` and ``walltime`` state the resources of each batch-system job.
     The key ``jobs`` is the maximum number of batch-system jobs at the same time. The key
@@ -263,14 +265,14 @@ class QueueJobs(Strict):
         """Return the arguments of dask-jobqueue's class for the batch system `queue`."""
         limits = parse_limits(self.walltime, self.memory)
         minutes, seconds = divmod(int(limits.time or 0), 60)
-        # LSF accepts only hours and minutes
+        # the batch system LSF accepts a time limit only in hours and minutes
         walltime = f"{minutes // 60:02}:{minutes % 60:02}" + f":{seconds:02}" * (queue != "lsf")
         memory = f"{limits.memory:.0f} B"
         return {"cores": self.cores, "memory": memory, "walltime": walltime, **self.options}
 
 
 class ParametersFrom(Strict):
-    """Another experiment, whose selected parameters are used.
+    """Another experiment, from which this experiment takes the selected parameters.
 
     By default, each split uses the parameters that the other experiment selected on the same split.
     If ``splits`` is given, every split uses the medians of the parameters that the other experiment
@@ -326,8 +328,8 @@ class Config(Strict):
     def kernels_of(self, column: str) -> list[str]:
         """Return the kernels with which the machine in a column is run.
 
-        A classifier of another package has no kernel. The classifier is run once, as a job with the
-        first kernel of the column or of the experiment.
+        A classifier of another package has no kernel. The classifier is run once, and its job
+        states the first kernel.
         """
         entry = self.machines[column]
         kernels = entry.kernel or self.kernel

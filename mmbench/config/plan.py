@@ -35,10 +35,10 @@ def plan(
     """Return the jobs of a configuration, ordered by data set, kernel, training size, split, degree
     and machine.
 
-    The parent of a job precedes the job, or belongs to the experiment that ``parameters_from``
-    names. Different jobs have different keys (hashes). If the card of a data set does not state the
-    hash of the data, the hash is computed from the data. Data without a stated hash are downloaded
-    only if `allow_network` is true.
+    The parent of a job (the job that selects its parameters) precedes the job, or belongs to the
+    experiment that ``parameters_from`` names. Different jobs have different keys (hashes). If the
+    card of a data set does not state the hash of the data, the hash is computed from the data. Data
+    without a stated hash are downloaded only if `allow_network` is true.
     """
     places: dict[str, Any] = {"store": store, "mirror": mirror, "allow_network": allow_network}
     jobs: list[Job] = []
@@ -71,10 +71,11 @@ def plan(
 
 
 def _with_parents(jobs: list[Job], theirs: list[Job], splits: int | None) -> Iterator[Job]:
-    """Yield the jobs with their parents, which are jobs of another experiment in the list `theirs`.
+    """Yield the jobs with their parents: the jobs of another experiment, in the list `theirs`,
+    whose selected parameters are used.
 
-    If `splits` is None, the parent is the job on the same split; otherwise the parents are the jobs
-    on the first `splits` splits.
+    The parent is the job on the same split if `splits` is None, and otherwise the parents are the
+    jobs on the first `splits` splits.
     """
     keys: dict[tuple, dict[tuple[int, ...], str]] = {}
     for job in theirs:
@@ -105,8 +106,8 @@ def job_of_column(
 ) -> Job:
     """Return a job for a column of the tables, without a parent and with an incomplete split.
 
-    The split of the job contains only the rule. The keyword arguments `given` are further fields of
-    the job.
+    The split of the job contains only the split rule, without repeat and fold. The keyword
+    arguments `given` are further fields of the job.
     """
     machine = config.machine_of(column)
     params, grid = settings(config, column, kernel, degree, entry)
@@ -196,14 +197,14 @@ def settings(
 
 
 def plan_of(config: Config, jobs: Iterable[Job] = ()) -> Plan:
-    """Return the plan of an experiment's tables: table cells with the keys of their `jobs`, and
-    labels.
+    """Return the plan of an experiment's tables: table cells with the keys of their `jobs`, and the
+    headings of the columns.
     """
     keys = {cell: tuple(job.key for job in own) for cell, own in group_by_cell(jobs).items()}
     cells = []
     for key, n_splits in _cells(config):
         own, published_only = keys.get(key, ()), key.machine in config.published_only
-        # n_splits is 0 if the number of splits depends on the data; the jobs are counted instead
+        # if `n_splits` is 0, the number of splits depends on data, and the jobs are counted instead
         cells.append(PlannedCell(key, n_splits or len(own), own, published_only))
     labels = {
         column: entry.label or column
@@ -236,7 +237,7 @@ def replan(folder: Path) -> Plan | None:
 def _cells(config: Config) -> Iterator[tuple[Key, int]]:
     """Yield the key and the number of splits of each table cell, in the order of the tables.
 
-    The number is 0 if it depends on data that are not read.
+    The number of splits is 0 if it depends on data that are not read.
     """
     for entry in config.datasets:
         n_splits = Counter(split.size for split in split_refs(config, entry.ref(())))

@@ -96,9 +96,10 @@ def _checked(content: Any, path: Path, overrides: Iterable[str] = ()) -> Config:
 
 
 def _plain(value: Any) -> Any:
-    """Return a copy of a value; numbers and arrays of NumPy become Python numbers and lists.
+    """Return a copy of a value, in which numbers and arrays of NumPy are Python numbers and lists.
 
-    YAML anchors and merge keys share a mapping between parts of a file; the copy shares no mapping.
+    Parts of a YAML file can share a mapping (by anchors and merge keys), but parts of the copy do
+    not, so that a change of one part does not change another part.
     """
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
@@ -109,7 +110,7 @@ def _plain(value: Any) -> Any:
 def set_value(content: Any, key: str, value: Any, option: str) -> None:
     """Set the value at a path of keys in the content of a YAML file.
 
-    Missing mappings are created.
+    Missing mappings on the path are created.
 
     Examples
     --------

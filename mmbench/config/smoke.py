@@ -1,9 +1,9 @@
 """The smoke version of an experiment: a quick test run of about a minute, with the same data sets
 and machines.
 
-The smoke version uses the same code and data as the experiment, with fewer splits, inner folds,
-grid points and training rows. The name of the smoke version has a suffix, so that its records are
-stored in a separate results folder.
+The smoke version uses the same code and data as the experiment, with fewer splits, inner folds (for
+parameter selection), grid points and training rows. The name of the smoke version has a suffix, so
+that its records are stored in a separate results folder.
 """
 
 from collections.abc import Mapping
@@ -30,12 +30,11 @@ MAX_VALUES = 2
 def smoke(config: Config) -> Config:
     """Return the configuration of the smoke version of an experiment.
 
-    The smoke version has at most 2 splits, 2 inner folds (for parameter selection), 2 values per
-    parameter and 1 polynomial degree. Machines are trained on a stratified subset of at most 500
-    rows. If the experiment limits the rows per class, the limit is 50 rows per class instead. If
-    the experiment has several training sizes, the smoke version has the two smallest sizes. If one
-    of these two sizes exceeds 500 rows, the smoke version has the sizes 250 and 500. The smoke
-    version uses all test rows.
+    The smoke version has at most 2 splits, 2 inner folds, 2 values per parameter and 1 polynomial
+    degree. Machines are trained on a stratified subset of at most 500 rows. If the experiment
+    limits the rows per class, the limit is 50 rows per class instead. If the experiment has several
+    training sizes, the smoke version has the two smallest sizes. If one of these two sizes exceeds
+    500 rows, the smoke version has the sizes 250 and 500. The smoke version uses all test rows.
     """
     select, given, columns = config.select, config.parameters_from, config.machines.items()
     folds = None if select.ref.folds is None else min(select.ref.folds, MAX_SPLITS)
@@ -62,7 +61,7 @@ def version_for(config: Config, source: Config) -> Config:
     """Return the experiment from which `config` takes selected parameters.
 
     If `config` is a smoke version, this experiment is the smoke version of `source` with the
-    polynomial degree of `config`. Otherwise, this experiment is `source`.
+    polynomial degree of `config`. Otherwise, this experiment is `source` itself.
     """
     if not config.name.endswith(SUFFIX):
         return source
@@ -75,8 +74,8 @@ def _grid(column: str, config: Config) -> dict[str, Axis]:
     An axis ``auto`` is not expanded if a data set replaces the values of this parameter.
     """
     grid = config.machines[column].grid
-    # the axis ``B: auto`` may expand to values of B_fraction; values of B for a data set would then
-    # have no effect
+    # ``B: auto`` may expand to values of ``B_fraction``, so that values of ``B`` for a data set
+    # would have no effect
     replaced = {axis for dataset in config.datasets for axis in dataset.grid}
     rest = {axis: values for axis, values in grid.items() if axis not in replaced}
     kept = {axis: values for axis, values in grid.items() if axis in replaced}

@@ -61,7 +61,7 @@ def _file_of_experiment(name: str, info: ValidationInfo) -> str:
 
 def _parse_max_train(value: Any) -> MaxTrain:
     """Return the value of ``max_train``: a number of training rows, a number of rows per class, or
-    a sorted list of numbers.
+    a sorted list of training sizes.
     """
     if value == []:
         raise ValueError("the list of training sizes is empty")
@@ -98,11 +98,11 @@ def parse_fixed(value: Any) -> Scalar | bool:
 
 
 #: Type of ``max_train``: a number of training rows, a number of rows per class, or a sorted list of
-#: numbers.
+#: training sizes.
 MaxTrain = int | dict[str, int] | list[int] | None
 
 T = TypeVar("T")
-#: Type of a list of distinct values; a single value stands for a list of one value.
+#: Type of a list of distinct values. A single value stands for a list of one value.
 Several = Annotated[
     list[T], BeforeValidator(one_or_more), Field(min_length=1), AfterValidator(distinct)
 ]
