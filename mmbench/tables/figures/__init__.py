@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.tables.catalogue import catalogue, entry_as
 
-if TYPE_CHECKING:  # The late import keeps the command `mmbench list figures` fast.
+if TYPE_CHECKING:  # not imported at run time, to keep `mmbench list figures` fast
     from mmbench.tables.results_folder import Experiment
 
 FIGURES = catalogue("figures")
@@ -121,7 +121,7 @@ def draw_figure(name: str, experiment: Experiment, output: Path) -> str:
         raise UserError(f"{experiment.name}: figure {name} cannot show several training sizes")
     with converted(f"{output}: cannot write the figure", OSError), TemporaryDirectory() as folder:
         drawn = Path(folder) / output.name
-        plan = experiment.plan  # matplotlib would take a text between two dollars for a formula
+        plan = experiment.plan  # matplotlib reads text between two dollars as a formula
         labels = {name: label.replace("$", r"\$") for name, label in plan.labels.items()}
         experiment = replace(experiment, plan=replace(plan, labels=labels))
         numbers = resolve_name(figure.draw)(experiment, drawn, **figure.options)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: Labels of the vertical axes, by column of the plotted data frame.
+#: Label of the vertical axis for each column of the plotted data frame.
 AXIS_LABELS = {
     "accuracy": "accuracy (%), with standard error",
     "ms": "CPU time of a training (ms)",
@@ -45,7 +45,7 @@ def draw(
 ) -> str:
     """Write the figure of an experiment to a file, and return the numbers in the figure as text.
 
-    `rival` is the name of a machine without the varied parameter. If the label of a machine does
+    `rival` is the name of a machine without the varied parameter. For each machine whose label does
     not end with the value of the parameter, `values` contains this value. Raises UserError if the
     experiment has no results, or results of several kernels.
     """
@@ -56,7 +56,7 @@ def draw(
     if len({(key.kernel, key.degree) for key in done}) != 1:
         raise UserError(f"{experiment.name}: the figure needs results of one kernel")
     points = pd.DataFrame([_point(sheet, key, values or {}) for key in done])
-    if points.kept.notna().any():  # an M4 that is not reduced keeps all training rows
+    if points.kept.notna().any():  # an M4 without a reduced problem keeps all training rows
         points["kept"] = points.kept.fillna(100.0).where(points.machine != rival)
     points = points.sort_values("at", kind="stable")
     columns = [name for name in AXIS_LABELS if name != "kept" or points.kept.notna().any()]
@@ -76,7 +76,7 @@ def draw(
         datasets = points.dataset.unique()
         if len(datasets) > 1:
             canvas.legend(handles, names, loc="outside lower center", ncols=min(len(names), 3))
-        else:  # a label beside the line of the rival replaces the legend
+        else:  # instead of a legend, a label stands beside the rival's line
             title = f"{title}: {datasets[0]}"
             for line in (line for axes in panels for line in axes.get_lines()):
                 dataset, comma, name = str(line.get_label()).partition(", ")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: False positive rates at which the ROC curves are evaluated, shape (201,).
 GRID = np.linspace(0.0, 1.0, 201)
 
-#: Maximum number of panels in a row of the figure, and height of a line of the legend in inches.
+#: Maximum number of panels in a row of the figure, and height in inches of a line of the legend.
 PER_LINE, LINE = 3, 0.16
 
 
@@ -60,8 +60,8 @@ def draw(experiment: Experiment, output: Path) -> str:
 
 
 def _folds(experiment: Experiment) -> Iterator[tuple]:
-    """Yield the result of every counted fold: data set, title, machine, label of the machine, ROC
-    curve, and area under the curve.
+    """Yield the result of every fold that enters the means: data set, title, machine, label of the
+    machine, ROC curve, and area under the curve.
     """
     for cell in experiment.cells:
         title = f"{cell.key.dataset} ({kernel_text(cell.key.kernel, cell.key.degree)})"

@@ -1,12 +1,12 @@
 """Figures 5 and 6 of the M4 paper: two-dimensional toy sets and the decision boundaries of
 machines.
 
-A toy set is drawn at random several times. The panel of the toy set shows the draw with results of
-the most machines. If there are several such draws, the panel shows the first one. Records do not
-contain decision boundaries. Therefore each machine is trained again with the recorded parameters.
-On the test rows, the machine's new decision values are compared with the decision values in the
-record. The figure also shows the decision boundary of the Bayes classifier, which uses the true
-distributions.
+A toy set is drawn at random several times. The panel of the toy set shows the draw on which the
+largest number of machines have results. If this number is equal for several draws, the panel shows
+the first of them. Since records do not contain decision boundaries, each machine is trained again
+with the recorded parameters. On the test rows, the machine's new decision values are compared with
+the decision values in the record. The figure also shows the decision boundary of the Bayes
+classifier, which uses the true distributions.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def draw(experiment: Experiment, output: Path, panels: Mapping[str, str]) -> str
 
 
 def _first_draw(experiment: Experiment, name: str) -> dict[str, Record]:
-    """Return the records of one draw of a toy set: the draw with results of the most machines."""
+    """Return the records of one draw of a toy set: the draw on which the most machines have
+    results.
+    """
     draws: dict[int, dict[str, Record]] = {}
     for record in experiment.records:
         job = record.job

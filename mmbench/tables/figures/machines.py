@@ -103,8 +103,8 @@ def draw_times(experiment: Experiment, output: Path) -> str:
 
     The first machine of the experiment is compared with every other machine. The machines are
     sorted by CPU time, with the fastest machine on top. The left panel shows the difference in
-    accuracy, averaged over data sets. The right panel shows the quartiles, over data sets, of the
-    ratio of CPU times.
+    accuracy, averaged over data sets. The right panel shows the quartiles over data sets of the CPU
+    time relative to the first machine.
 
     A CPU time is the sum of the times of selection, training and test. If a machine uses parameters
     that were selected for another machine, its CPU time includes this selection. Raises UserError
@@ -148,7 +148,8 @@ def draw_times(experiment: Experiment, output: Path) -> str:
 
 
 def _points(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
-    """Return accuracy differences and CPU time ratios to the first machine, sorted by CPU time.
+    """Return a data frame that compares each machine with the first machine in accuracy and CPU
+    time, sorted by CPU time.
 
     Machines with unknown CPU times, or with accuracies on fewer than two data sets, are left out.
     """

@@ -34,8 +34,8 @@ OURS, THEIRS = colour(0), colour(1)
 def draw(experiment: Experiment, output: Path) -> str:
     """Write the figure of an MMRM record to a file, and return the numbers in the figure as text.
 
-    If there are several data sets or kernels, the record for the paper's data set and kernel is
-    drawn. Raises UserError if no record of the MMRM is suitable, or if no pair of classes has a
+    If the MMRM has results for several data sets or kernels, the record for the paper's data set
+    and kernel is drawn. Raises UserError if this record is missing, or if no pair of classes has a
     margin ratio.
     """
     cell = _choose_cell(experiment)
@@ -97,7 +97,8 @@ def equation(slope: float, intercept: float) -> str:
 
 
 def _scatter(axes: Any, points: pd.DataFrame) -> None:
-    """Draw a filled point for each separable pair of classes, and a hollow point for other pairs.
+    """Draw a filled point for each separable pair of classes (without slack), and a hollow point
+    for each other pair.
 
     The points with the lowest accuracies are labelled.
     """

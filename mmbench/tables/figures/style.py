@@ -29,7 +29,8 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8
 
 #: Name of the matplotlib style in the file ``paper.mplstyle``.
 STYLE = "mmbench.tables.figures.paper"
-#: For each suffix of a figure file, metadata settings that omit the date.
+#: For each suffix of a figure file, metadata settings that omit the date, so that equal results
+#: give identical files.
 METADATA = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
