@@ -51,8 +51,8 @@ from mmbench.tables.statistics import (
 )
 from mmbench.tables.table import NOTHING, Grid, Table, join, kernel_caption, numbers, words
 
-#: Name of each paired test in the caption of the block of differences. The letter d denotes an
-#: effect size.
+#: Name of each paired test in the caption of the block of differences. After the p-value of the
+#: t-test, the letter d stands for an effect size.
 TESTS = {RESAMPLED: "the corrected resampled t-test; d", MCNEMAR: MCNEMAR}
 #: Half width of the region of practical equivalence: for accuracies in per cent, and for other
 #: metrics.
@@ -149,7 +149,7 @@ def _questions(sheet: Sheet, metric: str, over_data_sets: bool) -> list[str]:
 
 
 def _ranks(sheet: Sheet, ranks: Ranks, kernel: str) -> Grid:
-    # Groups are named A to Z, then AA, BB, and so on.
+    # Groups of machines without a significant difference are named A to Z, then AA, BB, and so on.
     letters = (letter * n for n in count(1) for letter in ascii_uppercase)
     groups, rows = list(zip(letters, ranks.cliques(), strict=False)), []
     for machine in ranks.order:
@@ -181,16 +181,16 @@ def _over_data_sets(sheet: Sheet, metric: str, kernel: KernelKey) -> Grid:
 def _over_splits(sheet: Sheet, metric: str) -> list[Grid]:
     """Return two table blocks that compare the first machine with all others on each data set.
 
-    The tests are the corrected resampled t-test (McNemar's test for an official test part), and the
-    Bayesian correlated t-test (no values for an official test part).
+    The tests are the corrected resampled t-test and the Bayesian correlated t-test, or McNemar's
+    test on an official test part.
     """
     others, decimals = sheet.machines[1:], decimals_of(metric)
     keys = [place._replace(machine=machine) for place in sheet.places for machine in others]
     gaps = {key: split_gaps(sheet, key, key.machine, sheet.machines[0], metric) for key in keys}
     tests = {k: paired_test(sheet, k, k._replace(machine=sheet.machines[0]), metric) for k in keys}
     corrected = dict(zip(keys, holm([p for p, _ in tests.values()]).tolist(), strict=True))
-    # McNemar's test only uses the run with the first seed. In this run, the difference may have
-    # another sign than the mean difference over seeds.
+    # McNemar's test only uses the run with the first seed. If the difference in this run and the
+    # mean difference over seeds have different signs, no mark is printed.
     agrees = {k for k, g in gaps.items() if g and (tests[k][1] == RESAMPLED or g[0] * sum(g) > 0)}
     found = {k for k in agrees if corrected[k] < LEVEL}
     marks = {k: direction(sum(g)) if k in found else "" for k, g in gaps.items() if g}

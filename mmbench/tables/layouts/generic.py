@@ -2,9 +2,8 @@
 
 The layout `generic` shows the requested metrics, with one row per data set, kernel and training
 size, and one column per machine. If no metric is requested, the layout `generic` shows accuracies,
-and the published values if there are any. The layout `machines` is for experiments with many
-machines on few data sets. The layout `machines` has one block per data set, kernel and training
-size, and one row per machine.
+and the published values if there are any. The layout `machines`, for experiments with many machines
+on few data sets, has one block per data set, kernel and training size, and one row per machine.
 """
 
 from mmbench.jobs.store import Key
@@ -63,7 +62,7 @@ def _accuracy_or_errors(row: Row) -> str:
 
 def machines(sheet: Sheet) -> Table:
     """Return a table with one block per data set, kernel and training size. In each block, the
-    machines are sorted by their results; machines with missing splits are last.
+    machines are sorted by their results. Machines with missing splits are last.
     """
     shown = [name for name in sheet.metrics if name != CONFUSION] or [METRIC]
     grids = [_ranked(sheet, place, shown) for place in sheet.places]

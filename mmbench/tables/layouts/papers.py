@@ -62,7 +62,7 @@ MMRM_SIZES = ("train", "test", "features", "classes")
 
 
 def mmrm_errors(sheet: Sheet) -> list[Grid]:
-    """Return a block of error counts and data set sizes, and a block of ties and CPU seconds."""
+    """Return a block of errors and data set sizes, and a block of tied votes and CPU seconds."""
 
     def write(row: Row) -> str:
         return f"{measured_text(row)} / {published_text(row)}"
@@ -271,8 +271,8 @@ def mamc_times(sheet: Sheet) -> list[Grid]:
         return Grid(sheet.columns("data", group=caption), rows, caption)
 
     grids = [block("CPU seconds", seconds_text, seconds), block("Ratio", _ratio_text, ratios)]
-    # Some of the published times are lost. Therefore, the counts of the shortest and the longest
-    # published times are taken from the paper.
+    # Some of the published times are missing in the surviving text of the paper. Therefore, the
+    # paper's own counts of its shortest and longest times are shown.
     values = {(row["metric"], row["machine"]): row["value"] for row in sheet.published}
     counts, texts = best_and_worst(-seconds[0][sheet.machines], decimals=None), []
     for m in sheet.machines:
@@ -301,11 +301,12 @@ def fsvm_accuracies(sheet: Sheet) -> list[Grid]:
 
 
 def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
-    """For each machine, state on how many data sets the F-SVM has a larger mean accuracy.
+    """For each machine, state on how many data sets the F-SVM has a larger mean accuracy than the
+    machine.
 
     The text is "k of n", where n is the number of data sets with results of both machines.
     """
-    means = side["mean"].map(lambda mean: round(mean, 2))  # as printed in the table
+    means = side["mean"].map(lambda mean: round(mean, 2))  # the means as printed in the table
     if "fsvm" not in means:
         return {}
     ours = means["fsvm"]
@@ -318,7 +319,8 @@ def _wins(sheet: Sheet, side: Side) -> dict[str, list[str]]:
 def fsvm_times(sheet: Sheet) -> Iterator[Grid]:
     """Yield one table block per kernel: milliseconds per training with the selected parameters.
 
-    If the published time of a table cell is lost, the table cell is marked.
+    A table cell whose published time is missing in the surviving text of the paper is marked as
+    lost.
     """
     times = (row for row in sheet.published if row["metric"] == "seconds")
     lost = {(row["dataset"], row["machine"]) for row in times if row["value"] is None}
@@ -381,8 +383,8 @@ def _objective_text(sheet: Sheet, place: Key, machine: str) -> str:
     ours, optima = (sheet.per_pair(place._replace(machine=m)) for m in (machine, "fsvm_opt"))
     values = []
     for split in sorted(ours.keys() & optima.keys()):
-        # The objective F is the same for all pairs of classes, and the certificate of each pair
-        # contains F.
+        # All pairs of classes are trained jointly, with one objective. The certificate of each pair
+        # stores the same value F, so that only the first pair is read.
         at, optimum = ours[split][0]["objective"], optima[split][0]["objective"]
         # for `fsvm_opt` itself, a lower bound on the optimal objective replaces F* in the numerator
         low = optima[split][0]["bound"] if machine == "fsvm_opt" else optimum

@@ -181,10 +181,10 @@ def seconds(sheet: Sheet, base: Key) -> tuple[Any, Any]:
 def exponent(curve: pd.Series) -> str:
     """Return the exponent k of CPU times proportional to n^k, as text with its standard error.
 
-    The index of `curve` contains the numbers n of training rows; the values are CPU seconds. The
-    exponent k is the slope of the least-squares line through the points (log n, log seconds). If
-    `curve` has only two values, the text has no standard error. If `curve` has only one value, the
-    text is empty.
+    The index of `curve` contains the numbers n of training rows, and the values of `curve` are CPU
+    seconds. The exponent k is the slope of the least-squares line through the points (log n, log
+    seconds). If `curve` has only two values, the text has no standard error. If `curve` has only
+    one value, the text is empty.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def times(sheet: Sheet) -> Iterator[Grid]:
 def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
     after, whole = seconds(sheet, base)
     machines, rmms = list(after), [machine for machine in after if machine != SVM]
-    # The errors of an RMM are the same with and without a warm start.
+    # The errors of an RMM are shown once, since they are the same with and without a warm start.
     tested = [m for m in sheet.machines if not sheet.label(m).endswith(COLD)]
     parts, ratios, totals = [], [], []
     for size, own in after.iterrows():
@@ -249,7 +249,7 @@ def _times_of(sheet: Sheet, base: Key) -> list[Grid]:
 
 
 def _seconds_text(value: float, text: str = "") -> str:
-    """Return `text` or, if `text` is empty, the CPU seconds `value` with three digits.
+    """Return `text`, or the CPU seconds `value` with three digits if `text` is empty.
 
     If `value` is NaN, return a dash.
     """

@@ -27,7 +27,8 @@ NUMBERS = ["objective", "gap", "max_violation", "n_support"]
 
 
 def trainings(sheet: Sheet, kernel: KernelKey) -> pd.DataFrame:
-    """Return a data frame of certificates and CPU milliseconds, one row per pair of classes.
+    """Return a data frame of certificates and CPU milliseconds, one row per training of a pair of
+    classes.
 
     The CPU time is the mean over all pairs of classes of a job. The column ``excess`` is the
     relative difference between the solver's objective and the lowest objective that any solver
