@@ -37,8 +37,8 @@ LONGEST = 60
 
 
 def write_cells(site: Site, view: View) -> None:
-    """For each table cell with records or stored splits, write its page and its rows of the split
-    table (CSV).
+    """For each table cell with records or a stored split table, write its page, and its rows of the
+    split table as a CSV file.
     """
     experiment = view.experiment
     keys = [None, *view.pages, None]
@@ -80,12 +80,12 @@ def stored_cells(experiment: Experiment) -> Iterator[tuple[Key, Cell]]:
 
 
 def surface(records: Sequence[Record]) -> dict[str, Any] | None:
-    """Return a table of mean selection scores by the one or two parameters with the largest grids.
+    """Return a table of mean selection scores for the one or two parameters with the largest grids.
 
-    A selection score is the validation result of a grid point on one split. A table entry belongs
-    to one value of the shown parameter, or to one pair of values. The entry contains the mean score
-    over splits, and the number of selections of this value or pair. If the grid has further
-    parameters, the score on a split is the best score over the values of these parameters.
+    A selection score is the validation result of a grid point on one split. The table has one entry
+    per value of one parameter, or per pair of values of two parameters. An entry contains the mean
+    score over splits, and the number of times that this value or pair was selected. If the grid has
+    further parameters, the score on a split is the best score over the values of these parameters.
 
     The key ``metric`` of the returned dict contains the heading of the scores. Accuracies are
     multiplied by 100. Returns None if there are no selection scores, or if a parameter has more

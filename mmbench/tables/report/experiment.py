@@ -35,7 +35,8 @@ def write_experiment(site: Site, view: View) -> None:
 def drawings(site: Site, view: View) -> list[dict[str, str]]:
     """Draw the figures of an experiment as SVG files.
 
-    Returns the title, the file and the text of each figure.
+    Returns one dict per figure, with the keys ``title``, ``file`` and ``words`` (the text of the
+    figure).
 
     If no figure can be drawn from a reference table, the images in the folder of the reference
     table are copied. If drawing fails, ``file`` is empty, and ``words`` is the error message.
@@ -78,10 +79,10 @@ def _write_files(site: Site, view: View) -> dict[str, str]:
 
 
 def ranks_table(view: View) -> Table | None:
-    """Return a table of mean ranks and paired tests, or None if the page has no such table.
+    """Return a table of mean ranks and paired tests, or None if the page does not show this table.
 
-    The page has no such table if there are no records, if fewer than three machines have results,
-    if there are several training sizes, or if the experiment's own table already shows mean ranks.
+    The table is not shown if there are no records, if fewer than three machines have results, if
+    there are several training sizes, or if the experiment's own table already shows mean ranks.
     """
     run, shown = view.experiment, view.sheet.plan.layout == RANKS_LAYOUT
     if shown or run.sized or not run.has_records or len(view.ran) < 3:

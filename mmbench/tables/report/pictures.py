@@ -155,7 +155,7 @@ def pictures_of(view: View) -> dict[str, Spec]:
 def against_published(view: View) -> Spec:
     """Return a picture of measured minus published values.
 
-    The error bars are the comparison bands.
+    The error bars show the comparison bands (see `mmbench.tables.frame`).
     """
     points = [
         Point(r.key, r.measured - r.published, error=r.half_width, hollow=not r.in_band)
@@ -167,8 +167,8 @@ def against_published(view: View) -> Spec:
 
 
 def differences(view: View) -> dict[Key, float]:
-    """For each table cell of another machine, return the mean difference in accuracy from the first
-    machine over common splits.
+    """For each table cell of a machine other than the first, return the mean difference in accuracy
+    from the first machine, over the splits on which both machines have results.
     """
     sheet, (first, *others), found = view.sheet, view.ran, dict[Key, float]()
     for machine in others:
@@ -179,7 +179,9 @@ def differences(view: View) -> dict[Key, float]:
 
 
 def machine_differences(view: View, gains: Mapping[Key, float]) -> Spec:
-    """Return a picture of the differences in accuracy from the first machine on each data set."""
+    """Return a picture of each other machine's difference in accuracy from the first machine, on
+    each data set.
+    """
     points = []
     for key, gain in gains.items():
         gaps = split_gaps(view.sheet, key, key.machine, view.ran[0])

@@ -90,7 +90,8 @@ class Site:
     def path(self, path: str) -> Path:
         """Return the path of a file in the report, and create the folder of the file.
 
-        If the file, or a folder of the report on its path, is a symbolic link, the link is removed.
+        If the file, or a folder of the report on its path, is a symbolic link, the link is removed,
+        so that no file outside the report is overwritten.
         """
         target = self.folder / path
         with converted(f"{target.parent}: cannot be written", OSError):

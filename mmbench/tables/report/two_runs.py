@@ -36,16 +36,16 @@ def changes(before: View, after: View) -> pd.DataFrame:
     The column ``key`` contains the key of the table cell. The columns ``before`` and ``after``
     contain the measured values of the experiment's metric in the two runs. ``gain`` is the accuracy
     (%) in the run `after` minus the accuracy in the run `before`, and ``error`` is the standard
-    error of ``gain``. ``how`` is the name of the test, and ``p`` is the adjusted p-value; without a
+    error of ``gain``. ``how`` is the name of the test, and ``p`` is the adjusted p-value. Without a
     test, ``how`` is empty and ``p`` is NaN. ``ratio`` is the CPU time per split of the run `after`
     divided by the CPU time per split of the run `before`.
 
     ``same`` is true if the absolute value of ``gain`` is below 1e-6. ``beyond_noise`` is true if
     the accuracies differ significantly at the level `LEVEL`. ``verdict`` is "better", "worse",
     "equal", "not significant" or "not tested". If the published value is in the comparison band of
-    only one of the two runs, ``band`` is "left its band" or "entered its band"; otherwise, it is
-    empty. If the status of the table cell has changed, ``status`` contains the old and the new
-    status; otherwise, it is empty.
+    only one of the two runs, ``band`` is "left its band" or "entered its band". Otherwise, ``band``
+    is empty. If the status of the table cell has changed, ``status`` contains the old and the new
+    status. Otherwise, ``status`` is empty.
     """
     bands: dict[tuple[Any, Any], str] = {(True, False): LEFT, (False, True): ENTERED}
     rows = []
@@ -109,8 +109,8 @@ def runs_to_compare(views: Sequence[View]) -> list[tuple[View, View]]:
     """Return the pairs of runs to be compared.
 
     The first run of an experiment is compared with each later run. If there are only two runs, of
-    different experiments with common table cells, the two runs are compared. Smoke versions are not
-    compared with full experiments.
+    different experiments with common table cells, the two runs are compared. Smoke versions (quick
+    test runs) are not compared with full experiments.
     """
     groups = grouped(((view.sheet.plan.name, view.sheet.plan.smoke), view) for view in views)
     pairs = [(group[0], later) for group in groups.values() for later in group[1:]]

@@ -39,7 +39,7 @@ from mmbench.tables.table import (
     small_text,
 )
 
-#: Maximum number of characters in a file name; file systems allow 255 bytes.
+#: Maximum number of characters in a file name, below the limit of file systems (255 bytes).
 LENGTH = 80
 
 
@@ -89,8 +89,8 @@ CERTIFICATE = ("worst_gap", "gap_tolerance", "worst_violation")
 #: Type of a list of pairs (name, value). A page shows the list as an HTML description list.
 Facts = list[tuple[str, str]]
 
-#: Statuses of table cells without doubtful fits. The summary of an experiment counts the table
-#: cells with other statuses.
+#: Statuses of table cells whose fits all ended as intended or have no certificate. The summary of
+#: an experiment counts complete table cells with any other status as doubtful.
 SOUND = (*FINISHED, Status.UNCERTIFIED)
 
 
@@ -114,17 +114,18 @@ class View:
         text = re.sub(r"\\(\W|_)", r"\1", experiment.text or "")  # Markdown without escapes
         #: Configuration of the run as text, or an empty text if the experiment has no records.
         self.config = path.read_text("utf-8", "replace") if self.has_records else ""
-        #: Sentences on the whole run, such as versions and damaged records; for a reference table,
-        #: also the sentences in its Markdown file, without the footnotes.
+        #: Sentences on the whole run, such as versions and damaged records. For a reference table,
+        #: the sentences in its Markdown file are added, without the footnotes.
         self.remarks = [*sheet.remarks, *re.findall(r"^- (?!\[\d)(.*)$", text, re.M)]
         labels = {remark.split(":")[0] for remark in self.remarks}
-        #: Sentences below the table. If a note of the table and a remark have the same words before
-        #: the colon, only the remark is kept; in a reference table, the remark is more precise.
+        #: Sentences below the table. Most of them begin with a label such as "Test:". If a note of
+        #: the table and a remark have the same label, only the remark is kept, since the remarks of
+        #: a reference table were made from records.
         self.notes = [n for n in self.table.notes if n.split(":")[0] not in labels] + self.remarks
         #: Metric for which measured and published values are compared.
         self.metric = sheet.metric
         rows = (sheet.row(key, self.metric) for key in sheet.keys)
-        #: Rows of the long table for the attribute `metric`, one row per planned table cell, and
+        #: Rows of the long table for the attribute `metric` (one row per planned table cell), and
         #: keys of these table cells.
         self.rows = [row for row in rows if row.status != PUBLISHED_ONLY]
         self.keys = [row.key for row in self.rows]
@@ -135,17 +136,17 @@ class View:
         partial = {k for k, c in self.cells.items() if len(c.done) < max(c.planned.n_splits, 1)}
         #: Keys of the table cells in which splits are missing.
         self.incomplete = (missing | partial) & {*self.keys}
-        #: Rows of the table cells in which splits are missing or fits are doubtful.
+        #: Rows of the table cells in which splits are missing or whose status is not in `SOUND`.
         self.failures = [r for r in self.rows if r.key in self.incomplete or r.status not in SOUND]
-        #: Records by data set.
+        #: Records of each data set.
         self.datasets = grouped((record.job.dataset.name, record) for record in self.records)
         #: HTML identifiers of the elements that show the details of table cells.
         self.ids = {key: f"details-{k}" for k, key in enumerate(self.keys)}
         keys = [key for key, cell in self.cells.items() if cell.records]
         keys += [key for key in self.keys if key in experiment.stored_splits]
         names = unique_names(f"{data_text(key)} {key.machine}" for key in keys)
-        #: Path of the page of each table cell with records or stored splits, relative to the folder
-        #: of the experiment's pages.
+        #: Path of the page of each table cell with records or a stored split table, relative to the
+        #: folder of the experiment's pages.
         self.pages = dict(zip(keys, (f"cells/{name}.html" for name in names), strict=True))
 
     def heading(self, key: Key) -> str:
@@ -355,7 +356,9 @@ def parameters_text(stored: str | None) -> str:
 
 
 def limits_text(record: Record) -> str:
-    """Return stage, time and memory of a job that was stopped by a limit, or an empty text."""
+    """If a limit stopped a job, return the stage, time and memory of the job as text. Otherwise,
+    return an empty text.
+    """
     reached = record.reached or {}
     memory = f" with {reached['bytes'] / 1e6:.0f} MB" if reached.get("bytes") else ""
     seconds = f" after {reached['seconds']:.0f} s" if reached.get("seconds") else ""
