@@ -135,9 +135,9 @@ def stacked(
     """Return a table block with one column per machine and several rows per data set.
 
     Each data set has one row per entry of `texts`. The second column shows the key of the entry.
-    The value of the entry is a function. The function maps the accuracy (a row of the long table)
-    to the text of a table cell. The first column contains the data set. If `caption` is empty and
-    the table has several kernels, the first column also contains the kernel.
+    The value of the entry is a function that maps the row of the long table for the accuracy to the
+    text of a table cell. The first column contains the data set. If the table has several kernels
+    and no `caption` that names the kernel, the first column also contains the kernel.
     """
     rows = []
     for place in places:
@@ -210,13 +210,15 @@ def paired(
 
 
 def by_name(sheet: Sheet, key: Key) -> dict[str, Any]:
-    """Return the mean CPU seconds per split of each stage, with calibration if measured."""
+    """Return a dict from each stage to its mean CPU seconds per split, with the stage "calibration"
+    only if it was measured.
+    """
     found = {name: sheet.value(key, f"seconds_{name}") for name in (*STAGES, CALIBRATION)}
     return {n: value for n, value in found.items() if n != CALIBRATION or value is not None}
 
 
 def total(sheet: Sheet, key: Key, stages: Sequence[str] = ()) -> float | None:
-    """Return the CPU seconds per split, summed over `stages` or, by default, over all stages.
+    """Return the CPU seconds per split, summed over `stages` (by default, all stages).
 
     Returns None if the CPU time of a stage is unknown.
     """
@@ -226,7 +228,9 @@ def total(sheet: Sheet, key: Key, stages: Sequence[str] = ()) -> float | None:
 
 
 def total_with_search(sheet: Sheet, key: Key) -> float | None:
-    """Return a machine's CPU seconds per split, plus the time of each reused grid search."""
+    """Return a machine's CPU seconds per split, plus the times of the grid searches whose
+    parameters the machine reuses.
+    """
     used = (key._replace(machine=machine) for machine in _used(sheet, key.machine))
     values: list[Any] = [total(sheet, key), *(sheet.value(k, "seconds_selection") for k in used)]
     return None if None in values else sum(values)
@@ -252,7 +256,9 @@ def taken_over(sheet: Sheet, machines: Sequence[str]) -> dict[str, str]:
 
 
 def with_search_text(sheet: Sheet, machines: Sequence[str]) -> str:
-    """Return sentences on times that include another machine's grid search, or an empty text."""
+    """Return sentences on the CPU times that include another machine's grid search, or an empty
+    text if no machine reuses a grid search.
+    """
     return "".join(
         f" The time of {users} includes the search of {used}, whose parameters are reused."
         for used, users in taken_over(sheet, machines).items()
@@ -363,7 +369,8 @@ def ranks_of(sheet: Sheet, kernel: KernelKey, metric: str = METRIC) -> Ranks:
 def split_gaps(
     sheet: Sheet, place: Key, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the improvement of a machine over the reference machine on each split.
+    """Return, for each split, the improvement of the machine `machine` over the machine
+    `reference`.
 
     Splits on which one of the machines has no result are left out.
     """
@@ -374,11 +381,12 @@ def split_gaps(
 
 
 def incomplete(sheet: Sheet, keys: Sequence[Key], metric: str) -> dict[Key, int]:
-    """Return the table cells with missing splits, and their numbers of splits.
+    """Return the table cells with missing splits, and for each of them the number of splits with a
+    result.
 
-    A split is missing if only other table cells in `keys` have a result on the split. If the splits
-    of a table cell are unknown, the number of splits in the long table is used. If this number is
-    unknown too, the table cell counts as complete.
+    A split is missing in a table cell if only other table cells in `keys` have a result on it. If
+    the results on single splits are unknown, the numbers of splits in the long table are compared.
+    A table cell whose number is unknown too counts as complete.
     """
     rows = [row for key in keys if (row := sheet.row(key, metric)).status != PUBLISHED_ONLY]
     splits = {row.key: sheet.by_split(row.key, metric) for row in rows}
@@ -397,10 +405,10 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
     """On each data set, print in bold the best machine and all machines that do not differ
     significantly from the best machine.
 
-    Each machine is compared with the best machine by a paired test over splits or test rows. If the
-    values of single splits are unknown, there are no tests, and no text is bold. Table cells with
-    missing splits are not compared. Returns a note for the table, with the names of the tests and
-    of the table cells with missing splits.
+    Each machine is compared with the best machine by `paired_test`. If the values of single splits
+    are unknown, there are no tests, and no text is bold. Table cells with missing splits are not
+    compared. Returns a note for the table, with the names of the tests and of the table cells with
+    missing splits.
     """
     cells = [cell for grid in grids for row in grid.rows for cell in row if isinstance(cell, Shown)]
     # `dict.fromkeys` keeps each table cell once, in the order of the columns. If several machines
@@ -435,7 +443,7 @@ def embolden(sheet: Sheet, grids: Iterable[Grid]) -> list[str]:
 
 
 def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, str]:
-    """Compare two machines on a data set; return the p-value and the name of a paired test.
+    """Compare two machines on a data set by a paired test, and return its p-value and its name.
 
     If the test is not possible, the p-value is NaN.
 
@@ -456,7 +464,8 @@ def paired_test(sheet: Sheet, key: Key, best: Key, metric: str) -> tuple[float, 
 def dataset_gaps(
     sheet: Sheet, kernel: KernelKey, machine: str, reference: str, metric: str = METRIC
 ) -> list[float]:
-    """Return the improvement of a machine over the reference machine on each data set.
+    """Return, for each data set, the improvement of the machine `machine` over the machine
+    `reference`.
 
     The improvement is the difference of the means over common splits, on which both machines have
     results. Data sets without common splits are left out.
@@ -469,7 +478,8 @@ def size_ratio(sheet: Sheet, key: Key, reference: str) -> float:
     """Return the number of test rows divided by the number of training rows, or 0 if unknown.
 
     Both numbers are summed over the splits on which a machine and the reference machine have
-    results. Rows that the option ``max_train`` leaves out count as training rows.
+    results. Rows that ``max_train`` leaves out count as training rows, since they also determine
+    how much the training parts of two splits have in common.
     """
     common = sheet.by_split(key._replace(machine=reference))
     sizes = (sheet.by_split(key, name) for name in ("n_test", "n_train"))
@@ -508,7 +518,9 @@ def parameters(sheet: Sheet) -> Grid:
 
 
 def fits_grid(sheet: Sheet) -> Grid:
-    """Return a table block on the fits of each machine: statuses, algorithms, gaps, violations."""
+    """Return a table block on the fits of each machine: statuses, algorithms, duality gaps, and
+    constraint violations.
+    """
     cells = sheet.cells.values()
     records = grouped((cell.key.machine, record) for cell in cells for record in cell.done)
     found = {m: certificates(records[m]) for m in sheet.configured if m in records}

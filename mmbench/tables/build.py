@@ -46,7 +46,7 @@ def draw_tables(
     accuracies, the generic layout is used. If `bold` is true, the best machines are printed in
     bold; see `embolden`.
 
-    A reference table is the stored result of an earlier run. The stored Markdown text is returned
+    A reference table is the stored result of an earlier run. Its stored Markdown text is returned
     unless another format, a layout or metrics are requested. If `bold` is false, bold type is
     removed from the stored text.
 
@@ -94,8 +94,8 @@ def comparable(table: str, published_as: Mapping[str, str]) -> list[dict[str, An
 
     Data sets get their names in mmbench, and error rates are converted to accuracies. The argument
     `published_as` maps names in mmbench to names in the published table. Several data sets may have
-    the same published name. If `published_as` maps a data set to an empty name, the data set is
-    left out.
+    the same published name. A data set with an empty published name is left out, since only some of
+    its classes are used.
     """
     names = {row["dataset"]: row["dataset"] for row in published_rows(table)} | {**published_as}
     rows = []

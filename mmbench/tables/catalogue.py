@@ -1,10 +1,10 @@
-"""Layouts and figures by name, from YAML files and from plug-ins.
+"""Find layouts and figures by name, in YAML files and in plug-ins.
 
-A YAML entry has the fields of the class `Layout` or `Figure`. Fields for functions have values of
-the form ``module:function``. The module of a plug-in contains the function `layout` or `draw`. The
-module may also define constants, which set further fields of `Layout` or `Figure`. The name of a
-constant is the name of the field in upper case. The first line of the module's docstring describes
-the layout or figure.
+An entry of a YAML file has the fields of the class `Layout` or `Figure`. Fields for functions have
+values of the form ``module:function``. The module of a plug-in contains the function `layout` or
+`draw`. The module may also define constants, which set further fields of `Layout` or `Figure`. The
+name of a constant is the name of the field in upper case. The first line of the module's docstring
+describes the layout or figure.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ Entry = Mapping[str, Any] | str
 
 
 def catalogue(kind: str) -> Mapping[str, Entry]:
-    """Return the entries of all layouts or of all figures by name, without importing their
-    functions.
+    """Return a dict from the names of all layouts (or figures) to their entries, without importing
+    their functions.
     """
     file = files(f"mmbench.tables.{kind}") / f"{kind}.yaml"
     return with_plugins(kind, yaml.load(file.read_text("utf-8"), LOADER))

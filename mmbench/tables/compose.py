@@ -30,7 +30,7 @@ RUNS = {
     "leave_one_out": "splits with one row or group left out",
     "time_series": "parts in time",
 }
-#: Runs that have training rows in common, as named in `RUNS`.
+#: Names in `RUNS` of the runs that have training rows in common.
 SHARING = (RUNS["kfold"], RUNS["holdout"])
 BINOMIAL = "sqrt(e (1 - e/N)), the binomial deviation of e errors on N test rows"
 
@@ -197,5 +197,6 @@ class Layout:
             if not (named := re.findall(MACHINE, note)) or set(named) & set(sheet.machines)
         )
         options = {name: getattr(self, name) for name in ("metric", "sd", "runs", "choices")}
-        # the notes are read last, as they depend on the machines in the blocks
+        # the notes are evaluated after the blocks, since the notes depend on the machines in the
+        # blocks
         return compose(sheet, self.title, [*resolve_name(self.blocks)(sheet)], *notes, **options)

@@ -117,7 +117,7 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return a dict: the list of values for each key, in the order of the pairs (key, value)."""
+    """Return a dict from each key to the list of its values, in the order of `pairs`."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -181,7 +181,7 @@ class Cell:
 
     The attribute `splits` contains the rows of the split table, one per record. The attribute
     `counted` contains the rows of the split table that enter the means in the long table. A split
-    with a failed fit does not enter the means, unless `include_failed` is true.
+    with a failed fit does not enter the means, unless `experiment.include_failed` is true.
 
     The attributes `done` and `failed` contain the records of finished jobs and of failed jobs. The
     attribute `fits` is a summary of all fits, as returned by the function `certificates`. The
@@ -250,7 +250,9 @@ class Cell:
         return row | {part: self.code(part) for part in CODE} | values
 
     def code(self, name: str) -> str:
-        """Return the versions or the fingerprints of the machine's code, as text."""
+        """Return the different versions or fingerprints (as `name` states) of the machine's code,
+        as text.
+        """
         return " ".join(dict.fromkeys(str(done.code.get(name, "")) for done in self.done)).strip()
 
     def values(self, metric: str) -> list[tuple[Split, float | str]]:
@@ -328,8 +330,8 @@ def value_of(name: str, record: Record, arrays: Arrays) -> float | str:
         pairs = [tuple(map(str, fit["pair"])) for fit in record.per_pair]
         classes = np.array(list(dict.fromkeys([pairs[0][0], *(second for _, second in pairs)])))
     scored = metric.source == "scores"
-    # a classifier from another package may store predictions as decision values; then all decision
-    # values are 1 or -1
+    # decision values that are all 1 or -1 are not scores: a classifier from another package may
+    # store predictions as decision values
     if scored and "scores" in arrays:
         given = arrays["scores"]
     elif scored and (record.status != Status.UNCERTIFIED or (abs(arrays["decisions"]) != 1).any()):
@@ -359,8 +361,8 @@ def check_metrics(names: Sequence[str]) -> None:
 
 
 def certificates(records: Iterable[Record]) -> dict[str, Any]:
-    """Return a summary of all fits: numbers of fits by status and by algorithm, duality gaps, and
-    constraint violations.
+    """Return a summary of all fits in `records`: numbers of fits by status and by algorithm,
+    duality gaps, and constraint violations.
 
     The duality gap of a fit is infinite if its certificate has no dual bound. The value of
     ``median_gap`` is None if no fit has a certificate. The value of ``gap_tolerance`` is None if no
@@ -408,11 +410,12 @@ def selected(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return rows of the long table for the numeric parameters that grid search selected, one row
     per parameter.
 
-    ``measured`` is the lower median of the selected values: over all splits or, if parameters are
-    selected per pair of classes, over all splits and pairs. For an even number of values, the lower
-    median is the smaller middle value, which is a value of the grid. ``text`` states the median,
-    and how often the smallest and the largest value of the grid were selected. If all splits share
-    parameters from the grid searches of another experiment, these parameters have rows too.
+    ``measured`` is the lower median of the selected values over all splits. If parameters are
+    selected per pair of classes, the median is over all splits and pairs. For an even number of
+    values, the lower median is the smaller middle value, which is a value of the grid. ``text``
+    states the median, and how often the smallest and the largest value of the grid were selected.
+    If all splits share parameters from the grid searches of another experiment, these parameters
+    have rows too.
     """
     choices = [(record, choice) for record in records for choice in choices_of(record)]
     grids = {name: values for record in records for name, values in record.job.grid}
@@ -463,8 +466,8 @@ def long_table(
     The columns of the long table are ``key``, the columns of `COLUMNS` from ``metric`` on, and
     ``objection``. ``key`` is the `Key` of a table cell. If a published value is not usable for a
     comparison, ``objection`` states the reason. ``sd`` is the standard deviation over `n` splits,
-    and ``se`` is the standard error of the mean. For the parameters of a regression line, `n` is
-    the number of separable pairs of classes.
+    and ``se`` is the standard error of the mean. For the regression line of accuracy on margin
+    ratio, `n` is the number of separable pairs of classes.
 
     ``half_width`` is two standard errors of the difference between the measured and the published
     value, and thus half the width of the comparison band. ``z`` is the published value minus the
@@ -507,7 +510,7 @@ def as_long_table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     columns = ["key", *COLUMNS[COLUMNS.index("metric") :], "objection"]
     texts = dict.fromkeys([name for name in columns[1:] if name not in TYPES], "")
     frame = pd.DataFrame([texts | row for row in rows], columns=columns).astype(TYPES)
-    # a table from a file may lack one of the two compared values
+    # there is no comparison if a value is missing, as in some tables from files
     frame["in_band"] = frame.in_band.where(frame.measured.notna() & frame.published.notna())
     rivals = grouped((_place(row), row.published) for row in rows_of(frame[frame.in_band.notna()]))
 
@@ -635,7 +638,7 @@ def _compared(
         return row | {"objection": f"{NO_TARGET}: {published['reason']}"}
     for part, verb in (("n_train", "trained"), ("n_test", "tested")) if compare else ():
         sizes = {record.split[part] for record in cell.done}
-        # some papers state the number of rows in a pair of classes, not in the whole data set
+        # some papers state the number of rows in a pair of classes, which is accepted too
         pairs = {record.split.get(f"{part}_pair") for record in cell.done}
         if published[part] not in (None, *pairs) and sizes - {published[part]}:
             ours = " or ".join(str(size) for size in sorted(sizes))

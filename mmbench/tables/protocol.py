@@ -8,7 +8,8 @@ from typing import Any
 from mmbench.jobs.job import Job
 from mmbench.tables.frame import grouped
 
-#: Description of an official test part. A stored table with this text has an official test part.
+#: Description of an official test part. If a stored table contains this text, its results are from
+#: an official test part.
 OFFICIAL = "the official test part"
 
 

@@ -60,9 +60,9 @@ def published_machines() -> tuple[str, ...]:
 def table_of_experiment(experiment: str) -> str | None:
     """Return the name of the published table that an experiment reproduces, or None.
 
-    The name of the experiment begins with the name of the published table. A suffix denotes a quick
-    (smoke) version or a part of the full experiment. If the names of several published tables fit,
-    the longest name is returned.
+    The name of the experiment begins with the name of the published table. The rest of the name of
+    the experiment denotes a quick (smoke) version or a part of the full experiment. If the name
+    begins with the names of several published tables, the longest of them is returned.
 
     Examples
     --------

@@ -30,8 +30,8 @@ SIZE = "size"
 def to_csv(sheets: Sequence[Sheet]) -> str:
     """Return the long tables of several experiments as one CSV text.
 
-    Sentences on differences from the paper's data are added to the column ``note``. In other
-    formats, these sentences are footnotes.
+    If a data set differs from the data set that the paper used, the column ``note`` describes the
+    difference. In other formats, this text is a footnote.
     """
     import pandas as pd
 
@@ -112,10 +112,10 @@ def _column(cells: Sequence[str], align: str) -> list[str]:
     return [pad(cell, width) for cell in (cells[0], rule, *cells[1:])]
 
 
-#: Pattern for the beginning of a text that spreadsheet programs take for a formula.
+#: Pattern for the beginning of a text that spreadsheet programs evaluate as a formula.
 FORMULA = re.compile(r"[=+\-@\t\r]")
-#: Pattern for characters with a special meaning in Markdown. In the texts ``a_b``, ``<0.1`` and
-#: ``[1]``, no character has a special meaning.
+#: Pattern for characters with a special meaning in Markdown. The pattern does not match in ``a_b``,
+#: ``<0.1`` and ``[1]``, which Markdown prints unchanged.
 MARKDOWN = re.compile(
     r"[\\`*|$]|<(?=[A-Za-z/!?])|\](?=\()|^\[(?=[^\]]*\]:)|&(?=#?\w+;)|~(?=~)|(?<=~)~"
     r"|(?<![^\W_])_|_(?![^\W_])|^(?:>|#+(?=\s)|[+-](?=\s))"
@@ -139,7 +139,7 @@ ESCAPES = str.maketrans(
         "~": r"\textasciitilde{}",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
-        # LaTeX takes a bracket at the start of a row for an argument of the preceding ``\\``.
+        # LaTeX would read a bracket at the start of a row as an argument of the preceding ``\\``.
         "[": "{[}",
         "]": "{]}",
         **dict.fromkeys("\n\t", " "),
@@ -160,11 +160,11 @@ ESCAPES = str.maketrans(
 def to_latex(table: Table) -> str:
     """Return a table as LaTeX text.
 
-    Each table block is a float or, if it is long, a ``longtable``.
+    A long table block is a ``longtable``, and any other block is a float.
     """
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.title.partition(":")[0])
     footnotes = [(f"[{k}]", text) for k, text in enumerate(table.footnotes, 1)]
-    tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # no braces, which LaTeX uses
+    tags = ("<%", "%>", "<<", ">>", "<#", "#>")  # without braces, since LaTeX code contains braces
     made = environment("mmbench.tables", (escape, groups, row), tags, keep_trailing_newline=True)
     template = made.get_template("table.tex")
     return template.render(table=table, name=name, footnotes=footnotes, max_rows=MAX_ROWS)
@@ -202,8 +202,8 @@ def escape(text: str) -> str:
 
 
 def groups(columns: tuple[Column, ...]) -> list[str]:
-    """Return two lines of LaTeX: the headings of the column groups, and the rules below the
-    headings.
+    """Return two lines of LaTeX: the headings of the column groups, and the horizontal rules below
+    the headings.
     """
     if not any(column.group for column in columns):
         return []

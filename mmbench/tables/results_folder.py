@@ -37,14 +37,14 @@ MARKDOWN = "table.md"
 SPLITS = "splits.csv.gz"
 #: Name of the folder that contains the reference tables.
 REFERENCE = "reference"
-#: Exceptions that a damaged table in a file can raise.
+#: Exceptions that can be raised when a damaged table is read from a file.
 DAMAGED = (ValueError, OSError, EOFError, zlib.error)
 #: Columns of the table with one row per test row.
 PREDICTION_COLUMNS = (*PLACE, "row", "label", "predicted", "decision", "record")
 
 #: Type of a function that returns the plan of the experiment in a folder. The plan is made from the
-#: configuration in the folder or, if there is none, from the configuration with the folder's name.
-#: If there is no valid configuration, the function returns None.
+#: configuration in the folder. If the folder has no configuration, the configuration with the
+#: folder's name is used. Without a valid configuration, the function returns None.
 Replan = Callable[[Path], Plan | None]
 
 
@@ -64,8 +64,8 @@ class Experiment:
     records : sequence of Record
         Records of planned jobs, including failed jobs. A reference table has no records.
     remarks : tuple of str
-        Sentences on damaged records and on records with other settings, to be printed below the
-        tables.
+        Sentences on damaged records and on records whose settings differ from the plan, to be
+        printed below the tables.
     include_failed : bool, default=False
         Whether means include splits with a failed fit.
     frame : DataFrame, optional
@@ -98,7 +98,7 @@ class Experiment:
 
     @property
     def has_records(self) -> bool:
-        """Whether the experiment has records; false for a reference table."""
+        """Whether the experiment has records (false for a reference table)."""
         return self.frame is None
 
     @property
@@ -133,7 +133,9 @@ class Experiment:
 
     @cached_property
     def stored_splits(self) -> dict[Key, list[Row]]:
-        """Rows of the split table of a reference table, by table cell; read from `splits`."""
+        """For each table cell of a reference table, its rows of the split table in the file
+        `splits`.
+        """
         if self.has_records or self.splits is None:
             return {}
         needed = ("repeat", "fold", "seed", "split_hash", "fits", METRIC)
@@ -265,8 +267,8 @@ def _keyed_rows(path: Path, plan: Plan, *needed: str) -> list[tuple[Key, Row]]:
             lines[name] = pd.Series(values, dtype=kind)
     rows = rows_of(lines)
     keys = [Key._make(getattr(row, name, None) for name in Key._fields) for row in rows]
-    # A row without a kernel gets the machine's kernel in the plan or, if the plan has none, the
-    # first kernel of the data set.
+    # A row without a kernel gets the machine's kernel in the plan. If the machine is not in the
+    # plan, the row gets the first kernel of the data set.
     first = {key.dataset: key.kernel for key in reversed(keys) if key.kernel}
     planned = {cell.key.machine: cell.key.kernel for cell in plan.cells}
     kernels = [k.kernel or planned.get(k.machine) or first.get(k.dataset, "linear") for k in keys]
@@ -341,7 +343,7 @@ def folders_in(path: Path) -> list[Path]:
         raise UserError(f"{path}: {kind}")
     for plan in (path / PLAN, *path.glob(f"*/{PLAN}")):
         if plan.is_file() and not (plan.parent / CONFIG).is_file():
-            with suppress(UserError):  # the store writes a lost configuration again
+            with suppress(UserError):  # `RecordStore` restores a missing configuration
                 RecordStore(plan.parent)
     if (path / CONFIG).is_file() or (path / CSV).is_file():
         return [path]

@@ -161,8 +161,9 @@ class Sheet:
 
     @cached_property
     def sizes(self) -> dict[str, dict[str, str]]:
-        """For each data set, numbers of training rows, test rows, classes and original features, as
-        texts. If a number differs between splits, the text states its smallest and largest value.
+        """For each data set, numbers of training rows, test rows, classes and features (before
+        preprocessing), as texts. If a number differs between splits, the text states its smallest
+        and largest value.
         """
         from mmbench.datasets import card_names, load_card
 
@@ -229,7 +230,7 @@ class Sheet:
 
     def _code(self) -> list[str]:
         """Return sentences on the versions of the machines' code, with the number of records that
-        were made by other code.
+        were not made by the installed code.
         """
         done = [record for cell in self.cells.values() for record in cell.done]
         known = [record for record in done if {"version", "fingerprint"} <= record.code.keys()]
@@ -318,12 +319,12 @@ class Sheet:
         return (*words(*heads), *numbers(*map(self.label, names), group=group))
 
     def printed(self, dataset: str) -> str:
-        """Return the paper's name of a data set or, if there is none, the name in mmbench."""
+        """Return the name of a data set in the published table, or else its name in mmbench."""
         names = (row["printed_dataset"] for row in self.published if row["dataset"] == dataset)
         return next(names, dataset)
 
     def name(self, place: Key) -> str:
-        """Return the paper's name of a data set, with the name of the kernel if the table has
+        """Return the name of a data set in the paper, with the name of the kernel if the table has
         several kernels.
         """
         kernel = f"({kernel_text(place.kernel, place.degree)})" if len(self.kernels) > 1 else ""
@@ -332,8 +333,7 @@ class Sheet:
     def head(self, place: Key, name: str = "") -> str:
         """Return `name`, followed by the marks of the footnotes on the data set.
 
-        The default name is the paper's name of the data set, followed by the name of the kernel if
-        the table has several kernels.
+        The default name is the result of the method `name`.
         """
         texts = self.deviations.get(place.dataset, ())
         marks = (self._mark(text, Key(place.dataset, "", None, "")) for text in texts)

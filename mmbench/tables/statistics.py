@@ -69,8 +69,8 @@ def difference_se(
     On an official test set, the measured and the published machine are tested on the same rows, so
     that their sampling errors have a correlation r. The difference of the two sampling errors has
     the variance ``2 counting^2 (1 - r)``. Two similar machines misclassify mostly the same rows, so
-    that r is above one half. Then the added variance ``counting^2`` is an upper bound of this
-    variance.
+    that r is above one half. Then the added variance ``counting^2`` is larger than ``2 counting^2
+    (1 - r)``.
 
     Examples
     --------
@@ -132,8 +132,9 @@ def welch_p(first: ArrayLike, second: ArrayLike) -> NDArray:
     equal.
 
     Each of the arrays `first` and `second` contains the mean, the standard deviation and the size
-    of a sample. `first` and `second` have the shape (3,) or, for several tests, (3, n_tests). If
-    both standard deviations are 0, the p-value is 1 for equal means, and 0 for different means.
+    of a sample. `first` and `second` have the shape (3,) for one test, and (3, n_tests) for several
+    tests. If both standard deviations are 0, the p-value is 1 for equal means, and 0 for different
+    means.
 
     Examples
     --------
@@ -155,14 +156,15 @@ def win_tie_loss(first: ArrayLike, second: ArrayLike) -> tuple[int, ...]:
 
     `first` and `second` have the shape (3, n_datasets). Their rows contain the mean, the standard
     deviation and the number of splits on each data set. The machine with the larger mean on a data
-    set wins if the p-value of Welch's t-test is below `LEVEL`; otherwise, the machines tie.
+    set wins if the p-value of Welch's t-test is below `LEVEL`. Otherwise, the machines tie.
     """
     signs = np.sign(np.subtract(first, second)[0]) * (welch_p(first, second) < LEVEL)
     return tuple(int(np.sum(signs == sign)) for sign in (1, 0, -1))
 
 
 def best_and_worst(means: pd.DataFrame, decimals: int | None = 2) -> dict[Any, tuple[int, int]]:
-    """For each machine, count on how many data sets its mean is the largest, and the smallest.
+    """For each machine, count the data sets on which its mean is the largest, and the data sets on
+    which it is the smallest.
 
     `means` has one row per data set and one column per machine. Only data sets without missing
     means are counted. Means are rounded to `decimals` decimals before they are compared, unless
@@ -309,7 +311,8 @@ def detectable_difference(
     """Return the difference that the t-test of `paired_p` detects with probability `power`.
 
     `sd` is the standard deviation, over splits, of the difference between two machines. `n` is the
-    number of splits, at least 2. The significance level of the t-test is `LEVEL`.
+    number of splits, at least 2. `test_to_train` is explained in `paired_p`. The significance level
+    of the t-test is `LEVEL`.
 
     Notes
     -----

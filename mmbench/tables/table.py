@@ -167,7 +167,7 @@ def join(*parts: str) -> str:
 
 
 def small_text(value: float | None) -> str:
-    """Return a relative duality gap or a constraint violation as text; None and NaN give a dash.
+    """Return a relative duality gap or a constraint violation as text, or a dash for None and NaN.
 
     Values below 1e-15, including negative values, are rounding errors and are shown as ``<1e-15``.
 
