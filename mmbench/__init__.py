@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     results: ModuleType
 
 #: Names of the machines. Functions are not listed: ``from mmbench import *`` would replace
-#: functions with the same names, such as `run`, in the importing module.
+#: functions of the importing module with the same names, such as `run`.
 __all__ = ["FSVM", "KLDA", "LDA", "LSSVM", "M4", "MAMC", "MEMPM", "MMRM", "MPM", "MRSVM", "RMM"]
 __all__ += ["SVM", "RSVMMuPlus", "RSVMPlus", "SigmaSVM"]
 __version__ = "1.0.0"
@@ -51,7 +51,7 @@ FUNCTIONS = {
 }
 
 
-if not TYPE_CHECKING:  # without `__getattr__`, a type checker reports unknown names
+if not TYPE_CHECKING:  # with `__getattr__`, a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
         """Import a function, a machine or the module `results` at its first use."""
@@ -59,7 +59,7 @@ if not TYPE_CHECKING:  # without `__getattr__`, a type checker reports unknown n
             return import_module("mmbench.results")
         if name in FUNCTIONS:
             return getattr(import_module(FUNCTIONS[name]), name)
-        # `from mmbench import machines` would call this function again without end
+        # `from mmbench import machines` would call `__getattr__` again without end
         machines = import_module("mmbench.machines")
         if name in machines.__all__:
             return getattr(machines, name)

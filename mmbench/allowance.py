@@ -2,7 +2,7 @@
 
 The function `within` sets the limits of a ``with`` block. A solver calls `time_is_up` between
 iterations, and returns its best solution if the time limit is reached. A new thread does not
-inherit the limits; the function `delayed` passes the limits to the thread.
+inherit the limits. The function `delayed` passes them to the threads of joblib.
 """
 
 import math
@@ -46,7 +46,7 @@ class Allowance:
     end: float = math.inf
     #: Maximum private resident memory of this process, in bytes.
     memory: float = math.inf
-    #: Whether `time_is_up` has returned True; a solver has then stopped early.
+    #: Whether `time_is_up` has returned True, so that a solver stopped early.
     exceeded: bool = False
 
     @property
@@ -67,7 +67,7 @@ _current: ContextVar[Allowance] = ContextVar("allowance", default=_NO_LIMIT)
 
 
 def allowed(seconds: float | None = None, memory: float | None = None) -> Allowance:
-    """Return an `Allowance` that starts now and does not exceed the current time and memory limits.
+    """Return an `Allowance` of `seconds` from now and `memory` bytes, within the current limits.
 
     If `seconds` or `memory` is None, the current limit is kept.
 
@@ -94,12 +94,12 @@ def within(allowance: Allowance) -> Iterator[Allowance]:
 
 
 def time_left() -> float:
-    """Return the remaining seconds, for solvers with a time limit; infinity without a limit."""
+    """Return the remaining seconds (infinity without a limit), as a time limit for a solver."""
     return _current.get().seconds
 
 
 def time_is_up() -> bool:
-    """Return whether the time limit is reached; a call takes about 0.3 microseconds."""
+    """Return whether the time limit is reached (a call takes about 0.3 microseconds)."""
     allowance = _current.get()
     if time.monotonic() < allowance.end:
         return False
@@ -108,12 +108,12 @@ def time_is_up() -> bool:
 
 
 def memory_limit() -> float:
-    """Return the maximum private memory of this process in bytes; infinity without a limit."""
+    """Return the maximum private memory of this process in bytes (infinity without a limit)."""
     return _current.get().memory
 
 
 def delayed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `joblib.delayed(function)`; the function runs under the limits of this thread."""
+    """Return `joblib.delayed(function)`, which runs `function` under the limits of this thread."""
     import joblib
 
     return joblib.delayed(partial(_call_within, _current.get(), function))
@@ -130,13 +130,13 @@ BLAS_THREADS_FROM_ROWS = 1000
 
 
 def blas_threads_for(n_rows: int) -> AbstractContextManager:
-    """Limit BLAS to one thread in a ``with`` block if the largest pair of classes has few rows."""
+    """Limit BLAS to one thread in a ``with`` block if `n_rows` is below BLAS_THREADS_FROM_ROWS."""
     return nullcontext() if n_rows >= BLAS_THREADS_FROM_ROWS else blas().limit(limits=1)
 
 
 @cache
 def blas() -> Any:
-    """Return the controller of the loaded BLAS libraries; only the first call searches for them."""
+    """Return the controller of the loaded BLAS libraries, which the first call searches for."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")

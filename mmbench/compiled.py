@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def _writable(folder: Path) -> str:
-    """Try to write a file to a folder; return the error message, or an empty text on success."""
+    """Try to write a file to a folder. Return the error message, or an empty text on success."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -27,7 +27,7 @@ def _writable(folder: Path) -> str:
 
 
 def _prepare() -> bool:
-    """Correct the environment variables of Numba; return whether the cache folder is writable."""
+    """Correct the environment variables of Numba. Return whether the cache folder is writable."""
     threads = os.environ.get("NUMBA_NUM_THREADS")
     if threads is not None and not (threads.isdecimal() and int(threads)):
         warnings.warn(f"NUMBA_NUM_THREADS={threads} is no number of threads: ignored", stacklevel=3)
@@ -49,7 +49,7 @@ def _prepare() -> bool:
 
 
 def _access(folder: Path) -> bool:
-    """Return whether a folder is writable or can be created; return False for a relative path."""
+    """Return whether a folder is writable or can be created, and False for a relative path."""
     if not folder.is_absolute():
         return False
     while not folder.exists():
@@ -71,8 +71,8 @@ CACHE = _prepare()
 
 from numba import njit  # noqa: E402
 
-#: Decorator of compiled functions. The fast-math flags assume that NaN does not occur (a Gram
-#: matrix with NaN is an error), but allow infinity.
+#: Decorator of compiled functions. The fast-math flags allow infinity, but assume that NaN does not
+#: occur, since a Gram matrix with NaN is refused.
 compiled = partial(
     njit,
     nogil=True,

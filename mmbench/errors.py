@@ -8,12 +8,12 @@ from enum import StrEnum
 
 __all__ = ["NotEnoughMemory", "Status", "UserError"]
 
-#: Maximum lengths of a quoted value, a word and a message, in characters; longer text is shortened.
+#: Maximum lengths of a quoted value, a word and a message, in characters. Longer text is shortened.
 MAX_VALUE, MAX_WORD, MAX_LINE = 120, 300, 2000
 #: Maximum number of valid names that an error message lists.
 MAX_NAMES = 40
-#: Characters that move the cursor of a terminal, change the direction of text, or are no valid
-#: Unicode characters.
+#: Characters that `visible` replaces, since they move the cursor of a terminal, change the
+#: direction of text, or are no valid Unicode characters.
 CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
     "|\r(?!\n)"
@@ -55,7 +55,7 @@ def converted(
 
 @contextmanager
 def extra(name: str, feature: str) -> Iterator[None]:
-    """Replace an ImportError in a ``with`` block by a UserError that names the extra to install."""
+    """Replace an ImportError in a ``with`` block by a UserError that names the missing package."""
     try:
         yield
     except ImportError as error:
@@ -80,7 +80,8 @@ def readable(message: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Return a text with control characters as escapes; line feeds and tabs are kept.
+    r"""Return a text with escape sequences in place of control characters (except ``\n`` and
+    ``\t``).
 
     Class labels, file names, and messages of other packages may contain control characters. Text is
     converted by this function before it is written to a terminal, a table or a page.
@@ -114,7 +115,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names separated by commas; a list of more than MAX_NAMES names is shortened.
+    """Return names separated by commas, shortened if there are more than MAX_NAMES names.
 
     Examples
     --------
@@ -138,7 +139,7 @@ class BeyondLimit(NotEnoughMemory):
 
 @contextmanager
 def memory_of(solver: str) -> Iterator[None]:
-    """Replace a MemoryError by an error that names the solver; also usable as a decorator.
+    """Replace a MemoryError in a ``with`` block by an error that names the solver.
 
     Examples
     --------
@@ -156,7 +157,7 @@ def memory_of(solver: str) -> Iterator[None]:
 
 
 class Status(StrEnum):
-    """Outcome of a fit; the statuses are ordered from harmless to fatal.
+    """Outcome of a fit. The statuses are ordered from harmless to fatal.
 
     - ``optimal``: the duality gap and the constraint violation are within the tolerances.
     - ``stopped_by_rule``: the stopping rule of the paper's algorithm ended the training before the
@@ -189,7 +190,7 @@ class Status(StrEnum):
 #: Statuses from harmless to fatal.
 SEVERITY = tuple(Status)
 
-#: Statuses of fits that ended as intended; these fits emit no warning.
+#: Statuses of fits that ended as intended, without a warning.
 FINISHED = (Status.OPTIMAL, Status.STOPPED_BY_RULE)
 
 

@@ -28,8 +28,8 @@ def with_plugins(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
 
     The argument `kind` is "machines", "cards", "layouts" or "figures". The argument `own` contains
     the entries of mmbench by name. The value of an entry of another package is a string ``module``
-    or ``module:attribute``. If another package uses a name that is already taken, its entry is
-    ignored with a warning.
+    or ``module:attribute``. If the name of an entry is already taken, the entry is ignored with a
+    warning.
     """
     found = dict(own)
     for entry in entry_points(group=f"mmbench.{kind}"):

@@ -1,4 +1,4 @@
-"""Folders of data files: inside the installed package, or next to the package in a checkout."""
+"""Folders of data files: inside an installed package, or beside it in a clone of the repository."""
 
 from pathlib import Path
 

@@ -26,10 +26,10 @@ def load(*folders: str | Path, predictions: bool = False) -> pd.DataFrame:
     -------
     DataFrame
         One row per split, with data set, kernel, machine, repeat, fold, seed, status, accuracy,
-        errors, parameters (JSON), CPU seconds per stage, and certificates. Repeats and folds are
-        counted from 1. If `predictions` is true, the data frame has one row per test row, with
-        the label, the prediction, the index of the row in the data set and, for two classes, the
-        decision value.
+        errors, parameters (JSON), CPU seconds per stage of the job, and certificates. Repeats and
+        folds are counted from 1. If `predictions` is true, the data frame has one row per test row,
+        with the label, the prediction, the index of the row in the data set and, for two classes,
+        the decision value.
 
     Raises
     ------

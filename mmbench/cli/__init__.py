@@ -13,21 +13,23 @@ INTERRUPTED = "interrupted; finished jobs are stored"
 def main() -> None:
     """Run the command line.
 
-    The first Ctrl-C or SIGTERM ends the command, and later signals are ignored.
+    The first Ctrl-C or SIGTERM ends the command. Further signals of these two kinds are ignored,
+    since they would interrupt the cleanup.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt_once)
     # A batch system ends a job by SIGTERM. Without a handler of SIGTERM, processes that were
     # started by workers would continue to run.
     signal.signal(signal.SIGTERM, _interrupt_once)
-    # if stdout or stderr is closed, messages would be written to the next file that is opened
+    # if stdout or stderr is closed, the next opened file takes its place and would get messages
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
-    # The current folder may contain plug-ins; if it has been deleted, `getcwd` raises OSError. The
-    # folder of this package comes first, since Dask's processes would otherwise run a file
-    # ``mmbench.py`` of the current folder if the package is installed in editable mode.
+    # The current folder is added since it may contain plug-ins. (If the folder was deleted,
+    # `getcwd` raises OSError.) The folder of this package is added before it: if the package is
+    # installed in editable mode, Dask's processes would otherwise import a file ``mmbench.py`` of
+    # the current folder.
     with suppress(OSError):
         folders = (str(Path(__file__).resolve().parents[2]), os.getcwd())
         sys.path += [folder for folder in folders if folder not in sys.path]

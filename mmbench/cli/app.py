@@ -4,7 +4,7 @@ The exit code is 0 if all jobs are done. The exit code is 1 if a job failed, if 
 pass a check, or if a data set could not be fetched or verified. The results of finished jobs are
 stored even if other jobs failed. If the user's input is not valid, the exit code is 2, and a
 message of one line states the reason. The exit code is 130 if the user interrupted the command.
-Each command imports its modules when the command is called; ``mmbench --help`` therefore does not
+Each command imports its modules when the command is called, so that ``mmbench --help`` does not
 wait for the import of scikit-learn.
 """
 
@@ -57,7 +57,7 @@ def _stop(message: str, code: int) -> typer.Exit:
 
 
 def echo(text: str, **options: Any) -> None:
-    """Print a text; its control characters are replaced by escape sequences."""
+    """Print a text in which escape sequences replace control characters."""
     typer.echo(visible(text), **options)
 
 
@@ -67,7 +67,7 @@ def group(text: str, **options: Any) -> typer.Typer:
 
 
 def complete_config(incomplete: str) -> list[str]:
-    """Return the names of experiments and of YAML files that begin with an incomplete word."""
+    """Return the names of experiments and YAML files that begin with the text `incomplete`."""
     from mmbench.config.files import config_files
 
     files = (name for name in glob(f"{escape(incomplete)}*") if Path(name).suffix in ("", ".yaml"))
@@ -124,7 +124,7 @@ SET = option(
     "Replace a value, as in 'machines.svm.grid.C=[1,10]' or 'datasets[0].drop=[id]'; repeatable.",
     "--set",
 )
-#: Argument of commands that read results of experiments, or reference tables without records.
+#: Argument of the commands that read results of experiments or reference tables.
 TABLES = argument(
     "RESULTS", "Folders of results, or of experiments in them; reference/NAME comes with mmbench."
 )
@@ -170,7 +170,7 @@ def run(
     del options["configs"], options["dry_run"]
     from mmbench.config.files import load_yaml
 
-    for name in configs:  # report unknown names and too many values before the slow imports
+    for name in configs:  # report unknown names and too large experiments before the slow imports
         load_yaml(name, count=not set)
     if dry_run:
         from mmbench.commands import dry_run as command
@@ -236,7 +236,7 @@ def table(
     include_failed: bool = flag("--include-failed", "Count splits with a failed fit in means."),
     no_bold: bool = flag("--no-bold", "Print the best machines without bold type."),
 ) -> None:
-    """Print tables of stored records beside the published values."""
+    """Print tables with the results of stored records and the published values."""
     from mmbench.commands.outputs import table as build
 
     text = build(results, fmt, layout, output, mix, say, metric or (), include_failed, not no_bold)
@@ -252,7 +252,7 @@ def figure(
         "FILE", "Image file [default: NAME.png beside the records, or here for a reference table]."
     ),
 ) -> None:
-    """Draw a figure of stored records beside the published values."""
+    """Draw a figure with the results of stored records and the published values."""
     from mmbench.commands.outputs import figure as draw
 
     echo(draw(name, results, output, say))
@@ -268,7 +268,7 @@ def report(
 ) -> None:
     """Write the results as a web site that needs no server.
 
-    If several of the RESULTS are folders of one experiment, the report compares these folders.
+    If several of the RESULTS are folders of the same experiment, the report compares them.
     """
     from mmbench.commands.outputs import report as write
 
@@ -293,7 +293,7 @@ def clean(
     results: list[Path] = argument("RESULTS", "Folders of results, or of experiments in them."),
     yes: bool = flag("--yes", "Remove the records instead of counting them."),
 ) -> None:
-    """Count or remove records that the current settings do not use."""
+    """Count records that the current settings do not use, or remove them with --yes."""
     from mmbench.commands.outputs import clean as remove
 
     for line in remove(results, yes):
@@ -353,7 +353,7 @@ def verify(names: Names = NAMES, mirror: str | None = MIRROR, store: Path = STOR
 
 
 def _echo_outcomes(verb: str, names: list[str] | None, mirror: str | None, store: Path) -> None:
-    """Fetch or verify data sets, and print a message for each; after an error, exit with code 1."""
+    """Fetch or verify data sets, print a message for each, and exit with code 1 after an error."""
     from mmbench.commands import data
 
     good = True
@@ -377,13 +377,14 @@ def certify(
 ) -> None:
     """Recompute the certificate of a stored support vector machine.
 
-    For each pair of classes, gap is the relative distance of the model's objective to a proven
-    lower bound. mmbench also computes the optimum of the same problem; status is the status of this
-    solution. On the training rows, decision_change is the largest difference between the decision
-    values of the model and of the optimum, and labels_changed is the number of different predicted
-    labels.
+    For each pair of classes, 'gap' is the relative distance of the model's objective to a proven
+    lower bound. mmbench also computes the optimum of the same problem, and 'status' is the status
+    of this solution. The model is compared with the optimum on the training rows: 'decision_change'
+    is the largest difference between the two decision values of a row, and 'labels_changed' is the
+    number of rows with different predicted labels.
 
-    A model file of libsvm contains neither C nor class weights, so all rows get the same C.
+    A model file of libsvm contains neither the penalty C nor class weights. Without --C, the
+    largest dual variable is used as C of all rows.
     """
     from mmbench.commands.certify import certify_file
     from mmbench.tables.render import csv_text
@@ -430,7 +431,7 @@ _add_list("config", "List the experiments of mmbench and of the folder configs/.
 @config_app.callback()
 @check_app.callback()
 def _group() -> None:
-    """Do nothing; without a callback, typer drops the name of a group with a single command."""
+    """Do nothing: without a callback, typer drops the name of a group with a single command."""
 
 
 @config_app.command()
