@@ -111,7 +111,7 @@ def certify(
         may also be a machine of mmbench, the path of a model file of libsvm or liblinear, or a
         pipeline or grid search that contains one of these classifiers.
     X : array-like of shape (n_samples, n_features)
-        Training rows or, if the model's kernel is precomputed, the kernel matrix.
+        Training rows. If the model's kernel is precomputed, the kernel matrix of the training rows.
     y : array-like of shape (n_samples,)
         Class labels.
     C : float, optional
@@ -120,23 +120,25 @@ def certify(
         violates the margin.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the training rows. A model file of libsvm does not contain class weights. If the
-        model was trained with class weights, give the weight of each row's class.
+        model in the file was trained with class weights, `sample_weight` must contain the weight of
+        each row's class.
 
     Returns
     -------
     DataFrame
         One row per binary problem. The column ``objective`` is the primal objective of the model.
         The column ``dual`` is the dual objective of the model's dual variables, and ``violation``
-        is the largest violation of a dual constraint by the model. Both values are missing for a
-        model without dual variables. The column ``optimum`` is the objective of mmbench's solution
-        of the same problem. The column ``bound`` is the lower bound that mmbench's solution proves
-        for the optimal objective, and ``status`` is the status of this solution. The column ``gap``
-        is the relative difference between ``objective`` and the larger value of ``dual`` and
-        ``bound``. If the dual variables violate a constraint, ``dual`` is no lower bound, and is
-        ignored. The column ``decision_change`` is the largest absolute difference, over the
-        training rows, between the decision values of the model and of mmbench's solution. The
-        column ``labels_changed`` is the number of training rows for which these decision values
-        differ in sign. The column ``n_support`` is the number of the model's support vectors.
+        is the largest violation of a dual constraint by these variables. Both values are missing
+        for a model without dual variables. The column ``optimum`` is the objective of mmbench's
+        solution of the same problem. The column ``bound`` is the lower bound that mmbench's
+        solution proves for the optimal objective, and ``status`` is the status of this solution.
+        The column ``gap`` is the relative difference between ``objective`` and the larger value of
+        ``dual`` and ``bound``. If the dual variables violate a constraint, ``dual`` is no lower
+        bound, and is not used for ``gap``. The column ``decision_change`` is the largest absolute
+        difference, over the training rows, between the decision values of the model and of
+        mmbench's solution. The column ``labels_changed`` is the number of training rows for which
+        these decision values differ in sign. The column ``n_support`` is the number of the model's
+        support vectors.
 
     Raises
     ------
@@ -211,7 +213,7 @@ def _validated(
     """Check the arguments of `certify`.
 
     Returns the fitted classifier, the training rows, labels and row weights, and a bound on the
-    rounding errors of the features relative to the largest feature.
+    rounding errors of the features, relative to the largest feature value.
     """
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import (
@@ -235,7 +237,7 @@ def _validated(
                 if hasattr(step, "fit_resample") or type(step).__name__ == "TargetEncoder":
                     problem = f"{type(step).__name__}.transform does not give the training rows"
                     raise ValueError(f"{problem}; give the last step, and its rows and labels")
-            if len(model) > 1:  # PCA.transform differs from fit_transform
+            if len(model) > 1:  # PCA.transform and fit_transform differ by rounding errors
                 X, rounding = model[:-1].transform(X), 1e-5
             model = model[-1]
         names = getattr(model, "feature_names_in_", None)
@@ -256,7 +258,7 @@ def _validated(
     if isinstance(model, str | Path):
         with suppress(ValueError):  # model files contain numbers as labels
             labels = labels.astype(float)
-        # scikit-learn, too, removes rows of weight 0 before it numbers the support vectors
+        # as in scikit-learn, rows of weight 0 are removed before the support vectors are numbered
         rows, labels, weights = (part[weights > 0] for part in (rows, labels, weights))
         model = read_model(Path(model), rows, labels)
     return model, rows, labels, weights, rounding
@@ -304,7 +306,8 @@ def certify_file(
     content = experiment_of(data, target, overrides)
     config = config_of(content, Path(f"certify {data.name}"), overrides)
     entry = config.datasets[0]
-    # `load_dataset` does not preprocess rows, but checks the steps; most steps refuse sparse tables
+    # `load_dataset` does not apply the preprocessing steps, but checks them. For svmlight files,
+    # which may stay sparse, no steps are given, since most steps refuse sparse tables.
     steps = () if inner_path(data).suffix.lower() in SVMLIGHT else config.steps_of(entry)
     training = load_dataset(entry.ref(steps), store=Path())
     for remark in training.warnings:
@@ -314,8 +317,8 @@ def certify_file(
     known = bool(names) and set(names) <= set(training.columns or ())
     if known or training.n_categorical:
         X = _with_categories(training)[names if known else list(training.columns)]
-    # Labels are compared as texts: a class of the model may be the value True, although the data
-    # file contains the text "True".
+    # Labels are compared as texts, since a class of the model may be the value True although the
+    # data file contains the text "True".
     classes = {str(label): label for label in np.asarray(getattr(model, "classes_", ())).tolist()}
     return certify(model, X, [classes.get(str(label), label) for label in training.y.tolist()], C=C)
 
@@ -361,7 +364,7 @@ def _optimum(problem: Binary) -> Optimum:
     from mmbench.machines import SVM
 
     X, y, C = (problem.X, problem.y, problem.C) if problem.free_intercept else _mirrored(problem)
-    if len(present := np.unique(y[C > 0])) == 1:  # all other penalties are 0, and w = 0 is optimal
+    if len(present := np.unique(y[C > 0])) == 1:  # only one class has penalties > 0, so w = 0
         return np.full(len(problem.y), present[0]), 0.0, 0.0, Status.TRIVIAL
     kernel = "linear" if problem.u is None else "precomputed"
     machine = SVM(kernel=kernel, C=float(C.max()), tol=1e-6)
@@ -376,7 +379,8 @@ def _mirrored(problem: Binary) -> tuple[Any, NDArray, NDArray]:
     The mirrored problem has the optimal intercept 0, and therefore the same optimal w as the given
     problem without an intercept.
     """
-    # both classes have positive penalties here, even if all given penalties of one class are 0
+    # in the mirrored problem, both classes have positive penalties, even if one class of the given
+    # problem has none
     X, y, C = problem.X, problem.y, problem.C
     X = csr_array(vstack([X, -X])) if issparse(X) else np.vstack([X, -X])
     return X, np.append(y, -y), np.append(C, C) / 2
@@ -419,7 +423,7 @@ def _squared(problem: Binary) -> Optimum:
     newton = LinearSVC(dual=False, fit_intercept=False, C=C.max(), tol=1e-12, max_iter=1000)
     w = newton.fit(X, y, sample_weight=C / C.max()).coef_[0]
     slack = np.maximum(0.0, 1.0 - y * (X @ w))
-    # for this a, the sum of a_i^2 / (4 C_i) equals the sum of the losses
+    # for these dual variables `a`, the sum of a_i^2 / (4 C_i) equals the sum of the losses
     a, losses = 2 * C * slack, float(C @ slack**2)
     v = X.T @ (a * y)
     objective, bound = 0.5 * float(w @ w) + losses, float(a.sum() - 0.5 * v @ v) - losses
@@ -543,7 +547,8 @@ def _linear_problems(
         raise UserError("the objective of multi_class='crammer_singer' is not known here")
     intercepts = np.broadcast_to(np.ravel(model.intercept_), len(coef))
     has_intercept = bool(getattr(model, "fit_intercept", True))
-    # LinearSVC penalises its intercept; cuML's LinearSVC only with `penalized_intercept`
+    # LinearSVC of scikit-learn penalises its intercept. LinearSVC of cuML penalises its intercept
+    # only if `penalized_intercept` is true.
     scaling = getattr(model, "intercept_scaling", getattr(model, "penalized_intercept", 0) or None)
     free = has_intercept and scaling is None
     if free and loss == "squared_hinge":
@@ -615,9 +620,9 @@ def read_model(path: Path, X: Any, labels: NDArray) -> SimpleNamespace:
     scikit-learn estimator.
 
     A file of libsvm contains the support vectors, but not their row indices. The index of a support
-    vector is the index of an equal row of `X` with the same label. A support vector and a row count
-    as equal if they agree in eight significant digits, since older versions of libsvm write only
-    eight digits.
+    vector is the index of an equal row of `X` with the same label. A support vector and a row are
+    treated as equal if they agree in eight significant digits, since older versions of libsvm write
+    only eight digits.
     """
     problem = f"{path}: no model file of libsvm or liblinear"
     # `read_text` raises ValueError if the file is not text, or if the path contains a null
@@ -683,7 +688,7 @@ def _libsvm_model(
         if not (found := free.get((label, _digits(vector)))):
             raise UserError(f"a support vector is not a row of X with the label {label:g}")
         support.append(found.pop())
-    sign = -1.0 if len(classes) == 2 else 1.0  # scikit-learn flips the signs for two classes
+    sign = -1.0 if len(classes) == 2 else 1.0  # for two classes, scikit-learn stores opposite signs
     option: dict[str, Any] = {"gamma": 1.0, "coef0": 0.0, "degree": 3.0}
     option |= {key: float(head[key][0]) for key in option if key in head}
     option |= {"nu": None} if head["svm_type"][0] == "nu_svc" else {}

@@ -105,9 +105,9 @@ def check_machine(path: str) -> tuple[list[str], bool]:
 
     The report has one line per failed check, and a last line with the number of passed checks. The
     argument `path` is the name of a machine, or a class as ``module:Class``. A class that is not a
-    subclass of `PairwiseClassifier` has no certificates; only the checks of scikit-learn are run.
-    Raises UserError if the machine is unknown, or if the class cannot be instantiated without
-    arguments.
+    subclass of `PairwiseClassifier` has no certificates, so that only the checks of scikit-learn
+    are run. Raises UserError if the machine is unknown, or if the class cannot be instantiated
+    without arguments.
     """
     cls = machine_class(path)
     certified = issubclass(cls, PairwiseClassifier)

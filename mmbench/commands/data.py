@@ -19,7 +19,7 @@ class Outcome(NamedTuple):
 
 
 def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple]:
-    """Return a table: headings, then the name, sizes, split rules and location of each data set.
+    """Return a row of headings, then one row per data set: name, sizes, split rules and location.
 
     The location of the data files is ``store`` or ``mirror``. For data that need no file, the
     location is ``built in``. If the data files are damaged, the location is ``damaged``. For a data
@@ -35,7 +35,7 @@ def summaries(store: str | Path, mirror: str | Path | None = None) -> list[tuple
 
 
 def licences() -> list[tuple]:
-    """Return a table: headings, then the name and the licence of each data set."""
+    """Return a row of headings, then one row per data set: name and licence."""
     return [("name", "licence"), *((name, load_card(name).licence) for name in card_names())]
 
 
@@ -102,9 +102,10 @@ def fetch(
     Parameters
     ----------
     names : sequence of str or None
-        Names of data set cards. By default, all cards are used.
+        Names of data sets. If None, all data sets with a card are downloaded.
     store, mirror : path
-        Local store of data files, and a folder or URL that holds data files.
+        `store` is the folder of downloaded data files. `mirror` is a folder or URL that is searched
+        after the store.
     progress : bool
         Whether to show one progress bar for all data sets, and one progress bar per download.
     allow_network : bool
@@ -137,7 +138,7 @@ def _cards(names: Sequence[str] | None, task: str, progress: bool) -> Iterable[C
 
 
 def _outcomes(cards: Iterable[Card], message: Callable[[Card], str]) -> Iterator[Outcome]:
-    """Yield an `Outcome` for each data set card with an error or a message."""
+    """Yield an `Outcome` for each card with a text or a UserError of the function `message`."""
     for card in cards:
         try:
             outcome = Outcome(card.name, True, message(card))
@@ -162,9 +163,10 @@ def verify(
     Parameters
     ----------
     names : sequence of str or None
-        Names of data set cards. By default, all data sets with files on this computer are used.
+        Names of data sets. If None, all data sets with files on this computer are verified.
     store, mirror : path
-        Local store of data files, and a folder or URL that holds data files.
+        `store` is the folder of downloaded data files. `mirror` is a folder or URL that is searched
+        after the store.
     progress : bool
         Whether to show a progress bar.
 

@@ -1,6 +1,7 @@
 """``mmbench run --dry-run``: the jobs, fits, memory and expected time of an experiment.
 
-A table cell contains all jobs with the same data set, kernel, machine, degree and training size.
+All jobs with the same data set, kernel, machine, degree (of a polynomial kernel) and training size
+belong to one cell of the tables that ``mmbench table`` prints.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def dry_run(
 ) -> str:
     """Return a description of the jobs that `run` would run with the same arguments.
 
-    The user's data files are read; a data set with a card is described by its card. Nothing is
-    downloaded, and no file is written.
+    Data files of the user are read. A data set with a card (a file that states its sizes) is not
+    read. Nothing is downloaded, and no file is written.
     """
     given = Options(results, **options)
     return "\n\n".join(_describe(one, given) for one in plan_experiments(experiments, given))
@@ -85,10 +86,10 @@ def _describe(experiment: PlannedExperiment, options: Options) -> str:
 
 
 def _power(experiment: PlannedExperiment) -> list[str]:
-    """Return lines with the smallest differences in accuracy that a test detects, per data set.
+    """Return lines with the smallest differences in accuracy, per data set, that a test detects
+    between the first machine and the other machines.
 
-    The first machine is compared with the other machines; without earlier records and without a
-    reference table, the list is empty.
+    The list is empty if there are neither earlier records nor a reference table.
     """
     jobs, official = experiment.jobs, experiment.config.protocol.test.rule == "official"
     # in the split table, classifiers of other packages have no kernel
@@ -96,7 +97,7 @@ def _power(experiment: PlannedExperiment) -> list[str]:
     planned = {k.dataset: n for k, n in Counter(map(key_of, jobs)).items() if (n == 1) == official}
     folders = {"earlier records": experiment.folder}
     folders["the reference table"] = REFERENCE / experiment.config.name
-    # the variances of the differences are estimated from the first source that exists
+    # the variances of the differences are estimated from the first of these folders with records
     for source, folder in folders.items():
         try:
             rows = frame(folder).fillna({"degree": 0, "size": 0})
@@ -114,8 +115,8 @@ def _power(experiment: PlannedExperiment) -> list[str]:
             sizes = own[["n_test", "n_train"]].mean()
             ratio = experiment.plan.test_to_train or float(sizes.n_test / sizes.n_train)
             if official:
-                # McNemar's test: two machines disagree on at most the sum of their errors, so the
-                # variance is an upper bound
+                # McNemar's test: the number of rows on which two machines disagree is at most the
+                # sum of their errors, so that the computed variance is an upper bound
                 errors, n, ratio = 100 - values.min(), round(sizes.n_test), 0.0
                 sds = 10 * np.sqrt((errors.drop(first) + errors[first]).to_numpy(float))
             if (known := sds[sds > 0]).size:
@@ -196,8 +197,8 @@ def sizes_of(job: Job, **places: Any) -> Sizes:
     # a card may state the numbers of training and test rows for the official or the predefined
     # splits
     part = getattr(card and card.expect, split.rule, None)
-    # if some classes are left out, the numbers of rows in the card are multiplied by the fraction
-    # of rows that are kept
+    # if the configuration selects some of the classes, the numbers of rows in the card are
+    # multiplied by the fraction of rows in these classes
     kept = total / card.expect.shape[0] if card and job.dataset.classes else 1.0
     n_test = ceil(kept * part.test) if part and part.test is not None else round(total * share)
     n_train = ceil(kept * part.train) if part and part.train is not None else total - n_test
@@ -216,8 +217,7 @@ def sizes_of(job: Job, **places: Any) -> Sizes:
 def _class_counts(ref: DatasetRef, **places: Any) -> tuple[list[int], int, int | None]:
     """Return the rows per class, the number of columns, and the memory per row in units of 8 bytes.
 
-    For data with a card, the numbers are read from the card; the memory is None for these data and
-    for dense rows.
+    The memory is None for dense rows and for data with a card, since only the card is read.
     """
     if ref.card is None:
         data = load_dataset(ref, **places, allow_network=False)

@@ -26,7 +26,8 @@ __all__ = ["Comparison", "easy"]
 #: YAML file of the comparison, without a data set. The key ``more`` contains the machines that run
 #: only if `all_machines` is true.
 EXPERIMENT = Path(__file__).with_name("easy.yaml")
-#: Maximum number of classes. One classifier is trained per pair of classes.
+#: Maximum number of classes. The number of classifiers, one per pair of classes, grows with the
+#: square of the number of classes.
 MAX_CLASSES = 100
 
 
@@ -63,9 +64,10 @@ def easy(
     Parameters
     ----------
     data : path or DataFrame
-        A data file in a format that configurations support, or a data frame. A data frame is
-        written to a file ``frame_HASH.csv`` in `results`, where HASH is a hash of the content. In
-        this file, a column whose name is the number 3 is renamed to ``column_3``.
+        A data file (CSV, ARFF, Parquet, svmlight or npz), or a data frame. A data frame is written
+        to a file ``frame_HASH.csv`` in `results`, where HASH is a hash of the content. Since a
+        header of numbers would be read as a row of data, a column with the number 3 as name is
+        renamed to ``column_3``.
     target : str or int, optional
         Column of the class labels; not needed if the file format determines this column.
     results : path

@@ -152,9 +152,9 @@ def parse_only(options: Iterable[str], configs: Sequence[Config]) -> dict[str, s
 
 
 def _prepare(config: Config, entry: DatasetEntry, options: Options, say: Say) -> None:
-    """Load a data set, make its first split, and check that each class has enough rows.
+    """Load a data set, make its first split, and check that each class has enough training rows.
 
-    Raises UserError if a class has too few rows, before any job runs.
+    Raises UserError if a class has too few training rows, before any job runs.
     """
     protocol, rule = config.protocol, config.protocol.test.spec
     ref, store = entry.ref(config.steps_of(entry)), Path(options.store)

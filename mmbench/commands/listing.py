@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def machine_rows(aliases: bool = False) -> list[tuple]:
-    """Return names and descriptions of the machines and, if `aliases` is true, of the aliases."""
+    """Return names and descriptions of the machines, with their aliases if `aliases` is true."""
     from mmbench.machines import ALIASES, MACHINES
 
     rows: list[tuple] = [(name, _first_line(path)) for name, path in MACHINES.items()]
@@ -107,7 +107,7 @@ def _first_line(entry: Entry) -> str:
 def _source(name: str) -> bytes:
     """Return the source code of a module.
 
-    For a module outside mmbench, the parent packages of the module are imported.
+    For a module outside mmbench, `find_spec` imports the parent packages of the module.
     """
     if name.startswith("mmbench."):
         root = Path(mmbench.__file__).parents[1]

@@ -100,7 +100,7 @@ class Options:
         import joblib
         import psutil
 
-        usable = joblib.cpu_count()  # respects CPU affinity, and CPU quota of a container
+        usable = joblib.cpu_count()  # limited by CPU affinity and by the CPU quota of a container
         return self.jobs or min(psutil.cpu_count(logical=False) or usable, usable)
 
 
@@ -117,6 +117,6 @@ def has_terminal() -> bool:
 
 
 def to_stderr(line: str) -> None:
-    """Print a line to the standard error stream; if the line cannot be printed, do nothing."""
+    """Print a line to the standard error stream, or do nothing if the line cannot be printed."""
     with suppress(OSError):
         print(visible(line), file=sys.stderr)

@@ -38,7 +38,7 @@ __all__ = ["TableText", "export", "figure", "report", "table"]
 #: contains the results folders of several experiments.
 Folders = str | Path | Iterable[str | Path]
 
-#: Formats of output files, by suffix; the first format is the default.
+#: Formats of output files, by suffix. The first format is the default.
 TABLE_FORMATS = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
 EXPORT_FORMATS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet"}
 
@@ -48,7 +48,7 @@ def silent(line: str) -> None:
 
 
 class TableText(str):
-    """Tables as text in one of the formats of `table`; a notebook shows the tables as HTML."""
+    """Tables as text in one of the formats of `table`. A notebook shows the tables as HTML."""
 
     #: Function that returns the tables for a notebook.
     tables: Callable[[], Sequence[Table]] = tuple
@@ -78,7 +78,7 @@ def table(
     results : path or iterable of path
         Results folders of experiments, or folders that contain results folders.
     fmt : {"markdown", "latex", "csv"}, optional
-        Format of the text. In the format ``csv``, each row contains one value, for every layout.
+        Format of the text. With every layout, a table in the format ``csv`` has one value per row.
         The suffix of `output` determines the default format. Without `output`, the default is
         Markdown.
     layout : str, optional
@@ -135,15 +135,16 @@ def figure(name: str, results: Folders, output: str | Path | None = None, say: S
     results : path or iterable of path
         Results folders of experiments, or folders that contain results folders.
     output : path, optional
-        Image file, with the suffix .png, .pdf or .svg. The default file is ``NAME.png`` in the
-        folder of the experiment or, for a reference table, in the current folder.
+        Image file, with the suffix .png, .pdf or .svg. The default file is ``NAME.png``, in the
+        folder of the experiment. A figure of a reference table is written to the current folder.
     say : callable, optional
         Called with a line for each folder that cannot be read, and with the name of the image file.
 
     Raises
     ------
     UserError
-        If the figure is unknown, if there is no suitable record, or if `output` cannot be written.
+        If the figure is unknown, if no record is suitable for the figure, or if `output` cannot be
+        written.
     """
     output = None if output is None else Path(output)
     check_figure(name, output)
@@ -222,7 +223,7 @@ def export(
 ) -> str:
     """Write the records of results folders to a file, or return them as CSV text.
 
-    A reference table has no records; the rows of its file ``splits.csv.gz`` are written instead.
+    Since a reference table has no records, the rows of its file ``splits.csv.gz`` are written.
 
     Parameters
     ----------

@@ -49,7 +49,8 @@ def refit(
         Names of a data set and of a kernel. The data set is needed if the experiment has several
         data sets. The kernel is needed if `machine` is given and was run with several kernels.
     store, mirror : path
-        Local store of data files, and a folder or URL that holds data files.
+        `store` is the folder of downloaded data files. `mirror` is a folder or URL that is searched
+        after the store.
 
     Returns
     -------
@@ -69,13 +70,13 @@ def refit(
     Notes
     -----
     The expected accuracy is the mean test accuracy over splits without failed fits. On each split,
-    the model was trained on fewer rows than the returned model, and with the parameters selected on
-    this split. If the machine was selected by its accuracy, the expected accuracy is slightly too
-    high.
+    the machine was trained on fewer rows than the returned model, and with the parameters selected
+    on this split. If the machine was selected by its accuracy, the expected accuracy is slightly
+    too high.
 
     The returned model does not compute calibrated probabilities, even if the experiment has the key
-    ``calibrate``. The class CalibratedClassifierCV of scikit-learn computes calibrated
-    probabilities.
+    ``calibrate``. To compute them, fit the class CalibratedClassifierCV of scikit-learn to the
+    model.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def refit(
     fitted = make_machine(job, 1, job_seeds(job)["machine"])
     own = fit_selected(fitted, job, choice, X, data.y)
     table = [("table", TableColumns(data.columns, job.dataset.options))] if data.columns else []
-    # a pipeline needs a scikit-learn estimator; a `ForeignClassifier` stores one as an attribute
+    # a pipeline needs a scikit-learn estimator, which a `ForeignClassifier` stores as an attribute
     last = fitted.estimator if isinstance(fitted, ForeignClassifier) else fitted
     model = Pipeline([*table, ("preprocess", steps), ("machine", last)])
     model.provenance_ = _provenance(records, fitted, own)
@@ -132,7 +133,7 @@ def write(model: Pipeline, path: Path) -> None:
 def _records(
     folder: Path, machine: str | None, dataset: str | None, kernel: str | None
 ) -> list[Record]:
-    """Return the finished records of one machine, data set and kernel that have no failed fit.
+    """Return the finished records, without failed fits, of one machine, data set and kernel.
 
     An argument that is None is chosen as described in `refit`.
     """
@@ -140,8 +141,8 @@ def _records(
     if len(found) != 1:
         names = listed([str(one.folder) for one in found])
         raise UserError(f"{folder}: contains several experiments; give one of {names}")
-    # the records are in the order of the table; among several machines with the best mean accuracy,
-    # the first machine in the table is therefore chosen
+    # the records are in the order of the table, so that the first machine in the table is chosen if
+    # several machines have the best mean accuracy
     records = [row["source"] for cell in found[0].cells for row in cell.counted]
     if not records:
         raise UserError(f"{folder}: no finished record of a machine without failed fits")
@@ -150,7 +151,8 @@ def _records(
         asked = [r for r in asked if kernel in (None, r.job.kernel)] or asked
         scores = grouped(((r.job.column, r.job.kernel), r.metrics["accuracy_pct"]) for r in asked)
         splits = grouped(((r.job.column, r.job.kernel), (r.job.dataset, r.at)) for r in asked)
-        # a mean over fewer splits is not comparable
+        # only machines with the largest number of splits are compared, since a mean over fewer
+        # splits may differ by chance
         machine, best_kernel = max(scores, key=lambda c: (len({*splits[c]}), mean(scores[c])))
         kernel = kernel or best_kernel
     for key, name in {"machine": machine, "dataset": dataset, "kernel": kernel}.items():

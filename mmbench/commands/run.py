@@ -79,14 +79,14 @@ def run(
 def _may_need_queue(experiments: Iterable[Any], options: Options) -> bool:
     """Return whether the options or the YAML files may select a batch system.
 
-    The other checks of the YAML files import libraries, and follow after the start of the worker
+    Other checks of the YAML files, which import libraries, follow after the start of the worker
     processes.
     """
     if options.scheduler is not None:
         from mmbench.config.model import QUEUES
 
         return options.scheduler in QUEUES
-    # the numbers of entries are checked here, unless an option replaces values
+    # the numbers of data sets, machines and splits are checked here, unless an option changes them
     count = not options.set
     contents = (load_yaml(e, count) if isinstance(e, str | Path) else dict(e) for e in experiments)
     stated = (isinstance(c, Mapping) and c.get("cluster") for c in contents)
