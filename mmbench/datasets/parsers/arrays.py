@@ -13,7 +13,7 @@ from mmbench.errors import converted
 
 
 def read_npz(path: Path, names: Sequence[str] = ()) -> dict[str, NDArray]:
-    """Return the arrays `names` (by default all) of an ``.npz`` file; refuse Python objects."""
+    """Return the arrays `names` (by default all) of an ``.npz`` file without Python objects."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in names or arrays.files}
@@ -81,7 +81,10 @@ def idx(paths: Sequence[Path]) -> Parsed:
 
 
 def _read_idx(path: Path) -> NDArray[np.uint8]:
-    """Return the array in an IDX file: 0, 0, type, number of dimensions, sizes, values."""
+    """Return the array in an IDX file.
+
+    The file contains 0, 0, the type, the number of dimensions, the sizes and the values.
+    """
     data = read_bytes(path)
     if len(data) < 4 or not data.startswith(b"\0\0\x08"):  # 8 denotes uint8
         raise ValueError(f"{path.name}: not an IDX file of bytes")
@@ -95,8 +98,8 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
 def fsvm(paths: Sequence[Path]) -> Parsed:
     """Parse a Matlab file of the public F-SVM code, with ``X``, ``Y`` and ten lists of test rows.
 
-    Each list defines one split; the training rows are all rows that are not in the list. If a row
-    occurs twice in a list, the row is tested twice, as in the public F-SVM code.
+    Each list defines one split, in which the training rows are all rows that are not in the list.
+    If a row occurs twice in a list, the row is tested twice, as in the public F-SVM code.
     """
     from scipy.io import loadmat
 

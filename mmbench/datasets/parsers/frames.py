@@ -1,4 +1,4 @@
-"""Convert CSV and ARFF text to data frames; each error message is one line.
+"""Convert CSV and ARFF text to data frames. Each error message is one line.
 
 Columns of class labels, categories and groups are read as text, so that 01 and 1 are distinct.
 """
@@ -36,14 +36,14 @@ MOST_COLUMNS = 100_000
 #: needs 8 GB as float64.
 MOST_CELLS = 2**30
 
-#: Name or number of a column; column 1 is the first column, column -1 is the last column.
+#: Name or number of a column. Column 1 is the first column, column -1 is the last column.
 Column = str | int
 #: Declared values of nominal (categorical) columns, by the name of the column.
 Nominal = Mapping[str, tuple[str, ...]]
 
 
 def column_name(column: Column, names: Sequence[str], what: str = "column") -> str:
-    """Return the name of a column, given by name or number; raise ValueError if none exists.
+    """Return the name of a column, given by name or number; raise ValueError if it does not exist.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def setting(key: str, value: object) -> str:
 
 
 def in_yaml(value: object) -> str:
-    """Return a value as YAML text; a string is quoted if YAML could read it as another type.
+    """Return a value as YAML text, with quotes if YAML could read a string as another type.
 
     Examples
     --------
@@ -96,7 +96,8 @@ def in_yaml(value: object) -> str:
 def check_names(names: list[str], droppable: bool = False) -> None:
     """Raise ValueError if a name is empty, if two names are equal, or if all names are numbers.
 
-    If `droppable` is true, the message states how to exclude the column.
+    If `droppable` is true, the message states how to exclude a column without name or with a
+    repeated name.
     """
     if "" in names:
         k = names.index("") + 1
@@ -230,7 +231,8 @@ def read_arff(
     """Return the rows of dense or sparse ARFF text, and the declared values of nominal attributes.
 
     Values of attributes that are not numeric are read as text. An unquoted ``?`` and the words in
-    `missing` denote missing values. If `row_weights` is "error", weights of rows are an error.
+    `missing` denote missing values. If `row_weights` is "error", a row with a weight raises
+    ValueError. Otherwise, weights are ignored.
     """
     import pandas as pd
 
@@ -243,7 +245,7 @@ def read_arff(
     check_width(len(names), max_columns)
     if not names:
         raise ValueError("not an ARFF file: it has no @attribute or no @data line")
-    # in ARFF, all names may be numbers; `check_names` accepts them because of the added name
+    # in ARFF, all names may be numbers, which `check_names` accepts because of the added name
     check_names([*names, "an attribute"])
     lines = [line for line in lines[end + 1 :] if line and not line.startswith("%")]
     for k, line in enumerate(lines):
@@ -306,7 +308,7 @@ def _tokens(line: str, start: int = 0) -> tuple[list[tuple[str, bool]], str]:
 def _arff_row(
     line: str, number: int, omitted: list[str], missing: Sequence[str]
 ) -> list[str | None]:
-    """Return the values of one row of ARFF data; a missing value is None.
+    """Return the values of one row of ARFF data, with None for a missing value.
 
     If a sparse row omits attribute number k, the value is ``omitted[k]``.
     """

@@ -6,8 +6,8 @@ Descriptors are not fitted to data, so that training uses no information about t
 - ``pixels``: the grey values.
 
 - ``hog``: histograms of oriented gradients (Dalal and Triggs 2005) with 9 orientations and cells of
-  8 x 8 pixels. For ``hog``, blocks of 2 x 2 cells are normalised by L2-Hys. An 8-bit value v of
-  ``hog`` stands for v/255.
+  8 x 8 pixels. For ``hog``, blocks of 2 x 2 cells are normalised by L2-Hys (Euclidean norm with
+  clipping). An 8-bit value v of ``hog`` stands for v/255.
 
 - ``lbp``: local binary patterns of 8 neighbours at distance 1 (Ojala et al. 2002, Ahonen et al.
   2006). In each cell of 10 x 10 pixels, 58 bins count the uniform patterns, and one bin counts all
@@ -52,7 +52,7 @@ def _hog(image: NDArray) -> NDArray:
 
 
 def _lbp(image: NDArray) -> NDArray:
-    """Return the counts of local binary patterns per cell; the cells are centred in the image."""
+    """Return the counts of local binary patterns per cell, for cells centred in the image."""
     with extra("lfw", "the descriptor 'lbp'"):
         from skimage.feature import local_binary_pattern
 
@@ -73,14 +73,14 @@ DESCRIPTORS: dict[str, Callable[[NDArray], NDArray]] = {
 
 
 def lfw_people(paths: Sequence[Path], *, descriptor: str = "pixels", min_images: int = 1) -> Parsed:
-    """Parse the images of all people who have at least `min_images` images; a row is an image."""
+    """Parse the images of all people who have at least `min_images` images, one row per image."""
     arrays = read_npz(paths[0])
     kept = np.bincount(arrays["target"])[arrays["target"]] >= min_images
     return Parsed(describe(arrays["X"][kept], descriptor), arrays["names"][arrays["target"][kept]])
 
 
 def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
-    """Parse the 6000 image pairs of LFW's final test; a row has the descriptors of both images.
+    """Parse the 6000 image pairs of LFW's final test, one row per pair, with both descriptors.
 
     In the publication of LFW, these pairs are called "view 2". `paths` are the file of images and
     the file of pairs. Each of the ten folds is the test set of one predefined split.
@@ -92,7 +92,7 @@ def lfw_pairs(paths: Sequence[Path], *, descriptor: str = "pixels") -> Parsed:
 
 
 def in_pairs(values: NDArray, target: NDArray, fold: NDArray) -> Parsed:
-    """Return one row per pair of consecutive descriptors; each fold is the test set of a split."""
+    """Return one row per pair of consecutive descriptors. Each fold is the test set of a split."""
     numbers = range(int(fold.max()) + 1)
     splits = tuple((np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in numbers)
     return Parsed(values.reshape(len(target), -1), target.astype(np.int64), None, splits)

@@ -1,4 +1,4 @@
-"""Readers of compressed files, and parsers of text files (delimited, splice, LIBSVM)."""
+"""Readers of compressed files, and parsers of text files (delimited, DNA sequences, LIBSVM)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _uncompress(path: Path) -> Iterator[IO[bytes]]:
     ):
         assert process.stdout and process.stderr
         yield process.stdout
-        if process.stdout.read(1):  # the caller has stopped at its size limit
+        if process.stdout.read(1):  # the caller stopped reading at its size limit
             process.kill()
         elif process.wait():
             raise ValueError(process.stderr.read().decode(errors="replace").strip())
@@ -145,12 +145,12 @@ def delimited(paths: Sequence[Path], *, fields: int, label: int = -1, **options:
     paths : sequence of Path
         One file, or a training file and a test file. Two files define the official split.
     fields : int
-        Number of fields of a row. A line with another number of fields is skipped before the first
-        row; after the first row, such a line is an error.
+        Number of fields of a row. Before the first row, lines with another number of fields are
+        skipped. After the first row, they are errors.
     label : int
-        Index of the class column, counted from 0; negative indices count from the end.
+        Index of the class column, counted from 0. Negative indices count from the end.
     options : Any
-        Options of `in_columns`; the names of the columns are their indices, counted from 0.
+        Options of `in_columns`. The names of the columns are their indices, counted from 0.
     """
     import pandas as pd
 
@@ -193,16 +193,18 @@ def in_columns(
     skip : sequence of names
         Columns to exclude (row names, other targets).
     missing : {"refuse", "drop"} or float
-        Treatment of missing values: refuse the file, drop the row, or replace them by a number.
+        Treatment of missing values: refuse the file, drop rows with missing values, or replace the
+        missing values by this number.
     codes : mapping
         Numbers that replace ordered categories, as {column: {category: number}}. The key ``all``
-        stands for all other columns.
+        stands for all columns without a key.
     one_hot : mapping
-        Unordered categories, as {column: categories}; each becomes a column of 0 and 1.
+        Unordered categories, as {column: categories}. Each category becomes a column of 0 and 1.
     relabel : mapping
-        New class labels, as {label in the file: new label}; ``"*"`` means all other labels.
+        New class labels, as {label in the file: new label}. The key ``"*"`` stands for all labels
+        without a key.
     n_train : int, optional
-        Number of training rows in the official split; these rows are the first rows of the table.
+        Number of training rows in the official split, which are the first rows of the table.
     """
     import pandas as pd
 

@@ -25,7 +25,7 @@ from mmbench.datasets.user.keys import inner_path, knows_target
 from mmbench.errors import UserError, converted
 
 #: Version of the functions that read tables, part of the hash of a user's data. If a change of the
-#: code changes the values read from a table, READER must be increased.
+#: code changes the values that are read, READER must be increased.
 READER = 5
 #: Accepted values of the key ``target`` if the format of a table defines the labels (npz, svmlight,
 #: scikit-learn).
@@ -50,12 +50,13 @@ def user_hash(ref: DatasetRef, places: Places) -> str:
             stated = _options(ref).categorical
             named = stated != "auto" and not all(values for _, values in stated)
             if named and (start.startswith(b"PAR1") or inner_path(path).suffix.lower() == ".arff"):
-                # earlier versions ignored the categories that the file declares for these columns
+                # the added text invalidates hashes of earlier versions, which ignored the
+                # categories that the file declares for these columns
                 digest.update(b"\ndeclared categories")
     except ValueError as error:
         if kind != "openml" or (places.allow_network and not isinstance(error, NoAnswer)):
             raise UserError(f"{ref.path}: {error}") from error
-        # if a table of OpenML cannot be downloaded, the hash covers only its number on OpenML
+        # if a table of OpenML cannot be downloaded, its number is hashed instead of its content
         digest = hashlib.sha256(str(ref.path).encode())
     digest.update(f"\nreader {READER}\ntarget {'' if ref.target is None else ref.target}".encode())
     if ref.options:
@@ -98,7 +99,7 @@ def _table(ref: DatasetRef, places: Places) -> DenseTable | SparseTable:
 
 
 def _file(ref: DatasetRef, places: Places) -> tuple[Path, str | None, tuple[str, ...]]:
-    """Return the path of a table; for OpenML also the target and the columns to exclude."""
+    """Return the path of a table, and for OpenML also the target and the columns to exclude."""
     kind, _, name = str(ref.path).partition(":")
     if kind == "openml":
         return openml_file(int(name), places, _options(ref).max_megabytes * 2**20)

@@ -1,7 +1,7 @@
 """Convert a user's table to features and class labels.
 
-Each error message is one line, and a message about a cell names its row and column. Possible faults
-of a table are reported as warnings.
+Each error message is one line. A message about a cell names the row and the column of the cell.
+Possible faults of a table are reported as warnings.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def user_dataset(ref: DatasetRef, table: DenseTable | SparseTable, options: File
     nominal = _nominal(table, chosen, options)
     numbers = [name for name in chosen if name not in nominal]
     if table.nominal.get(label):
-        _codes(frame[label], table.nominal[label])  # ValueError if a class is not declared
+        _codes(frame[label], table.nominal[label])  # ValueError if a class is undeclared
     y, more = _labels(frame[label], declared=label in table.nominal)
     for row in frame.index[frame[label].astype(str) == label] if options.header else ():
         if all(str(frame[name][row]) == name for name in chosen):
@@ -252,7 +252,7 @@ def _refuse_no_category(column: pd.Series, options: FileOptions, declared: bool)
 def _codes(
     column: pd.Series, stated: tuple[str, ...]
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return the category codes of a column, and the categories (`stated`, or sorted values)."""
+    """Return the category codes of a column, and its categories: `stated`, or the sorted values."""
     text = column.map(as_text, na_action="ignore").astype(object)
     if not stated:  # if all categories are integers, 2.0 becomes "2"
         text[text.notna()] = [str(label) for label in to_labels(text.dropna()).tolist()]
@@ -277,7 +277,7 @@ def _numbers(frame: pd.DataFrame, options: FileOptions) -> NDArray[np.float64]:
 
 
 def _number_pattern(options: FileOptions) -> re.Pattern:
-    """Return the pattern of numbers with the marks and units that `options` state."""
+    """Return the pattern of numbers with the decimal mark, separator and units of `options`."""
     decimal, group = re.escape(options.decimal), re.escape(options.thousands or "")
     digits = rf"([0-9]+({decimal}[0-9]*)?|{decimal}[0-9]+)([eE][+-]?[0-9]+)?"
     digits += rf"|[0-9]{{1,3}}({group}[0-9]{{3}})+({decimal}[0-9]*)?" if group else ""
@@ -356,7 +356,7 @@ def _other_mark(frame: pd.DataFrame, numbers: list[str], options: FileOptions) -
 
 
 def _labelled(table: DenseTable, options: FileOptions) -> tuple[DenseTable, list[str]]:
-    """Return the table, possibly without unlabelled rows (see `options.unlabelled`), and warnings.
+    """Return the table, without unlabelled rows if `options.unlabelled` is "drop", and warnings.
 
     Raises ValueError if labels or groups are lists, structs, maps or bytes that are no text.
     """
@@ -379,7 +379,7 @@ def _labelled(table: DenseTable, options: FileOptions) -> tuple[DenseTable, list
 
 
 def _refuse_cells(column: pd.Series, bad: pd.Series, problem: str) -> None:
-    """Raise ValueError about the first cell in `bad`; the cell's value replaces {} in `problem`."""
+    """Raise ValueError about the first cell marked in `bad`. Its value replaces {} in `problem`."""
     for row in column.index[bad]:
         text = problem.replace("{}", repr(column[row]), 1)
         raise ValueError(f"{cell_name(row, column.name)}: {text}")
@@ -396,7 +396,7 @@ def _groups(column: pd.Series) -> NDArray:
 
 
 def _time(column: pd.Series, options: FileOptions) -> NDArray:
-    """Return the time of each row as a number; dates are converted to numbers."""
+    """Return the times of the rows, which are numbers or dates in the table, as numbers."""
     import pandas as pd
 
     _refuse_cells(column, column.isna(), "value missing")
@@ -408,7 +408,7 @@ def _time(column: pd.Series, options: FileOptions) -> NDArray:
 
 
 def _labels(column: pd.Series, declared: bool = False) -> tuple[NDArray, list[str]]:
-    """Return the class labels and warnings; `declared` states whether the file declares the target
+    """Return the class labels and warnings. `declared` states whether the file declares the target
     as categorical.
     """
     _refuse_cells(column, column.isna(), UNLABELLED)
@@ -437,8 +437,8 @@ def _alike(labels: Sequence[object]) -> Iterator[str]:
     for label in labels:
         folded = unicodedata.normalize("NFKC", str(label)).casefold()
         visible = "".join(filter(str.isprintable, folded))
-        # distinct large integers may be equal as floats, but not as `Decimal`; long text is not
-        # converted, since its exponent may be too large
+        # Distinct large integers may be equal as floats, but not as `Decimal`. Long text is not
+        # converted, since its exponent may be too large.
         key = Decimal(visible) if is_number(visible) and len(visible) <= 20 else visible
         if (other := first.setdefault(key, label)) != label:
             how = "differ only in capital letters, encoding or invisible characters"

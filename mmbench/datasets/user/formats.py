@@ -51,8 +51,8 @@ NO_NAMES: Mapping[str, Any] = MappingProxyType({})
 #: Pattern of the beginning of an svmlight file: a label, and at least three features.
 SVMLIGHT_LINE = rb"[+-]?[0-9.]+([ \t]+(qid|[0-9]+):[^\s:,]+){3,}\s"
 #: Names of file formats that cannot be read, with advice. The keys are patterns of the first bytes
-#: of a file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``. If
-#: the suffix of a file, such as ``.arff``, is a word of the advice, the file is accepted.
+#: of a file. The patterns do not match CSV headers such as ``[ID],x`` or ``MATLAB_score,x``. If the
+#: advice contains the suffix of the file, such as ``.arff``, the file is accepted.
 OTHER_FORMATS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"PK\x03\x04": "an archive or an Excel workbook; unpack it, or save it as CSV",
@@ -81,7 +81,7 @@ BYTE_ORDERS = {
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
-#: Options of CSV files.
+#: Options that only CSV files have.
 OF_CSV = frozenset({"header", "separator", "skip_lines"})
 #: Number of bytes at the beginning of a file that are used to recognise the file format.
 START = 4096
@@ -104,8 +104,8 @@ class DenseTable(NamedTuple):
     unusable: Mapping[str, str] = NO_NAMES
     #: Columns that the source excludes from the features.
     ignored: tuple[str, ...] = ()
-    #: Options that have no effect on the file format; empty for a CSV file. For an ARFF or Parquet
-    #: file only `OF_CSV`, since numbers may be stored as text.
+    #: Options that have no effect for the file format. Empty for a CSV file. For an ARFF or Parquet
+    #: file, `OF_CSV`, but not the options for numbers, since numbers may be stored as text.
     idle: frozenset[str] = OF_CSV | {"decimal", "thousands", "units"}
 
 
@@ -118,20 +118,21 @@ class SparseTable(NamedTuple):
     y: NDArray
     #: Columns that the source excludes from the features.
     ignored: tuple[str, ...] = ()
-    #: Options that have no effect on the file format.
+    #: Options that have no effect for the file format.
     idle: frozenset[str] = OF_CSV | {"decimal", "thousands", "units"}
 
 
 def read_file(path: Path, options: FileOptions, target: Column | None) -> DenseTable | SparseTable:
     """Read a file as a table.
 
-    The file format is recognised from the first bytes or, for text files, from the suffix of the
-    path. `target` is the column of class labels, or None if the file format defines the labels.
+    The format of a binary file is recognised from the first bytes, and the format of a text file
+    from the suffix of the path. `target` is the column of class labels, or None if the file format
+    defines the labels.
 
     Raises
     ------
     ValueError
-        If the file cannot be read as a table; the message is one line.
+        If the file cannot be read as a table. The message is one line.
     """
     start, suffix = first_bytes(path), inner_path(path).suffix.lower()
     most = options.max_megabytes * 2**20
@@ -168,14 +169,14 @@ def _label(target: Column | None, names: Sequence[str]) -> str:
 
 
 def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataFrame:
-    """Return CSV text as a data frame; blank lines are skipped.
+    """Return CSV text as a data frame, without blank lines.
 
-    If there is no header, the columns are numbered from ``"1"``. The default separator is the most
-    frequent of comma, semicolon and tab in the first record, or blanks if the record contains none
-    of them. If two separators are equally frequent, the rows with at least as many fields as the
-    first record are counted for each separator. The separator with the larger count is chosen. If
-    the decimal mark is a comma, the comma is the separator only if the header contains no other
-    separator. Columns that the options exclude by number may have an empty or repeated name.
+    If there is no header, the names of the columns are ``"1"``, ``"2"``, ... The default separator
+    is the most frequent of comma, semicolon and tab in the first record, or blanks if the record
+    contains none of them. If two separators are equally frequent, the rows with at least as many
+    fields as the first record are counted for each separator, and the larger count decides. A comma
+    that is also the decimal mark is the separator only if the header contains no other separator.
+    Columns that the options exclude by number may have an empty or repeated name.
     """
     separator, decimal = options.separator, options.decimal
     csv.field_size_limit(min(options.max_megabytes * 2**20, sys.maxsize))
@@ -208,7 +209,7 @@ def read_csv(text: str, options: FileOptions, target: Column | None) -> pd.DataF
 
 
 def _with_unnamed(names: list[str], n_fields: int, options: FileOptions) -> list[str]:
-    """Return the column names; an additional field in the first row has an empty name.
+    """Return the column names, with an empty name for an additional field in the first row.
 
     Raises ValueError if the options do not exclude the additional field (a row name at the
     beginning, or an empty field at the end).
@@ -255,7 +256,8 @@ def _first_record(text: str, separator: str | None, decimal: str) -> tuple[list[
 def text_columns(options: FileOptions, target: Column | None, names: Sequence[str]) -> Nominal:
     """Return the columns that are read as text even if all values are numbers.
 
-    The keys are the names of the columns; the values are the stated categories, or () without any.
+    The keys are the names of the columns. The values are the categories that `options` state, or ()
+    if none are stated.
     """
     stated = () if options.categorical == "auto" else options.categorical
     n, given = len(names), {target: (), options.groups: (), **dict(stated)}
@@ -267,7 +269,7 @@ def text_columns(options: FileOptions, target: Column | None, names: Sequence[st
 
 
 def _decoded(content: bytes, encoding: str) -> str:
-    """Return the content of a file as text; a byte order mark overrides `encoding`."""
+    """Return the content of a file as text. A byte order mark overrides `encoding`."""
     mark = next((mark for mark in BYTE_ORDERS if content.startswith(mark)), b"")
     encoding = BYTE_ORDERS.get(mark, encoding)
     try:
@@ -334,7 +336,7 @@ def _parquet(path: Path, options: FileOptions, target: Column | None, most: int)
 
 
 def _from_arrow(data: pa.Table, label: str, options: FileOptions, declared: set[str]) -> DenseTable:
-    """Return the columns of a Parquet file as a table; text columns are categorical."""
+    """Return the columns of a Parquet file as a table with categorical text columns."""
     import pandas as pd
     from pyarrow import types
 
@@ -354,7 +356,7 @@ def _from_arrow(data: pa.Table, label: str, options: FileOptions, declared: set[
         if types.is_decimal(kind):
             column = column.cast("string" if name in words else "float64")
         if types.is_boolean(kind) and column.null_count and name not in words:
-            column = column.cast("float64")  # pandas would return Python objects
+            column = column.cast("float64")  # otherwise, pandas would return Python objects
         series = column.cast("float64" if types.is_null(kind) else column.type).to_pandas()
         if "binary" in str(kind):
             try:
@@ -374,7 +376,7 @@ def _from_arrow(data: pa.Table, label: str, options: FileOptions, declared: set[
 
 
 def as_text(value: object) -> str:
-    """Return a category as text; an integer that is stored as a float becomes "2", not "2.0"."""
+    """Return a category as text. An integer that is stored as a float becomes "2", not "2.0"."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -392,7 +394,7 @@ def _npz(path: Path, most: int) -> DenseTable:
 
 
 def _svmlight(content: bytes, max_columns: int, most: int) -> DenseTable | SparseTable:
-    """Return svmlight data; a dense table of more than `most` bytes stays sparse."""
+    """Return svmlight data, as a sparse table if a dense table would exceed `most` bytes."""
     from scipy.sparse import csr_array, csr_matrix
 
     # scikit-learn would read 1_0 as 10
@@ -403,7 +405,7 @@ def _svmlight(content: bytes, max_columns: int, most: int) -> DenseTable | Spars
     if X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(f"{X.shape[1]} columns are too many; number the features 1, 2, ...")
     if X.shape[0] * X.shape[1] > min(MOST_CELLS, most // 8):
-        # LinearSVC refuses 64-bit indices; if possible, `csr_matrix` converts them to 32 bits
+        # `csr_matrix` converts indices to 32 bits if possible, since LinearSVC refuses 64 bits
         return SparseTable(csr_array(csr_matrix((X.data, X.indices, X.indptr))), y, ignored)
     check_width(X.shape[1], max_columns)
     table = of_arrays(X.toarray(), y)

@@ -92,7 +92,7 @@ class FileOptions(BaseModel):
     separator: Character | None = None
     #: Number of lines to skip at the beginning of a CSV file.
     skip_lines: Annotated[int, Field(ge=0)] = 0
-    #: Encoding of a text file; ignored if the file starts with a byte order mark.
+    #: Encoding of a text file, ignored if the file starts with a byte order mark.
     encoding: Annotated[str, BeforeValidator(_check_encoding)] = "utf-8"
     #: Decimal mark, "." or ",".
     decimal: Literal[".", ","] = "."
@@ -100,14 +100,14 @@ class FileOptions(BaseModel):
     thousands: Character | None = None
     #: Units before or after numbers, such as % and $. Units are removed from the numbers.
     units: Annotated[tuple[str, ...], BeforeValidator(_parse_units)] = ()
-    #: Words that denote a missing value. By default, the following denote a missing value: in a CSV
-    #: file, an empty cell, ?, NA, N/A, NaN and nan; in an ARFF file, an unquoted ?; in a Parquet
-    #: file, null. A word that is a number, such as -999, also denotes a missing value in numeric
-    #: columns of every file format. If `categorical` lists a word, the word is not missing.
+    #: Words that denote a missing value. The default depends on the format: an empty cell, ?, NA,
+    #: N/A, NaN and nan in CSV, an unquoted ? in ARFF, and null in Parquet. A word that is a number,
+    #: such as -999, also denotes a missing value in numeric columns of every file format. A word
+    #: that `categorical` lists as a category does not denote a missing value.
     missing: Annotated[tuple[str, ...] | None, BeforeValidator(_parse_words)] = None
     #: Column of row names, which is not a feature.
     index: OneColumn = None
-    #: Feature columns; by default all columns except the target and excluded columns.
+    #: Feature columns. The default is all columns except the target and excluded columns.
     features: Columns = ()
     #: Columns to exclude.
     drop: Columns = ()
@@ -160,9 +160,9 @@ class UserTable(FileOptions):
     openml: Annotated[int, Field(ge=1)] | None = None
     #: Name of a data set in scikit-learn, such as ``wine`` for ``load_wine``.
     sklearn: str | None = None
-    #: Column of the class labels. Required if the file format, such as CSV, does not define the
-    #: labels. For a data set of OpenML, the default is the target that OpenML states. If the file
-    #: format defines the labels, another column is refused.
+    #: Column of the class labels. Required for a file format that does not define the labels, such
+    #: as CSV. For a data set of OpenML, the default is the target that OpenML states. For a file
+    #: format that defines the labels, any other column is refused.
     target: OneColumn = None
 
     @model_validator(mode="after")

@@ -70,8 +70,8 @@ class TableColumns(TransformerMixin, BaseEstimator):
             X = pd.DataFrame(X, columns=names).infer_objects()
         if not options.header and 0 in X.columns:  # pandas counts columns from 0
             X = X.rename(columns=lambda name: name + 1 if isinstance(name, int) else name)
-        # in a file without a header, column names are numbers; the function `easy` renames column 3
-        # of a data frame to column_3
+        # The function `easy` renames column 3 of a data frame to column_3. In a file without a
+        # header, the name of column 3 is "3".
         own = {c: n for c in X if not isinstance(c, str) and (n := f"column_{c}") in self.columns}
         X = X.rename(columns=own).rename(columns=str).reset_index(drop=True)
         clean = {" ".join(name.split()): name for name in reversed(X.columns)}
