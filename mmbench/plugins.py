@@ -35,6 +35,6 @@ def with_plugins(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
     for entry in entry_points(group=f"mmbench.{kind}"):
         if found.setdefault(entry.name, entry.value) != entry.value:
             package = entry.dist.name if entry.dist else "another package"
-            text = f"{package}: {kind} {entry.name!r} is left out, the name is taken"
+            text = f"{package}: {entry.name!r} is left out of the {kind}, as the name is taken"
             warnings.warn(text, stacklevel=2)
     return found

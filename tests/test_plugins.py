@@ -102,7 +102,7 @@ def mmbench(package, *commands, **environment):
 
 
 def test_names_of_packages_are_known_and_ours_are_not_taken(package):
-    with pytest.warns(UserWarning, match="my_package: machines 'svm' is left out"):
+    with pytest.warns(UserWarning, match="my_package: 'svm' is left out of the machines"):
         found = with_plugins("machines", {"svm": "mmbench.machines.svm:SVM"})
     assert found == {
         "svm": "mmbench.machines.svm:SVM",

@@ -31,8 +31,7 @@ def main() -> None:
     # installed in editable mode, Dask's processes would otherwise import a file ``mmbench.py`` of
     # the current folder.
     with suppress(OSError):
-        folders = (str(Path(__file__).resolve().parents[2]), os.getcwd())
-        sys.path += [folder for folder in folders if folder not in sys.path]
+        sys.path += [e for e in (str(Path(__file__).parents[2]), os.getcwd()) if e not in sys.path]
     try:
         from mmbench.cli.app import app  # Ctrl-C may interrupt this import
 

@@ -368,7 +368,7 @@ def certify(
     model: Path = argument("MODEL", "A model file of libsvm or liblinear, or a .joblib file."),
     data: Path = argument("DATA", "The training data: a table or a svmlight file."),
     target: str | None = option("COLUMN", "Column of the class labels; not needed for svmlight."),
-    C: float | None = option("NUMBER", "Penalty on slack, if the file lacks it.", "--C", min=0),
+    C: float | None = option("NUMBER", "Penalty on slack, if the file has no C.", "--C", min=0),
     trusted: bool = flag("--trusted", "Read a .joblib file, which runs code stored in it."),
     set: list[str] | None = option(
         "KEY=VALUE", "Set a key of the table, as in 'datasets[0].drop=[id]'; repeatable.", "--set"

@@ -235,8 +235,7 @@ class Sheet:
         done = [record for cell in self.cells.values() for record in cell.done]
         known = [record for record in done if {"version", "fingerprint"} <= record.code.keys()]
         codes: dict[str, dict[str, None]] = {}
-        for record in known:
-            job, code = record.job, record.code
+        for job, code in ((record.job, record.code) for record in known):
             name = self.label(job.machine if job.has_kernel else job.column)
             name += f" ({job.kernel})" * job.has_kernel
             text = f"{code['version']}, {code['fingerprint'] or ''}".removesuffix(", ")
