@@ -1,9 +1,10 @@
-"""The alternating algorithm of the F-SVM for the hyperplanes and the matrix M.
+"""The alternating algorithm of the F-SVM for the hyperplanes and the transformation's matrix M.
 
 The algorithm alternates two steps: the SVMs are trained for a fixed matrix M, and an M-step changes
 M for fixed hyperplanes. The columns of the matrix W are the normal vectors of the hyperplanes, one
-per pair of classes. The penalty rho of the F-SVM is 1 (see `pair_svms`), and S is the scatter
-matrix. An M-step decreases the following function of M; eps is 0 for the variant "pg":
+per pair of classes. The matrix S is the scatter matrix, and the penalty on ``tr(MS)`` is rho = 1
+(see `pair_svms`). An M-step decreases the following function of M, with eps = 0 for the variant
+"pg":
 
     1/2 tr(M^{-1} (WW' + eps I)) + tr(MS),     S = diag(s)
 """
@@ -35,20 +36,20 @@ FIRST_STEP, STEP_FACTOR, FLOOR = 0.1, 0.9, 1e-5
 #: An M-step ends after MAX_STEPS gradient steps, or if the relative decrease of the objective in a
 #: step is at most MIN_DECREASE.
 MAX_STEPS, MIN_DECREASE = 50, 1e-3
-#: The gradient steps end if the step size is at most SHORTEST_STEP.
+#: The gradient steps also end if halving has reduced the step size to SHORTEST_STEP or less.
 SHORTEST_STEP = 1e-9
 
 
 def gradient_steps(M: NDArray, W: NDArray, s: NDArray, max_steps: int = MAX_STEPS) -> NDArray:
-    """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, equations (20) to (22).
+    """Take projected gradient steps on ``1/2 tr(M^{-1}WW') + tr(MS)``, (20)-(22) of the paper.
 
     If a step would increase the objective, its step size is halved until the objective does not
-    increase. In the paper, step sizes are not halved, and the gradient steps may diverge.
+    increase. In the paper, step sizes are not halved, so that the gradient steps may diverge.
     """
     M, W = np.asfortranarray(M), np.asfortranarray(W)
     # A gradient step adds a positive semidefinite matrix to M, and subtracts the step size times S.
     # The step sizes sum to at most t = FIRST_STEP / (1 - STEP_FACTOR). If all eigenvalues of
-    # ``M - t S`` exceed FLOOR, no gradient step needs a projection.
+    # ``M - t S`` exceed FLOOR, no gradient step needs the projection `above_floor`.
     far = _is_above_floor(M - np.diag(FIRST_STEP / (1 - STEP_FACTOR) * s))
     step, (value, image) = FIRST_STEP, _value_and_image(M, W, s)
     for _ in range(max_steps):
@@ -127,10 +128,11 @@ def alternate(
     `first` contains the semi-whitened rows of each pair of classes. The alternation ends after
     `rounds` rounds, or if the relative decrease of the objective in a round is at most `decrease`.
     If eps is positive, an M-step computes `closed_form_root`. If eps is 0, an M-step consists of
-    gradient steps. `max_steps` is the maximum number of iterations of the SVM solver per pair.
+    gradient steps. `max_steps` is the maximum number of iterations of the SVM solver per pair,
+    summed over the rounds.
 
     The status of the returned solution is the worst status of its SVMs. `JointSolution.state`
-    contains the dual variables of the first SVMs, which are trained before any M-step.
+    contains the dual variables of the SVMs that are trained before the first M-step.
     """
     route = "semi-whitened SVM" if not rounds else "closed M-steps" if eps else "gradient M-steps"
     few = max(len(pair.y) for pair in first) <= INTERIOR_ROWS_IN_SEARCH

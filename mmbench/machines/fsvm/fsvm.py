@@ -3,10 +3,11 @@
     min over M > 0, w, b   1/2 w'M^{-1}w + rho tr(MS) + C sum_i xi_i
     subject to             t_i (w'x_i + b) >= 1 - xi_i,  xi_i >= 0                           (12)
 
-The numbers t_i are the labels -1 and +1. The matrix S is the total scatter matrix divided by n, and
-``M = A'A`` for the linear transformation A. The term ``tr(MS)`` replaces the squared radius of the
-smallest ball around the points A x_i. All one-vs-one pairs of classes share the matrix M. With a
-kernel, the features are the first components of kernel PCA.
+The numbers t_i are the labels -1 and +1. The matrix S is the total scatter matrix divided by the
+number n of rows. The matrix M is ``A'A`` for the learned linear transformation A. The term
+``tr(MS)`` replaces the squared radius of the smallest ball around the points A x_i. All one-vs-one
+pairs of classes share the matrix M. With a kernel, the features are the first components of kernel
+PCA.
 
 With sample weights s_i, the penalty on slack in (12) is ``C sum_i s_i xi_i``. The matrix S is then
 ``sum_i s_i (x_i - m)(x_i - m)' / sum_i s_i``, where m is the weighted mean. Class weights change
@@ -26,14 +27,14 @@ The paper's algorithm 1 alternates between SVMs and gradient steps in M, and sta
 semi-whitening ``M ~ S^{-1/2}`` (17). Algorithm 1 ends inside the cone of positive definite
 matrices, before it reaches the optimal M on the boundary. After algorithm 1, `Fit.gap` is the
 relative gap between the last objective value and a lower bound on the optimal value F*. Even if
-``C / sqrt(rho)`` is fixed, the solution found by algorithm 1 depends on rho, because its step sizes
-do not scale with M. This implementation computes all variants for ``rho = 1``, and converts the
-solution to the given rho (see `mmbench.machines.fsvm.pair_svms`).
+``C / sqrt(rho)`` is fixed, the solution found by algorithm 1 depends on rho, because the step sizes
+of algorithm 1 do not scale with M. This implementation computes all variants for ``rho = 1``, and
+converts the solution to the given rho (see `mmbench.machines.fsvm.pair_svms`).
 
 The following table lists the variants and the routes (`Fit.route`). An SVM without a warm start is
-solved by sequential minimal optimisation (SMO), or, for more than 1000 rows (2000 rows in a grid
-search), by an interior-point method. The benchmark benchmarks/peers.py compares the CPU times of
-`FSVM` and `SVM`.
+solved by sequential minimal optimisation (SMO). If there are more than 1000 rows (2000 in a grid
+search) and more than 4 rows per principal component, an interior-point method is used.
+`benchmarks/peers.py` compares the CPU times of `FSVM` and `SVM`.
 
 ======= =================== ================================ ======================================
 variant route               when                             cost
@@ -114,7 +115,7 @@ class FSVM(WeightedClassifier, JointClassifier):
     fits_ : list of Fit
         One certificate per pair of classes. `objective` is the objective of (12), in which the
         terms with w and xi are summed over all pairs. For the variant "eps", the term
-        ``eps tr(M^{-1})/2`` is added. `bound` is a dual objective value, so that the optimum lies
+        ``eps tr(M^{-1})/2`` is added. `bound` is a dual objective value. Therefore the optimum lies
         between `bound` and `objective`. All pairs have the same `objective` and `bound`. `status`
         is "optimal" if objective and bound agree within the tolerance. `status` is
         "stopped_by_rule" if the alternation ended, for example after `rounds` rounds, before
@@ -241,7 +242,7 @@ class FSVM(WeightedClassifier, JointClassifier):
     ) -> list[list[BinaryModel]]:
         """Train at all grid points, in increasing order of C / sqrt(rho).
 
-        All grid points share one eigendecomposition.
+        All grid points share one principal component analysis.
         """
         machines = [self.with_params(point) for point in points]
         for one in machines:
@@ -268,7 +269,7 @@ class FSVM(WeightedClassifier, JointClassifier):
 
     @property
     def _rule(self) -> tuple:
-        """Parameters of the algorithm; a warm start requires equal values of these parameters."""
+        """Parameters of the algorithm that must be equal for a warm start."""
         return self.variant, self.eps, self.rounds, self.decrease, self.solver, self.tol
 
     @property
@@ -278,7 +279,7 @@ class FSVM(WeightedClassifier, JointClassifier):
             return float(f"{self.C / np.sqrt(self.rho):.12g}")
 
     def _refuse_large(self, weights: NDArray | None) -> None:
-        """Raise ValueError if C / sqrt(rho), times the largest weight, is out of range."""
+        """Raise ValueError if C / sqrt(rho), times the largest weight, violates `LARGEST_RATIO`."""
         ratio, limits = self._ratio, f"{1 / LARGEST_RATIO:g} and {LARGEST_RATIO:g}"
         heaviest = 1.0 if weights is None else max(1.0, float(np.max(weights)))
         if isinstance(self.class_weight, Mapping):
@@ -296,7 +297,7 @@ class FSVM(WeightedClassifier, JointClassifier):
         return self.n_components  # type: ignore[return-value]
 
     def _train_in(self, space: ComponentSpace) -> JointSolution:
-        """Train the F-SVM with the penalty ``C / sqrt(rho)`` on slack, and with rho = 1."""
+        """Solve the equivalent problem with rho = 1 and ``C / sqrt(rho)`` in place of C."""
         by_rule, tol = self.variant != "opt", self.tol
         if tol < SEARCH_TOL and max(len(y) for _, y in space.rows.pairs) <= FEW_ROWS:
             tol *= FEW_ROWS_FACTOR
@@ -333,7 +334,8 @@ class FSVM(WeightedClassifier, JointClassifier):
         C, starts = self._ratio, None
         if self._rule in space.states:
             last, before = space.states[self._rule]
-            # the dual variables of the warm start are multiplied by the ratio of the penalties
+            # the dual variables of the warm start are multiplied by the ratio of the new C to the
+            # old C
             starts = [C / last * u for u in before]
         found = alternate(
             space.rows,
@@ -351,7 +353,7 @@ class FSVM(WeightedClassifier, JointClassifier):
 
 
 class ComponentSpace:
-    """The principal components of the training rows, and other data shared by grid points.
+    """Principal components of the training rows, slack weights and warm starts of grid points.
 
     `weights` contains one array per pair of classes, with factors that multiply C in the penalty on
     the slack of each row. `states` contains one warm start for each value of `FSVM._rule`, and one
@@ -390,7 +392,7 @@ class ComponentSpace:
         """
         scale = float(np.sqrt(rho))
         pairs = zip(self.rows.pairs, self.rows.weights, strict=True)
-        # each b = 1 or b = -1 has slack 2 at the rows of one class; M = 0 is the limit at w = 0
+        # at w = 0, the rows of the smaller class have slack 2, and the optimal M tends to 0
         at_zero = 2 * C * sum(min(np.sum(s * (y > 0)), np.sum(s * (y < 0))) for (_, y), s in pairs)
         extra: dict[str, Any] = {
             "rounds": found.rounds,

@@ -1,25 +1,26 @@
 """The optimum of the F-SVM, computed by SVMs on whitened rows.
 
 All arrays belong to the problem with rho = 1. The arrays are given in coordinates in which the
-scatter matrix S is diagonal. The matrix ``V = S^{1/2}W`` has one column per pair of classes. After
-minimisation over M, the objective (12) of the F-SVM is the function F*:
+scatter matrix S is diagonal. The columns of W are the normal vectors, one per pair of classes, and
+``V = S^{1/2}W``. After minimisation over M, the objective (12) of the F-SVM is the function F*:
 
     F*(V, b) = sqrt(2) ||V||_* + C sum xi,    ||V||_* = sum of the singular values of V
 
 One pair (`solve_pair`). For one pair of classes, F* is the objective of an SVM on whitened rows,
 except that the norm is not squared. Let v(C') be the normal vector of the ordinary SVM on whitened
 rows, with the squared norm and the penalty C' on slack. The minimiser of F* is v(C') for the
-penalty C' that satisfies ``C' = C ||v(C')|| / sqrt(2)``. The norm of the normal vector v(C')
-increases with the penalty C'. The penalty C' is found by secant steps in a bracket, and each SVM
-starts from the previous solution. If no penalty C' satisfies this equation, w = 0 is optimal.
+penalty C' that satisfies ``C' = C ||v(C')|| / sqrt(2)``. If no C' satisfies this equation, w = 0 is
+optimal. The norm of v(C') increases with C'. The equation is solved by secant steps in a bracket.
+The SVM at each C' starts from the previous solution.
 
 Several pairs (`solve_pairs`). The alternating direction method of multipliers (ADMM) minimises the
 slack term of F* over a matrix U and the norm term over V, under the constraint ``U = V``. Each
-column of the matrix U is the solution of an SVM on whitened rows, with a quadratic penalty on the
-distance to a given vector. The matrix V is computed from U by shrinking the singular values. All
-rounds use the same Gram matrices of the whitened rows, and each SVM starts from the previous
-solution. An alternation between M and W, with the paper's gradient steps or with closed M-steps for
-a decreasing eps, takes hundreds of times as long as ADMM to reach the same gap.
+column of U is the solution of an SVM on whitened rows, with a quadratic penalty on the distance to
+the same column of ``V - D``, where D contains the multipliers of ``U = V``. The matrix V is
+computed by shrinking the singular values of ``U + D``. All rounds use the same Gram matrices of the
+whitened rows, and each SVM starts from the previous solution. An alternation between M and W, with
+the paper's gradient steps or with closed M-steps for a decreasing eps, takes hundreds of times as
+long as ADMM to reach the same gap.
 
 References
 ----------
@@ -59,8 +60,8 @@ SVM_SHARE_OF_GAP = 0.5
 #: the ADMM penalty.
 MAX_ROUNDS, RELAXATION, ROUNDS_PER_PENALTY = 500, 1.6, 5
 
-#: If the sum of the SVMs' duality gaps exceeds its tolerance, the tolerance of the SVMs' KKT
-#: conditions is multiplied by TIGHTENING_FACTOR.
+#: If the sum of the SVMs' duality gaps exceeds SVM_SHARE_OF_GAP times the gap tolerance, the
+#: tolerance of the SVMs' KKT conditions is multiplied by TIGHTENING_FACTOR.
 TIGHTENING_FACTOR = 1 / 8
 
 #: An update multiplies the ADMM penalty by the factor sqrt(primal residual / dual residual). If the
@@ -70,7 +71,7 @@ SMALLEST_PENALTY_CHANGE, LARGEST_PENALTY_CHANGE = 2.0, 5.0
 
 
 class WhitenedSVM(NamedTuple):
-    """The last SVM in the search for the penalty C' on slack; the warm start for another C."""
+    """The last SVM in the search for the penalty C'. It is the warm start for another C."""
 
     #: Penalty C' on the slack of the SVM.
     penalty: float
@@ -131,8 +132,8 @@ def solve_pair(
             break
     value, W, b = best
     if value - bound > gap_tolerance * value:
-        # if C is large, slacks due to rounding errors increase the objective; a factor s slightly
-        # above 1, applied to (w, b), removes these slacks
+        # if C is large, slacks due to rounding errors increase the objective; multiplying w and b
+        # by a factor s slightly above 1 removes these slacks
         (index, y), costs = rows.pairs[0], C * rows.costs[0]
         margins = y * (rows.Z[index] @ W[:, 0] + b[0])
         length = sqrt(2.0) * float(np.linalg.norm(np.sqrt(rows.s) * W[:, 0]))
@@ -217,8 +218,8 @@ def solve_pairs(
 ) -> JointSolution:
     """Compute the optimum of the F-SVM for several pairs of classes by ADMM.
 
-    `tol` is the initial tolerance of the SVMs' KKT conditions. `start` and the status of the
-    solution are as in `solve_pair`.
+    `tol` is the initial tolerance of the SVMs' KKT conditions. The argument `start` and the status
+    of the solution have the same meaning as in `solve_pair`.
     """
     shape = (len(rows.s), len(rows.pairs))
     at = start or ADMMState(np.zeros(shape), np.zeros(shape), 1.0, None)

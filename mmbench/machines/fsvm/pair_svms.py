@@ -7,9 +7,9 @@ coordinates (`Spectrum`), in which the scatter matrix S is diagonal. The substit
     1/2 w'M^{-1}w + rho tr(MS) + C sum xi
         =  sqrt(rho) (1/2 w'N^{-1}w + tr(NS) + C / sqrt(rho) sum xi)
 
-Up to the factor sqrt(rho), the optimal value of the F-SVM depends only on C / sqrt(rho). All
-variants are computed for rho = 1. Therefore, a grid over C and rho needs one training per value of
-C / sqrt(rho).
+The optimal value of the F-SVM, divided by sqrt(rho), depends only on C / sqrt(rho). All variants
+are computed for rho = 1, so that a grid over C and rho needs one training per value of C /
+sqrt(rho).
 
 In the paper's algorithm 1, the step sizes and the lower bound on eigenvalues apply to M. Therefore,
 the ratio objective / sqrt(rho) found by algorithm 1 depends on rho, even for a fixed C / sqrt(rho).
@@ -46,10 +46,10 @@ SEARCH_TOL = 1e-4
 #: method.
 INTERIOR_ROWS_IN_SEARCH, INTERIOR_ROWS, INTERIOR_ROWS_PER_COMPONENT = 2000, 1000, 4
 
-#: The interior-point method is used if SMO does not converge within STEPS_BEFORE_INTERIOR steps. If
-#: the tolerance is below `SEARCH_TOL`, and a pair of classes has at least FEWER_INTERIOR_ROWS rows
-#: and INTERIOR_ROWS_PER_COMPONENT rows per component, SMO takes at most STEPS_PER_ROW steps per
-#: row.
+#: The interior-point method is used if SMO does not converge within STEPS_BEFORE_INTERIOR steps.
+#: The limit is only STEPS_PER_ROW steps per row if the tolerance is below `SEARCH_TOL` and a pair
+#: of classes has at least FEWER_INTERIOR_ROWS rows and INTERIOR_ROWS_PER_COMPONENT rows per
+#: component.
 FEWER_INTERIOR_ROWS, STEPS_PER_ROW, STEPS_BEFORE_INTERIOR = 500, 10, 2_000_000
 
 
@@ -72,7 +72,7 @@ class PairRows:
     def dual(
         self, C: float, offset: NDArray | None = None, in_features: bool = False
     ) -> PiecewiseQP:
-        """Return the dual problem of the SVM; `offset` is added to the decision values."""
+        """Return the dual problem of the SVM, with `offset` added to the decision values."""
         dual = svm_dual(self.rows if in_features else self.gram, self.y, C * self.weights)
         return dual if offset is None else replace(dual, slopes=dual.slopes + offset[:, None])
 
@@ -87,8 +87,8 @@ class JointRows:
     s: NDArray
     #: Row indices and signs (-1.0, +1.0) of each pair of classes.
     pairs: list[tuple[NDArray, NDArray]]
-    #: Factors that multiply C in the penalties on slack. For each pair of classes, the sequence
-    #: contains an array with one factor per row, or the number 1.
+    #: Factors that multiply C in the penalties on slack. For each pair of classes, an array with
+    #: one factor per row, or the number 1.
     weights: Sequence[NDArray | float]
 
     @property
@@ -142,7 +142,8 @@ class Hyperplanes:
 
     #: Dual variables ``u_i = y_i alpha_i`` of the rows of each pair.
     u: list[NDArray]
-    #: Vectors ``Z'u = M^{-1} w``, one column per pair of classes. Shape (k, n_pairs).
+    #: Vectors ``Z'u = M^{-1} w`` for the rows Z of each pair of classes, one column per pair. Shape
+    #: (k, n_pairs).
     q: NDArray
     #: Intercepts. Shape (n_pairs,).
     b: NDArray
@@ -175,8 +176,8 @@ def train_hyperplanes(
 ) -> Hyperplanes:
     """Train the SVM of each pair of classes on the pair's transformed rows.
 
-    `starts` contains a warm start for each pair, the dual variables u of a similar problem.
-    `offsets` contains one array per pair of classes; the array is added to the decision values of
+    `starts` contains a warm start for each pair: the dual variables u of an SVM with another C or
+    M. `offsets` contains one array per pair of classes, which is added to the decision values of
     the pair's rows. `solver` is "auto", "reference" (libsvm), "pairwise" (SMO first) or "interior"
     (interior-point method first).
     """
@@ -219,7 +220,7 @@ def _attempts(
     """Yield the solutions of an SVM by several algorithms, one after the other.
 
     The algorithms are an active-set method (if there is a warm start), SMO (if there are few rows),
-    the interior-point method, and SMO until the duality gap is within its tolerance.
+    the interior-point method, and SMO until the duality gap is at most `gap_tolerance`.
     """
     if solver == "reference":
         from mmbench.solvers.libsvm_ import solve_libsvm
@@ -280,12 +281,12 @@ def constant_if_unresolved(
 ) -> JointSolution:
     """Set w = 0 for each pair of classes whose decision values are constant up to the tolerance.
 
-    The tolerance is ``UNRESOLVED_TOLERANCES * tol``, or less if the dual variables are small. If
-    the decision values of a pair are constant up to the tolerance, the terms of ``w = M sum_i u_i
-    z_i`` cancel, and the direction of w is arbitrary (see `PiecewiseQP.constant_if_unresolved`). If
-    w = 0 would increase the objective by more than the gap tolerance, `found` is returned
-    unchanged. For the variant "opt", `eps` is None and `found.value` is the objective after
-    minimisation over M.
+    The tolerance is ``UNRESOLVED_TOLERANCES * tol``, and less if the dual variables are small. If
+    the decision values of a pair are constant up to the tolerance, the terms of
+    ``w = M sum_i u_i z_i`` cancel, and the direction of w is arbitrary (see
+    `PiecewiseQP.constant_if_unresolved`). If w = 0 would increase the objective by more than the
+    gap tolerance, `found` is returned unchanged. For the variant "opt", `eps` is None, because
+    `found.value` is the objective after minimisation over M.
     """
     W, b, slack = found.W.copy(), found.b.copy(), 0.0
     for p, ((index, y), weights) in enumerate(zip(rows.pairs, rows.weights, strict=True)):
@@ -313,8 +314,8 @@ def constant_if_unresolved(
 def infimum_root(W: NDArray, s: NDArray) -> NDArray:
     """Return R with ``RR' = M = W (W'S W)^{-1/2} W' / sqrt(2)``, the minimiser of (12) for fixed W.
 
-    The minimiser M is on the boundary of the cone of semidefinite matrices. R has one column per
-    pair of classes.
+    The minimiser M is on the boundary of the cone of positive semidefinite matrices. R has one
+    column per pair of classes.
     """
     root = np.sqrt(s)[:, None]
     left, sizes, _ = np.linalg.svd(root * W, full_matrices=False)
