@@ -22,8 +22,8 @@ def minimise(
 
     `evaluate(x)` returns a point with the attributes `at` (the argument x) and `value` (the
     function value at x). `lower` takes two points and returns a lower bound on the function between
-    the two points. `ends` contains points in ascending order; the first and the last point are the
-    ends of the interval.
+    the two points. `ends` contains points in ascending order, from the left to the right end of the
+    interval.
 
     The search ends if the relative gap is at most `tol`, or after `max_points` evaluations. The
     search also ends if the subinterval [l, u] with the smallest lower bound has a width u - l of at
@@ -50,7 +50,8 @@ def minimise(
 def lowest_of_lines(*lines: tuple[float, float]) -> float:
     """Return the minimum of a linear function, or of the maximum of two linear functions.
 
-    The minimum is over an interval. Each linear function is given by its values at both ends.
+    Each linear function is given by its values at the ends of an interval, over which the minimum
+    is taken.
 
     Examples
     --------

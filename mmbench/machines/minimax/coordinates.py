@@ -2,10 +2,9 @@
 
 LDA, MPM, MEMPM and M4 depend on the rows z_i only through the projections w'z_i and the class
 spreads ``||Sx^{1/2}w||`` and ``||Sy^{1/2}w||``, with the class covariances Sx and Sy. In k
-coordinates in which both covariances are diagonal, a spread is computed in O(k) operations. In
-these coordinates, every machine, with or without a kernel, is a linear machine for n rows of k
-features. The coordinates are computed once per training set, kernel and ridge, and are used for all
-values of C.
+coordinates in which both covariances are diagonal, a spread is computed in O(k) operations, and
+every machine, with or without a kernel, is a linear machine for n rows of k features. The
+coordinates are computed once per training set, kernel and ridge, and are used for all values of C.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ LEAST_MAPPED_ROWS = 5000
 #: Without a ridge, variances below NO_VARIANCE times the largest variance are treated as zero.
 NO_VARIANCE = 1e-12
 
-#: Class means are treated as equal if their distance is at most EQUAL_MEANS. The distance is
-#: measured in coordinates in which the class covariances sum to the identity matrix.
+#: Class means are treated as equal if their distance is at most EQUAL_MEANS in coordinates in which
+#: the class covariances sum to the identity matrix.
 EQUAL_MEANS = 1e-9
 
 
@@ -51,7 +50,7 @@ class DiagonalData:
     var_x: NDArray
     var_y: NDArray
     #: Whether there is only one coordinate, along which both classes have zero variance and
-    #: different means. Relative to the class spreads, the margin along this coordinate is infinite.
+    #: different means. The ratio of margin to class spreads is infinite along this coordinate.
     free: bool = False
     #: Row weights, shape (n,); None for unit weights.
     weights: NDArray | None = None
@@ -60,7 +59,7 @@ class DiagonalData:
 
     @property
     def delta(self) -> NDArray:
-        """Difference of the class means, shape (k,)."""
+        """Mean of the positive class minus mean of the negative class, shape (k,)."""
         return self.mean_x - self.mean_y
 
     @property
@@ -119,13 +118,13 @@ def diagonalise(
     """Transform rows to coordinates in which both class covariances are diagonal and sum to I.
 
     Let Sx and Sy be the class covariances with their ridges, and L the Cholesky factor of
-    ``Sx + Sy = L L'``. First, the rows F are replaced by ``F L^-T``. In the new coordinates, the
-    class covariances with their ridges are A and I - A. The eigenvectors of A diagonalise both A
-    and I - A.
+    ``Sx + Sy = L L'``. First, the rows F are replaced by ``F L^-T``. The class covariances of the
+    new rows, with their ridges, are A and ``I - A``, and the eigenvectors of A diagonalise both.
 
     The mean of `rows` must be zero. The rows of `carry` are transformed by the same linear map as
-    `rows`. If `total_only` is true, no eigenvectors are computed, and I/2 is returned for both
-    class covariances. The peak memory is four arrays of the size of `rows`; one of them is `rows`.
+    `rows`. If `total_only` is true, only the sum of the class covariances is used. Then no
+    eigenvectors are computed, and I/2 is returned for both class covariances. The peak memory is
+    four arrays of the size of `rows`, including `rows`.
     """
     sides = _sides(y, weights)
 
@@ -198,10 +197,10 @@ def _mean(rows: Rows, side: NDArray) -> NDArray:
 def _without_ridge(
     total: NDArray, rows: Rows, sides: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, bool]:
-    """Return the (d, k) matrix that transforms the rows if the ridge is zero, and the flag `free`.
+    """Return the (d, k) matrix that transforms the rows without a ridge, and `DiagonalData.free`.
 
-    If `DiagonalData.free` is false, the sum of both class covariances is the identity matrix in the
-    new coordinates.
+    If `DiagonalData.free` is false, the class covariances of the transformed rows sum to the
+    identity matrix.
     """
     delta = _mean(rows, sides[0]) - _mean(rows, sides[1])
     values, vectors = eigh(total, check_finite=False)
@@ -215,7 +214,7 @@ def _without_ridge(
 
 
 class LinearCoordinates:
-    """Coordinates for a linear kernel: centred features, or fewer coordinates if d > n.
+    """Coordinates for a linear kernel: the centred features, or n coordinates if n < d.
 
     If the number of features d exceeds the number of rows n, the coordinates belong to an
     orthonormal basis of the space that the centred rows span.
@@ -264,8 +263,9 @@ class KernelCoordinates:
     """Coordinates for a nonlinear kernel: a pivoted Cholesky factor F of the Gram matrix K = F F'.
 
     The pivoted Cholesky factorization stops at the numerical rank of K. A direction w is converted
-    to kernel coefficients ``a = K_pp^-1 (F w)_p`` of the pivot rows p; all other coefficients are
-    zero. The kernel coefficients a and the direction w give equal decision values, ``K a = F w``.
+    to kernel coefficients ``a = K_pp^-1 (F w)_p`` of the pivot rows p. The coefficients of all
+    other rows are zero. The kernel coefficients a and the direction w give equal decision values,
+    ``K a = F w``.
     """
 
     def __init__(self, problem: BinaryProblem):

@@ -10,8 +10,8 @@ With a nonlinear kernel, the rows of the matrix F are the training rows in new c
 is a covariance in these coordinates. Coordinates in which both class covariances are diagonal are
 called diagonal coordinates. With ``scatter="sum"``, the covariance with ridge of class c is
 multiplied by n_c. The spread of class c along a direction w is ``sqrt(w'Sc w)``, where Sc includes
-the ridge and this factor. Without a ridge and without the factor n_c, the spread of a class is the
-standard deviation of its decision values.
+the ridge and, with ``scatter="sum"``, the factor n_c. Without a ridge and without the factor n_c,
+the spread of a class is the standard deviation of its decision values.
 
 Kernel machines need a ridge. If the rows are linearly independent in feature space, two parallel
 hyperplanes exist: one contains all rows of the positive class, and the other contains all rows of
@@ -80,9 +80,9 @@ class CovarianceMachine(PairwiseClassifier):
         prefer={"gamma": "small", "degree": "small", "ridge": "large"},
         single_precision=False,  # float32 errors would increase the rank of the kernel matrix
     )
-    #: Peak memory of training in diagonal coordinates: 4 copies of the kernel matrix or, with a
-    #: linear kernel, of the rows. A `SpreadMachine` trained on the kernel matrix needs 2 copies of
-    #: the matrix, or 4 copies if most multipliers are non-zero.
+    #: Peak memory of training in diagonal coordinates: 4 copies of the rows (linear kernel) or of
+    #: the kernel matrix (other kernels). A `SpreadMachine` trained on the kernel matrix needs 2
+    #: copies of the matrix, or 4 copies if most multipliers are non-zero.
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(gram_copies=4, linear_row_copies=4)
     translation_invariant: ClassVar[bool] = True
 
@@ -108,7 +108,7 @@ class CovarianceMachine(PairwiseClassifier):
         return False
 
     def solve(self, data: DiagonalData) -> BinaryModel:
-        """Train on two classes; the weights `w` of the model are in the coordinates of `data`."""
+        """Return a model of the two classes, with weights `w` in the coordinates of `data`."""
         raise TypeError(f"{type(self).__name__} does not implement solve")
 
     def train(self, problem: BinaryProblem, warm: BinaryModel | None = None) -> BinaryModel:
@@ -166,13 +166,13 @@ class SpreadMachine(CovarianceMachine):
 
     Linear machines are trained in diagonal coordinates. Kernel machines are trained in diagonal
     coordinates or on the kernel matrix. If the kernel matrix has a low rank, diagonal coordinates
-    are computed in negligible time. If the kernel matrix has full rank, computing them takes ten
-    times as long as a Cholesky factorization of the matrix.
+    are computed in negligible time. If the kernel matrix has full rank, the computation of diagonal
+    coordinates takes ten times as long as a Cholesky factorization of the matrix.
 
     Training on the kernel matrix requires ``scatter="mean"``, unit row weights, and a ridge of at
     least LEAST_GRAM_RIDGE. If these conditions hold, solver "gram" always trains on the kernel
-    matrix, and solver "auto" trains on the kernel matrix unless the matrix has a low rank. The
-    benchmark benchmarks/peers.py measures how the training time grows with the number of rows.
+    matrix, and solver "auto" trains on the kernel matrix unless the matrix has a low rank.
+    `benchmarks/peers.py` measures how the training time grows with the number of rows.
 
     A subclass implements `solve` and `solve_gram`.
     """
@@ -180,7 +180,7 @@ class SpreadMachine(CovarianceMachine):
     kernel_versions: ClassVar[Mapping[str, int]] = {"rbf": 3, "poly": 3}
 
     def solve_gram(self, machines: Sequence[Self], spread: GramSpread) -> list[BinaryModel]:
-        """Train machines with the same ridge and ascending C on a kernel matrix."""
+        """Train machines with the same ridge, in ascending order of C, on a kernel matrix."""
         raise TypeError(f"{type(self).__name__} does not implement solve_gram")
 
     def _has_gram_route(self) -> bool:
@@ -202,10 +202,10 @@ class SpreadMachine(CovarianceMachine):
     def _train_over_gram(
         self, machines: Mapping[int, Self], problem: BinaryProblem
     ) -> dict[int, BinaryModel]:
-        """Train on the kernel matrix; return the models within the tolerance, by key of `machines`.
+        """Train on the kernel matrix; return models under the keys of `machines`.
 
-        If the time limit is reached, models with a duality gap above the tolerance are also
-        returned.
+        Models with a duality gap above the tolerance are returned only if the time limit is
+        reached.
         """
         gram, y, models = np.asarray(problem.gram, dtype=float), problem.y, {}
         unit = float(np.trace(gram)) / len(y)
@@ -224,7 +224,8 @@ class SpreadMachine(CovarianceMachine):
             seconds = (time.perf_counter() - started) / len(members)
             for k, model in zip(members, found, strict=True):
                 fit = replace(model.fit, seconds=seconds)
-                # the caller trains all other machines in diagonal coordinates
+                # machines without a returned model are trained in diagonal coordinates by the
+                # caller
                 if fit.status is not Status.INACCURATE or time_is_up():
                     models[k] = replace(model, fit=fit, coef=model.w, w=None)
         return models

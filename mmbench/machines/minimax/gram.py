@@ -2,8 +2,8 @@
 
     min over w, b   sx + sy + C sum_i max(0, 1 - y_i (w'z_i + b)),     w = F'c,  K = F F'
 
-The numbers sx and sy are the class spreads along w, and the rows z_i have the labels y_i. Let S be
-the matrix ``Sx/theta + Sy/(1 - theta)`` for ``theta = 1/2``, with the class covariances Sx and Sy.
+The numbers sx and sy are the class spreads along w. The rows z_i have the labels y_i. Let S be the
+matrix ``Sx/theta + Sy/(1 - theta)`` for ``theta = 1/2``, with the class covariances Sx and Sy.
 Products with S^-1 are computed from a Cholesky factorization (`GramSpread`). The same factorization
 is used for all values of C. Let ``F'g`` be the gradient of sx + sy at the current w. Each iteration
 solves the problem
@@ -20,10 +20,10 @@ oscillate around the solution, but the oscillation does not grow. Along the mult
 sx + sy is a linear function, but the SVM approximates the sum by a quadratic function. Therefore
 each iteration ends with a line search over the multiples of the SVM solution v.
 
-The SVM is restricted to a working set of rows; the multipliers of all other rows are zero. After
-each iteration, the rows with the largest margin violations are added to the working set. Every
-iteration gives an upper and a lower bound on the optimal value of the M4. Both bounds are computed
-from the kernel matrix K, independently of the factorization.
+The SVM is restricted to a working set of rows. The multipliers of rows outside the working set are
+zero. After each iteration, the rows with the largest margin violations are added to the working
+set. Every iteration gives an upper and a lower bound on the optimal value of the M4. Both bounds
+are computed from the kernel matrix K, independently of the factorization.
 """
 
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def solve_gram(
             state.change_penalty(C)
         for _ in range(MAX_ROUNDS):
             state.step()
-            # if kernel values differ by many orders of magnitude, the iterate may overflow
+            # if kernel values differ by many orders of magnitude, decision values may overflow
             if state.best.closed(tol) or time_is_up() or not np.isfinite(state.decision).all():
                 break
         out.append((state.best_c, state.best_line, replace(state.best, route="gram")))
@@ -105,7 +105,7 @@ class _WorkingSet:
         kernel[known:, known:] = self.spread.block(rows, rows, columns.T @ columns)
         new = np.arange(known, len(kernel))
         kernel[new, new] *= 1.0 + DIAGONAL_SHIFT[self.spread.dtype]
-        self.kernel = kernel  # frees the memory of the old matrix before the columns are copied
+        self.kernel = kernel  # releases the old matrix before the columns are copied
         self.rows, self.columns = np.append(old, rows), np.hstack([self.columns, columns])
 
     def train(self, offset: NDArray, y: NDArray, C: float, v: NDArray) -> NDArray:
@@ -129,8 +129,8 @@ class _Iteration:
         margins = y * (self.decision + best_bias(self.decision, y))
         order = np.argsort(margins, kind="stable")
         # The optimal multipliers of the rows are at most C, and their sum is the optimal value of
-        # the M4. Therefore at least (optimal value / C) rows have non-zero multipliers. For a
-        # smaller working set, w = 0 may be optimal, and the algorithm needs many more iterations.
+        # the M4. Therefore at least (optimal value / C) rows have non-zero multipliers. With fewer
+        # rows in the working set, its SVM may have the solution w = 0, which costs many iterations.
         line = self._along(c, self.decision)
         value = line.value(*line.tuned(np.ones(1)))
         first = order[: max(FIRST_ROWS, int(FIRST_ROWS_SHARE * len(y)), int(value / C))]
@@ -193,7 +193,7 @@ class _Iteration:
     def _update_best(self) -> None:
         """Update the best solution by the current w, and the lower bound by the multipliers u.
 
-        For the lower bound, F'u is the sum of a multiple of the gradient of sx + sy and a residual.
+        For the lower bound, F'u is split into a multiple of the gradient of sx + sy and a residual.
         """
         spread, a = self.spread, np.abs(self.u)
         self.spreads = spread.spreads(self.c, self.decision)

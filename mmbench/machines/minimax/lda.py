@@ -19,7 +19,8 @@ probabilities, the common covariance (Sx + Sy)/2, and the costs c_x and c_y. Wit
 ``class_weight="balanced"`` the intercept b is not shifted: balanced class weights stand for equal
 class probabilities, and the midpoint is already the Bayes rule for equal class probabilities.
 
-`Fit.route` names the algorithm, for n rows and k coordinates with diagonal covariances:
+`Fit.route` names the algorithm. The costs are for n rows and k coordinates with diagonal
+covariances:
 
     closed form   ``solver="auto"``, in O(n k^2); every solver if the class means are equal, or
                   differ along a direction of zero variance in both classes

@@ -9,7 +9,7 @@ both classes are denoted by z_i.
 
 For the soft margin, (20)-(22) of the paper, slacks xi_i >= 0 are subtracted from the right-hand
 sides of (2), (3), and ``rho - C sum xi`` is maximised. The constraints (2), (3) do not fix the
-length of w. Therefore w and the slacks can become arbitrarily small at the same rho, and the
+length of w. Therefore w and the slacks can become arbitrarily small at any fixed rho, and the
 problem (20)-(22) is unbounded. Two normalizations make the soft-margin M4 well posed:
 
     margin   rho (sx + sy) = 2:  min sx + sy + C sum xi,  y_i (w'z_i + b) >= 1 - xi_i
@@ -27,8 +27,8 @@ The slack of row i then has the penalty ``C s_i``, and the class means and covar
 The total weights of the classes replace the class sizes N_x and N_y in (31) and (32) of the paper.
 Therefore theta in (34)-(37) is the weight of the positive class divided by the total weight.
 
-`Fit.route` names the algorithm. ``solver="auto"`` selects one of the following algorithms, for n
-rows and k coordinates in which both covariances are diagonal:
+`Fit.route` names the algorithm. ``solver="auto"`` selects one of the following algorithms. The
+costs are for n rows and k coordinates in which both covariances are diagonal:
 
     interior point    "margin" with a linear kernel or a low-rank kernel matrix, O(n k^2) per step
     gram              "margin" with a kernel matrix of high rank, n^3/3 operations and a few SVMs
@@ -38,11 +38,10 @@ rows and k coordinates in which both covariances are diagonal:
     closed form       zero variance, equal class means in "mean", or a reduction that removes all
                       points of a class
 
-The benchmark benchmarks/peers.py compares the training times of the algorithms, of the reference
-solver and of the SVM. With ``solver="reference"``, one cone program is solved per value of rho, as
-in the paper (see `spread_program`). For "margin" and for the hard margin, the route is then "rho
-search". The paper's line search by quadratic interpolation is not used, since it may find only a
-local optimum.
+`benchmarks/peers.py` compares the training times of the algorithms, of the reference solver and of
+the SVM. With ``solver="reference"``, one cone program is solved per value of rho, as in the paper
+(see `spread_program`). For "margin" and for the hard margin, the route is then "rho search". The
+paper's line search by quadratic interpolation is not used, since it may find only a local optimum.
 
 References
 ----------
@@ -86,10 +85,9 @@ class M4(WeightedClassifier, SpreadMachine):
         One certificate per class pair. `objective` is ``sx + sy + C sum xi`` in the normalization
         "margin" and for the hard margin, and ``C sum xi - rho`` in "mean". `bound` is a lower bound
         on `objective` from a dual solution. ``extra`` contains "rho", "C" and "kappa". The number
-        "kappa" is the reciprocal of the optimal value of the MPM; for the hard margin, it is an
-        upper bound on "rho". If ``nu > 0``, ``extra`` also contains "kept", the number of points
-        that the reduction does not remove. `n_support` is the number of rows with an active
-        constraint.
+        "kappa" is the reciprocal of the optimal value of the MPM, and an upper bound on the "rho"
+        of the hard margin. If ``nu > 0``, ``extra`` also contains "kept", the number of points that
+        the reduction does not remove. `n_support` is the number of rows with an active constraint.
 
     Notes
     -----
@@ -99,8 +97,8 @@ class M4(WeightedClassifier, SpreadMachine):
     means differ along a direction in which both classes have zero variance.
 
     If the classes overlap, the largest useful value of C in the normalization "mean" is only 3 to 5
-    times the smallest useful value. In the normalization "margin", the range of useful values of C
-    is as wide as for an SVM.
+    times the value below which rho is unbounded. In the normalization "margin", the range of useful
+    values of C is as wide as for an SVM.
 
     Examples
     --------
@@ -296,8 +294,8 @@ class M4(WeightedClassifier, SpreadMachine):
     def _reduced_to_means(self, data: DiagonalData, problem: MarginProblem) -> BinaryModel:
         """Return the solution if the reduction has removed all points of at least one class.
 
-        Only the constraint on the class means then restricts w, and the optimal w is a multiple of
-        the solution of the MPM, or zero.
+        Only the constraint on the class means then restricts w, so that the optimal w is zero or a
+        multiple of the MPM's solution.
         """
         value = 2.0 * problem.C * problem.removed
         trivial = partial(majority_model, data, Status.TRIVIAL, objective=value, bound=value)
@@ -305,8 +303,8 @@ class M4(WeightedClassifier, SpreadMachine):
             return trivial("the class means are equal")
         found = minimax_direction(data.delta, problem.var_x, problem.var_y)
         kappa = 1.0 / found.value
-        # the remaining points, if any, belong to one class, so that a shift of b satisfies their
-        # constraints; the optimal b nearest to the intercept of the MPM is returned
+        # any remaining points belong to one class, so that a shift of b satisfies their
+        # constraints; among these b, the one nearest to the intercept of the MPM is returned
         b = -float(found.w @ data.mean_x) + kappa * found.spread_x
         decision = problem.rows @ found.w
         if (problem.y > 0).any():
@@ -324,7 +322,7 @@ class M4(WeightedClassifier, SpreadMachine):
 
 
 def _with_facts(model: BinaryModel, **facts: Any) -> BinaryModel:
-    """Add entries to `Fit.extra` of a model; existing entries are not overwritten."""
+    """Add entries to `Fit.extra` of a model without overwriting existing entries."""
     return replace(model, fit=replace(model.fit, extra={**facts, **model.fit.extra}))
 
 

@@ -47,9 +47,9 @@ class MarginSolution(Result):
         return not self.w.any()
 
     def better(self, other: MarginSolution) -> MarginSolution:
-        """Return the solution with the smaller objective.
+        """Return the solution with the smaller objective, `self` or `other`.
 
-        The lower bound of the returned solution is the larger of both lower bounds. The
+        The lower bound of the returned solution is the larger of the two lower bounds. The
         multipliers, the number of iterations and the route are copied from `other`.
         """
         best = self if self.value <= other.value else other
@@ -69,7 +69,7 @@ class MarginProblem:
     rows: Rows
     #: Labels -1.0 or +1.0, shape (n,).
     y: NDArray
-    #: Difference of the class means, shape (k,); the means include the removed points.
+    #: Difference of the class means, shape (k,). The means include the removed points.
     delta: NDArray
     #: Variances of the positive and the negative class, each of shape (k,).
     var_x: NDArray
@@ -145,8 +145,8 @@ class MarginProblem:
     def tuned(self, w: NDArray) -> tuple[NDArray, float]:
         """Return the multiple of (w, b) with the smallest objective.
 
-        The intercept b is the best intercept for w. If the objective has no minimum over the
-        multiples, (w, b) is returned unchanged.
+        The intercept b has the smallest loss for the given w. If the margin is hard and (w, b) does
+        not separate the classes, (w, b) is returned unchanged.
         """
         decision = self.rows @ w
         hard = np.isinf(self.C)

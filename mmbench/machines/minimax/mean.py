@@ -65,7 +65,7 @@ MAX_BRACKET_STEPS = 40
 
 @dataclass(frozen=True)
 class MeanSolution(Result):
-    """Solution of the program "fixed rho" of `spread_program`, and multipliers for a lower bound.
+    """Solution of the program "fixed rho" of `spread_program`, with multipliers for a lower bound.
 
     `value` is the objective ``C slack - rho``. `bound` is a lower bound on the objective over all
     rho.
@@ -88,7 +88,7 @@ class MeanSolution(Result):
     weight: float
     #: Multiplier gamma of the equation ``w'(xm - ym) = 1``, as returned by the solver.
     gamma: float
-    #: Tolerance of the constraint ``max(||p||, ||q||) <= 1`` after multiplication by
+    #: Tolerance of the constraint ``max(||p||, ||q||) <= 1`` with both sides multiplied by
     #: ``rho * weight``.
     residual: float
     #: Decrease of the lower bound that compensates for the tolerance `residual`.
@@ -109,7 +109,8 @@ def solve_mean(problem: MarginProblem, solver: str = "auto", tol: float = 1e-6) 
     # at most 0.1 * tol. On narrower intervals of rho, inaccurate multipliers prevent an increase of
     # the lower bound.
     best, bound = minimise(search.evaluate, search.lower, ends, 0.5 * tol, narrowest=0.1 * tol)
-    # if C is close to `least_penalty`, the optimal rho may be larger than the last end
+    # if C is close to `least_penalty`, the optimal rho may be larger than the last end, and the
+    # lower bound does not hold
     if ends[-1].weight * C < 1.0:
         bound = -np.inf
     kappa = search.kappa
@@ -151,7 +152,8 @@ class _RhoSearch:
         problem, (n, k) = self.problem, self.problem.rows.shape
         program = fixed_program(problem, at)
         a_row = self.solver == "reference" and at > 0
-        # the solver's tolerance is absolute, but the gap is relative to the objective
+        # the solver's tolerance is absolute, and is multiplied by the objective's magnitude if
+        # below 1
         tol = max(LEAST_SOLVER_TOL, min(1e-9, 1e-3 * self.tol) * min(1.0, abs(self.lowest)))
         found = solve_spread(program, self.solver, tol, cone_a_row=a_row)
         self.iterations += found.iterations

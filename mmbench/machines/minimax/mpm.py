@@ -12,7 +12,7 @@ classified correctly with a probability of at least alpha = kappa^2 / (1 + kappa
 If `sample_weight` is given, the means and covariances are weighted. There is no `class_weight`,
 because class weights cancel in the mean and the covariance of a class.
 
-`Fit.route` names the algorithm, for n rows, d features, and a kernel matrix of rank r:
+`Fit.route` names the algorithm. The costs are for n rows, d features and a kernel matrix of rank r:
 
     secant        linear kernel, low-rank kernel matrix or row weights; coordinates with diagonal
                   covariances in O(n d^2) or O(n r^2), then O(d) or O(r) per value of theta
@@ -21,9 +21,9 @@ because class weights cancel in the mean and the covariance of a class.
     cone program  solver "reference", "clarabel" or "ecos"
     closed form   equal class means, or class means that differ along a direction of zero variance
 
-The number theta is the unknown of the search in the module `spread`. The benchmark
-benchmarks/peers.py measures how the training times of "secant" and "gram" grow with n. The problem
-of the MPM is (4) in the MMRM paper and (12) in the M4 paper.
+The number theta is the unknown of the search in the module `spread`. `benchmarks/peers.py` measures
+how the training times of "secant" and "gram" grow with n. The problem of the MPM is (4) in the MMRM
+paper and (12) in the M4 paper.
 
 References
 ----------
@@ -56,9 +56,9 @@ class MPM(WeightedClassifier, SpreadMachine):
     ----------
     fits_ : list of Fit
         One certificate per class pair. `objective` is the sum of class spreads in (12) of the M4
-        paper, and `bound` is a lower bound from a dual solution. ``extra`` has the keys "kappa" and
-        "alpha". If the class means are equal, the status is ``infeasible`` and the larger class is
-        predicted.
+        paper. `bound` is a lower bound on the minimum of this sum, from a dual solution. ``extra``
+        has the keys "kappa" and "alpha". If the class means are equal, the status is ``infeasible``
+        and the larger class is predicted.
 
     Examples
     --------

@@ -4,11 +4,10 @@
 
 The algorithms are listed in the module `m4`. The interior-point method is based on the identity
 ``||D w|| = min over e > 0 of (||D w||^2 / e + e) / 2``. The identity is applied to each class
-spread ``||D w||``, where D is the square root of the class covariance. Therefore the problem has
-one additional variable e_j per class j: ex for the positive and ey for the negative class. For
-fixed ex and ey, the problem is a linear SVM in which w'Q w with the matrix ``Q = Sx/ex + Sy/ey``
-replaces the squared norm w'w. At the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the
-multipliers a of the rows.
+spread ``||D w||``, where D is the square root of the class covariance. This adds one variable e_j
+per class j: ex for the positive and ey for the negative class. For fixed ex and ey, the problem is
+a linear SVM in which w'Q w with the matrix ``Q = Sx/ex + Sy/ey`` replaces the squared norm w'w. At
+the optimum ``Q w = v``, where ``v = sum_i a_i y_i z_i`` for the multipliers a of the rows.
 
 The equation ``e = ||D w||`` holds at the optimum only. During the iterations, the difference
 ``e - ||D w||^2 / e`` decreases to zero together with the complementarity products of the rows. If
@@ -40,8 +39,9 @@ from mmbench.machines.minimax.spread_program import (
 from mmbench.solvers.highs_ import solve_lp
 from mmbench.solvers.interior_point import HingeInteriorPoint, Values
 
-#: For at most MOST_CONE_ROWS rows, Clarabel solves a problem again if the interior-point method
-#: does not reach the tolerance. Clarabel needs memory for up to 30 copies of the rows.
+#: If the interior-point method does not reach the tolerance, and there are at most MOST_CONE_ROWS
+#: rows, Clarabel solves the problem again. Clarabel needs memory for up to 30 copies of the rows,
+#: which is too much for more rows.
 MOST_CONE_ROWS = 30_000
 
 #: Classes are treated as separable if the margin along some direction exceeds LEAST_MARGIN times
@@ -49,8 +49,8 @@ MOST_CONE_ROWS = 30_000
 LEAST_MARGIN = 1e-9
 
 #: Classes are proven not to be separable if two numbers are at most OVERLAP_TOLERANCE: the upper
-#: bound on the margin from the dual solution of a linear program, and the largest violation of its
-#: constraints by the computed solution.
+#: bound on the margin from the dual solution of a linear program, and the largest violation of the
+#: program's constraints by the computed solution.
 OVERLAP_TOLERANCE = 1e-6
 
 #: Let e be the variable of a class spread ``||D w||``. In each step, the target of the difference
@@ -60,8 +60,8 @@ EXCESS_SHARE = 0.5
 #: Maximum relative decrease of a variable e_j per interior-point step.
 LARGEST_FALL = 0.7
 
-#: The initial multipliers a are FIRST_SHARE times the largest multiple with ``||p_j|| <= 1`` and
-#: ``a <= C``.
+#: The initial multiplier of a row is proportional to the row weight divided by the weight of the
+#: class. The factor is FIRST_SHARE times the largest factor with ``||p_j|| <= 1`` and ``a <= C``.
 FIRST_SHARE = 0.5
 
 
@@ -92,7 +92,8 @@ def solve_hard(
         return Status.INFEASIBLE if overlap else Status.FAILED
     if solver == "reference":
         return replace(bisect_rho(problem, tol), route="rho search")
-    # The right-hand sides are scaled so that the class spreads are of order 1.
+    # The right-hand sides (the required margins) are scaled so that the class spreads are of order
+    # 1.
     scale = 1.0 / float(problem.spreads(w).sum())
     program = margin_program(problem)
     program = replace(program, sides=0.5 * scale * margin * program.sides)
@@ -134,7 +135,7 @@ class SoftMarginPoint(HingeInteriorPoint):
         a = problem.weights / np.where(y > 0, *problem.totals)
         delta = rows.T @ (y * a)
         w = delta / squares.sum(axis=0)
-        w *= 2.0 / max(float(w @ delta), 1e-300)  # the projected class means differ by 2
+        w *= 2.0 / max(float(w @ delta), 1e-300)  # then the projected class means differ by 2
         e = np.sqrt(squares @ (w * w))
         self.at = {"e": np.maximum(e, 1e-3 * e.sum()) if e.any() else np.ones(len(squares))}
         a *= FIRST_SHARE * min(1.0 / max(self._longest(delta), 1e-300), float(np.min(C / a)))

@@ -2,15 +2,15 @@
 
     min over w   sx + sy   subject to   t'w = 1,        sx = sqrt(w'Sx w),  sy = sqrt(w'Sy w)
 
-The vector t is given; in the MPM, t is the difference of the class means. Without a ridge, the
-spread of a class is the standard deviation of its decision values. For ``0 < theta < 1``, Cauchy's
-inequality gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at
-``theta = sx/(sx + sy)``. The upper bound on (sx + sy)^2 is the quadratic form w'S w with
-``S = Sx/theta + Sy/(1 - theta)``. The minimiser of w'S w subject to ``t'w = 1`` is a multiple of
-``S^-1 t``. The textbook algorithm alternates between updates of w for fixed theta and updates of
-theta for fixed w. The function `minimax` instead solves the equation ``theta = sx/(sx + sy)``, in
-which sx and sy are the class spreads along the minimiser w for theta. A bracketed secant method
-determines the log-odds ``log(theta/(1 - theta))``.
+In the MPM, the given vector t is the difference of the class means. Without a ridge, the spread of
+a class is the standard deviation of its decision values. For ``0 < theta < 1``, Cauchy's inequality
+gives ``(sx + sy)^2 <= sx^2/theta + sy^2/(1 - theta)``, with equality at ``theta = sx/(sx + sy)``.
+The upper bound on (sx + sy)^2 is the quadratic form w'S w with ``S = Sx/theta + Sy/(1 - theta)``.
+The minimiser of w'S w subject to ``t'w = 1`` is a multiple of ``S^-1 t``. The textbook algorithm
+alternates between updates of w for fixed theta and updates of theta for fixed w. The function
+`minimax` instead solves the equation ``theta = sx/(sx + sy)``, in which sx and sy are the class
+spreads along the minimiser w for theta. A bracketed secant method determines the log-odds
+``log(theta/(1 - theta))``.
 
 The dual problem is ``max g`` subject to ``g t = Sx^{1/2} p + Sy^{1/2} q``, ``||p||, ||q|| <= 1``.
 For every theta, the vectors ``p = Sx^{1/2} w/theta`` and ``q = Sy^{1/2} w/(1 - theta)`` are dual
@@ -41,7 +41,7 @@ from mmbench.allowance import time_is_up
 from mmbench.errors import Status
 from mmbench.solvers.result import Result
 
-#: Upper bound on the absolute value of the log-odds of theta. The log-odds of theta reach MAX_LOGIT
+#: Upper bound on the absolute value of the log-odds of theta. The absolute value reaches MAX_LOGIT
 #: if one class has zero spread along the optimal w.
 MAX_LOGIT = 30.0
 
@@ -51,12 +51,12 @@ MAX_TARGET = 1e100
 TINY = np.finfo(float).tiny
 
 #: The Cholesky factor is stored in float32 if the ridge is at least SINGLE_RIDGE times the mean
-#: diagonal entry of the kernel matrix. If the trace of the kernel matrix is outside SINGLE_RANGE,
-#: the Cholesky factor is stored in float64.
+#: diagonal entry of the kernel matrix, and the trace of the matrix is in SINGLE_RANGE. Otherwise,
+#: the factor is stored in float64.
 SINGLE_RIDGE, SINGLE_RANGE = 1e-5, (1e-30, 1e30)
 
-#: Constants of the conjugate gradient method. FIRST_ACCURACY is the accuracy at the first theta. At
-#: later values of theta, the accuracy is ACCURACY_SHARE times the duality gap. MAX_STEPS is the
+#: Constants of the conjugate gradient method. The tolerance for w is FIRST_ACCURACY at the first
+#: theta, and ACCURACY_SHARE times the duality gap at later values of theta. MAX_STEPS is the
 #: maximum number of steps per theta.
 FIRST_ACCURACY, ACCURACY_SHARE, MAX_STEPS = 1e-2, 1e-2, 500
 
@@ -80,7 +80,7 @@ class Trial(NamedTuple):
     target: float
     spread_x: float
     spread_y: float
-    #: Upper bound on the errors of the dual norms ``||p||`` and ``||q||``, if w is inexact.
+    #: Upper bound on the errors of the dual norms ``||p||`` and ``||q||`` that an inexact w causes.
     residual: float = 0.0
 
 
@@ -89,7 +89,7 @@ def minimax(
 ) -> Direction:
     """Minimise the sum of class spreads by a search over theta.
 
-    `trial` takes the log-odds of theta and an accuracy, and returns a `Trial`.
+    `trial` takes the log-odds of theta and a tolerance for w, and returns a `Trial`.
     """
     logit, low, high = 0.0, -MAX_LOGIT - 1.0, MAX_LOGIT + 1.0
     accuracy, last = FIRST_ACCURACY, (0.0, 0.0)
@@ -143,7 +143,7 @@ def minimax_direction(target: NDArray, var_x: NDArray, var_y: NDArray) -> Direct
     size = float(np.abs(target).max(initial=0.0))
     if not 0.0 < size < np.inf:
         raise ValueError("the difference of the class means is not a finite vector; scale the data")
-    # the target vector is scaled if squares of its entries would underflow or overflow
+    # the target vector is scaled if squares of its entries might underflow or overflow
     unit = 1.0 if 1.0 / MAX_TARGET < size < MAX_TARGET else size
     t = target / unit
 

@@ -32,11 +32,11 @@ and "budget", and ``w'(xm - ym) >= rho (sx + sy) - xi_m`` in "fixed rho" and "st
 
 With ``solver="reference"``, the M4 solves one cone program per value of rho, as in the paper. For
 the hard margin, the largest rho is found by bisection (`bisect_rho`). For the soft margin, the
-paper maximises ``rho - C sum xi`` by quadratic interpolation, and finds a local optimum. In the
-normalization "margin", `search_budget` minimises the objective, which is a convex function of the
-budget ``sx + sy = 2/rho``. In the normalization "mean", the reference solver is branch and bound
-(module `mean`) with one cone per training point. Branch and bound also gives a lower bound on the
-objective over all rho.
+paper maximises ``rho - C sum xi`` by quadratic interpolation, which may find only a local optimum.
+In the normalization "margin", `search_budget` minimises the objective, which is a convex function
+of the budget ``sx + sy = 2/rho``. In the normalization "mean", the reference solver is branch and
+bound (module `mean`) with one cone per training point. Branch and bound also gives a lower bound on
+the objective over all rho.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ class SpreadProgram:
     penalties: NDArray
     #: Diagonals of the matrices D_j in the cones ``||D_j w|| <= x[s_j]``, each of shape (k,).
     roots: tuple[NDArray, ...]
-    #: Indices s_j of the class spreads in x; the first k entries of x are w.
+    #: Indices s_j of the class spreads in x. The first k entries of x are w.
     scales: tuple[int, ...]
     #: Coefficients q of the equation ``q'x = 1``, shape (n_columns,), or None without an equation.
     equation: NDArray | None = None
@@ -117,9 +117,8 @@ def solve_spread(
 
     The variables of the cone program are x and one slack per constraint with a finite penalty. If
     `cone_a_row` is true, cones replace the linear constraints that contain exactly one class
-    spread. The cone program needs a class spread as a variable only if the spread occurs in the
-    objective, in the equation ``q'x = 1`` or in a remaining linear constraint. All other class
-    spreads are removed from the variables.
+    spread. A class spread is a variable of the cone program only if the spread occurs in the
+    objective, in the equation ``q'x = 1`` or in a linear constraint that is not replaced.
     """
     m, n = program.rows.shape
     soft, scales = np.flatnonzero(program.soft), list(program.scales)
@@ -166,7 +165,7 @@ def solve_spread(
 
 
 class _Cone(NamedTuple):
-    """The constraint ``head'(x, xi) >= side + ||root * w||`` with a coefficient vector head."""
+    """The constraint ``head'(x, xi) >= side + ||root * w||`` with a coefficient vector `head`."""
 
     #: Indices and values of the non-zero entries of the coefficient vector, shape (n_nonzero,).
     columns: NDArray
@@ -306,8 +305,8 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
     """Minimise the soft-margin objective of the M4 over the budget, the sum ``sx + sy = 2/rho``.
 
     The soft-margin objective is a convex function of the budget. Each solution of the program
-    "budget" gives a lower bound on the optimal value. The program "margin" is also solved for a
-    lower bound, and the largest of all lower bounds is returned.
+    "budget" gives a lower bound on the optimal value. Another lower bound is computed from the
+    program "margin", and the largest lower bound is returned.
     """
     best = problem.trivial_solution()
 
@@ -331,7 +330,8 @@ def search_budget(problem: MarginProblem, tol: float) -> MarginSolution:
 def bisect_rho(problem: MarginProblem, tol: float) -> MarginSolution:
     """Find the largest margin rho for which (8), (9) of the M4 paper are feasible, by bisection.
 
-    The value kappa of the MPM is an upper bound on the margin rho of the hard-margin M4.
+    The search starts with the interval from 0 to kappa, because the value kappa of the MPM is an
+    upper bound on rho.
     """
     k = len(problem.delta)
     kappa = 1.0 / minimax_direction(problem.delta, problem.var_x, problem.var_y).value
