@@ -2,16 +2,18 @@
 
 A restricted problem has a subset of the rows, of the pairs of rows, and of the features. The rows,
 pairs and features of a restricted problem are called listed. A pair of rows is violated if half the
-weighted squared distance of the two rows exceeds the variable r for the radius. Each round solves a
-restricted problem, and adds the pairs with the largest violations, at most one pair per row.
+squared distance of the two rows, weighted by w^2 (R-SVM+) or mu (R-SVMμ+), exceeds the radius
+variable r. Each round solves a restricted problem, and adds the pairs with the largest violations,
+at most one pair per row.
 
 The restricted problems of R-SVM+ omit rows if there are at least 200 rows and at least as many
 features as rows. With a kernel, there are always as many features as rows. In the first round, the
 listed rows are the rows near or inside the margin of an SVM. In later rounds, rows inside the
-margin of the last solution are added. Inactive pairs and rows far outside the margin are removed.
+margin of the last solution are added. Inactive pairs are removed, and rows far outside the margin
+are removed too.
 
-The restricted problems of R-SVMμ+ omit features. Feature k is added if its term ``q_k - v_k^2``
-in the dual objective (see `pairs`) is below the terms of all listed features.
+The restricted problems of R-SVMμ+ omit features. Feature k is added if its term ``q_k - v_k^2`` in
+the dual objective (see `pairs`) is smaller than the term of every listed feature.
 """
 
 from dataclasses import replace
@@ -28,8 +30,8 @@ from mmbench.solvers.svm_dual.smo import solve_smo
 
 #: Number of pairs in the first restricted problem, and maximum number of pairs added per round. If
 #: restricted problems omit rows, at most max(FIRST_PAIRS, m) pairs are added to the m pairs of the
-#: last restricted problem. On 650 rows of Image, R-SVM+ with lambda from 0.1 to 1000 has 2 to 48
-#: active pairs.
+#: last restricted problem. On 650 rows of the data set Image, R-SVM+ with lambda from 0.1 to 1000
+#: has 2 to 48 active pairs.
 FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 
 #: Number of features in the first restricted problem, and maximum number of features added per
@@ -37,18 +39,19 @@ FIRST_PAIRS, PAIRS_PER_ROUND = 100, 1000
 FIRST_FEATURES, FEATURES_PER_ROUND = 60, 40
 
 #: The restricted problems of R-SVM+ omit rows only if there are at least FEWEST_ROWS training rows.
-#: A row is listed in the first round, or kept at a removal, if its margin is below LISTED_MARGIN.
+#: In the first round and at each removal, only the rows with a margin below LISTED_MARGIN are
+#: listed.
 FEWEST_ROWS, LISTED_MARGIN = 200, 1.1
 
 #: ROUND_TOLERANCE_FACTOR and REMOVAL_FACTOR apply if the restricted problems of R-SVM+ omit rows.
-#: The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the gap of the last round.
-#: Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap is at
-#: most REMOVAL_FACTOR times the gap at the last removal. If inactive pairs were removed in each
-#: round, a problem with equal distances of all rows would take many rounds.
+#: The tolerance of a restricted problem is ROUND_TOLERANCE_FACTOR times the gap of the previous
+#: round. Inactive pairs, and rows with margins of at least LISTED_MARGIN, are removed if the gap is
+#: at most REMOVAL_FACTOR times the gap at the previous removal. If inactive pairs were removed in
+#: each round, a problem with equal distances of all rows would take many rounds.
 ROUND_TOLERANCE_FACTOR, REMOVAL_FACTOR = 0.01, 0.5
 
-#: If the interior-point method ends with a relative gap above STALLED_GAP, Clarabel is used. Steps
-#: of the interior-point method are short if one class is rare and overlaps the other class.
+#: If the interior-point method ends with a relative gap above STALLED_GAP, Clarabel is used. This
+#: may happen if one class is rare and overlaps the other class, since the steps are then short.
 STALLED_GAP = 1e-3
 
 
@@ -111,7 +114,7 @@ def _first_listed(problem: PairProblem, by_rows: bool) -> Listed:
     (n, k), y = problem.rows.shape, problem.y
     rows, features, weights = np.arange(n), np.arange(k), np.ones(k)
     if problem.simplex and k > FIRST_FEATURES:
-        # the features with the largest differences of the class means are selected
+        # the first listed features have the largest differences between the class means
         means = [problem.rows[y == sign].mean(axis=0) for sign in (1.0, -1.0)]
         apart = np.abs(means[0] - means[1])
         features = np.sort(np.argsort(-apart, kind="stable")[:FIRST_FEATURES])
@@ -131,7 +134,7 @@ def _joined(pairs: NDArray, more: NDArray) -> NDArray:
 def _solve_restricted(
     problem: PairProblem, listed: Listed, tol: float, cone: bool, most: int
 ) -> tuple[PairSolution, NDArray]:
-    """Return the solution of a restricted problem, and the most violated pairs outside it."""
+    """Return the solution of a restricted problem, and the most violated unlisted pairs."""
     part, squares = problem.restricted(listed)
     accuracy = float(np.clip(0.1 * tol, 1e-10, 1e-4))
     solved = (solve_cone if cone else solve_interior)(part, squares, accuracy)

@@ -1,6 +1,6 @@
 """Solvers of the restricted problems of R-SVM+ and R-SVMμ+, which have few pairs of rows.
 
-A restricted problem is solved as a second-order cone program or by an interior-point method. The
+There are two solvers: Clarabel for a second-order cone program, and an interior-point method. The
 cone program is
 
     min   1/2 sum_k e_k + lam r + C sum_i xi_i
@@ -9,8 +9,8 @@ cone program is
                  R-SVMμ+     e_k mu_k >= w_k^2,   1/2 sum_k mu_k (z_ik - z_jk)^2 <= r,  sum mu = 1
 
 The rows z_i have the labels y_i, lam is the penalty on the radius, and C is the penalty on slack.
-In problem (9) of R-SVM+, the constraints of the pairs contain w_k^2. The cone program has the
-variable e_k in place of w_k^2, so that these constraints are linear. At the optimum,
+In problem (9) of R-SVM+, the constraints of the pairs contain w_k^2. In the cone program, these
+constraints are linear, since they contain the variable e_k in place of w_k^2. At the optimum,
 ``e_k = w_k^2``.
 
 The interior-point method solves the primal problem and the dual problem (see the module `pairs`) at
@@ -74,10 +74,10 @@ def solve_cone(problem: PairProblem, squares: NDArray, tol: float) -> Restricted
     """Solve the cone program by Clarabel; if Clarabel fails, w and all multipliers are 0.
 
     Since the tolerances of Clarabel are absolute, the variables are scaled to magnitudes near 1. In
-    R-SVM+, w_k is divided by an upper bound on the optimal ``|w_k|``. The bound follows from the
-    objective value ``2 * PairProblem.smaller`` at w = 0, since the objective value at any w is at
-    least ``(1 + lam D_k) w_k^2 / 2``. Here, D_k is the largest squared difference of the listed
-    pairs in feature k. In R-SVMμ+, the objective is divided by its value at w = 0 with equal mu_k,
+    R-SVM+, w_k is divided by an upper bound on the optimal ``|w_k|``. The upper bound follows from
+    two facts: the objective value at w = 0 is ``2 * PairProblem.smaller``, and at any w it is at
+    least ``(1 + lam D_k) w_k^2 / 2``, where D_k is the largest squared difference of a listed pair
+    in feature k. In R-SVMμ+, the objective is divided by its value at w = 0 and equal weights mu_k,
     and w is divided by the square root of this value. The scale of e_k is the square of the scale
     of w_k.
     """
@@ -166,7 +166,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         super().__init__(problem.rows, problem.y, C, a, given=given)
 
     def _weights(self, rows: NDArray) -> Values:
-        """Return a dict with the initial feature weights mu of R-SVMμ+; empty for R-SVM+."""
+        """Return a dict with the initial feature weights mu of R-SVMμ+ (empty for R-SVM+)."""
         return {}
 
     @abstractmethod
@@ -189,7 +189,7 @@ class PairInteriorPoint(HingeInteriorPoint, ABC):
         return self.rates, self.D.T @ self.rates
 
     def _follow_theta(self, target: float, ahead: Values | None, bend: NDArray | float) -> None:
-        """Store the part of the Newton step of theta that does not depend on the step of e."""
+        """Store the part of the Newton step of theta that is known before the step of e."""
         lacks = self._open("theta", "e", target, ahead) / self.at["theta"]
         self.free_theta = self.rates * (lacks + bend)
 

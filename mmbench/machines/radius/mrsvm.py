@@ -14,12 +14,12 @@ value.
 
 If rows have weights s_i, the penalty on xi_i^2 in (3) is ``C s_i``. In the lower bound,
 ``sum_i a_i^2 / (C s_i)`` then replaces ``||a||^2 / C``. With a kernel, there is one feature per
-training row, and two equal rows give two equal features. The optimal w_k and mu_k are divided
-between equal features, and the decision function does not change. Therefore a row of weight 2 is
-equivalent to two equal rows, also with a kernel.
+training row, and two equal rows give two equal features. The optimal w_k and mu_k of a single row
+are then divided between the two features. Therefore a row of weight 2 is equivalent to two equal
+rows, also with a kernel.
 
 The cone program of (3) is solved at most four times, by Clarabel or by ECOS. Each cone program is
-scaled by the objective value of the last solution. The mean training times in
+scaled by the objective value of the best solution so far. The mean training times in
 ``results/reference/solvers/table.csv`` are for the linear kernel and at most 300 training rows.
 Clarabel and ECOS take at most 0.02 s on four data sets of 9 to 60 features. On a pair of digits of
 USPS (256 features), Clarabel takes 0.18 s and ECOS 0.37 s; on a pair of digits of MNIST (784
@@ -92,11 +92,11 @@ class MRSVM(RadiusMachine):
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
         # if the features are divided by `unit`, C does not change, and the objective value of (3)
-        # is multiplied by unit^2
+        # is multiplied by `unit`^2
         rows, square, tol = features.rows, features.unit**2, tolerance(self.tol, len(y))
         C, squares = self.C * s, (0.5 * np.ptp(rows, axis=0)) ** 2  # `squares` is R_k^2.
-        # The best solution with w = 0 has the weighted mean of the labels as b, and the weight mu_k
-        # = 1 for the feature of largest radius
+        # The best solution with w = 0 has the weighted mean of the labels as b, and mu_k = 1 for
+        # the feature k with the largest radius
         radius, b = float(squares.max()), float(np.average(y, weights=C))
         value, bound, iterations = float(C.sum()) * (1.0 - b * b) / radius, 0.0, 0
         package = "ecos" if self.solver == "ecos" else "clarabel"
@@ -136,7 +136,7 @@ class MRSVM(RadiusMachine):
 def cone_program(
     rows: NDArray, y: NDArray, C: NDArray, squares: NDArray, unit: float
 ) -> ConeProgram:
-    """Return problem (3) as a cone program; the objective is divided by `unit`, w by sqrt(unit).
+    """Return problem (3) as a cone program, with objective divided by `unit`, w by its root.
 
     The tolerances of the solver are absolute, so `unit` should be of the order of the optimal
     value. The variables of the cone program are w, b, xi, e, mu and zeta. The variables xi are the

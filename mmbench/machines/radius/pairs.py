@@ -15,10 +15,9 @@ penalty on the radius. Let Z be the matrix with the rows z_i, ``v = Z'u``, and
     R-SVMμ+     max   sum_i a_i + 1/2 min_k (q_k - v_k^2)
 
 Any dual feasible multipliers u and theta give a lower bound on the optimum, even if theta_p is zero
-for most pairs p. The objective value at any w and mu is an upper bound on the optimum. For the
-upper bound, b minimises the weighted sum of slacks, and r is half the largest weighted squared
-distance of two rows. A computed w is replaced by 0 if the objective value at w is not below the
-objective value at 0.
+for most pairs p. Any w and mu give an upper bound on the optimum: the objective value with the b
+that minimises the weighted sum of slacks, and with r(s) as the radius. A computed w is replaced by
+0 if the objective value at w is not below the objective value at 0.
 """
 
 from dataclasses import dataclass, replace
@@ -36,10 +35,10 @@ from mmbench.solvers.result import Result
 #: rows to all other rows fit into the processor cache.
 CHUNK = 32
 
-#: If the last restricted problem contains all rows, its warm start has the active pairs and the
-#: FEWEST_PAIRS most distant pairs. With fewer pairs, the interior-point method may take short
-#: steps. A parameter search on Abalone (class 3 against 11) took 50 times as long if warm starts
-#: contained only the active pairs.
+#: A warm start for other penalties has the active pairs of the last restricted problem and, if this
+#: problem contains all rows, the FEWEST_PAIRS most distant of its pairs. With fewer pairs, the
+#: interior-point method may take short steps. A parameter search on Abalone (class 3 against 11)
+#: took 50 times as long if warm starts contained only the active pairs.
 FEWEST_PAIRS = 100
 
 #: A warm start of R-SVMμ+ contains the features whose weight mu_k exceeds SMALLEST_SHARE. The sum
@@ -54,7 +53,7 @@ class Listed(NamedTuple):
     pairs: NDArray
     #: Indices of the rows with a margin constraint in the restricted problem.
     rows: NDArray
-    #: Indices of the features.
+    #: Indices of the features in the restricted problem.
     features: NDArray
 
 
@@ -67,14 +66,14 @@ class PairSolution(Result):
     b: float
     #: Weights mu_k of the features, or None for R-SVM+. Shape (k,).
     mu: NDArray | None
-    #: Half the largest weighted squared distance of two rows.
+    #: Half the largest squared distance of two rows, weighted by mu or w^2.
     r: float
     #: Feasible signed multipliers of the margin constraints. Shape (n,).
     u: NDArray
     #: Feasible multipliers of the listed pairs. Shape (m,).
     theta: NDArray
     listed: Listed
-    #: Warm start for training with other penalties; a subset of `listed`.
+    #: Subset of `listed` that is the warm start for training with other penalties.
     active: Listed
     #: Number of restricted problems solved.
     rounds: int = 1
@@ -93,7 +92,7 @@ class PairProblem:
     rows: NDArray
     #: Labels -1.0 or +1.0. Shape (n,).
     y: NDArray
-    #: Penalty on slack. Shape (n,).
+    #: Penalties on the slacks of the rows. Shape (n,).
     C: NDArray
     #: Penalty on r.
     lam: float
@@ -152,8 +151,8 @@ class PairProblem:
         r = float(far_lengths.max(initial=listed_r))
         theta = np.maximum(theta, 0.0)
         theta = theta * (self.lam / theta.sum()) if theta.any() else theta
-        # a pair with multiplier theta and slack e is considered active if theta / lam exceeds e /
-        # listed_r
+        # a pair with the multiplier theta and the slack e is considered active if theta / lam
+        # exceeds e / r, with the r of the restricted problem
         held = theta * listed_r > self.lam * (listed_r - lengths)
         if len(rows) == n:
             held[np.argsort(-lengths, kind="stable")[:FEWEST_PAIRS]] = True

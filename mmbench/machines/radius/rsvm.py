@@ -22,8 +22,8 @@ pairs of rows are active. Therefore the routes "interior" and "clarabel" solve r
 with few pairs. Violated pairs are added until the relative gap is at most the tolerance. With a
 kernel and at least 200 rows, the restricted problems of R-SVM+ contain only the rows near or inside
 the margin. On 2000 normally distributed rows, the omission of rows from the restricted problems
-reduces the training time to a third. `benchmarks/peers.py` compares "interior" with "reference" for
-R-SVM+.
+reduces the training time to a third. `benchmarks/peers.py` compares the training times of
+"interior" and "reference" for R-SVM+.
 
 ============ ============================================== ====================================
 route        when                                           cost of a restricted problem
@@ -71,7 +71,7 @@ from mmbench.machines.radius.generation import solve_all_pairs, solve_generating
 from mmbench.machines.radius.pairs import PairProblem
 from mmbench.machines.svm import tolerance
 
-#: The published grid of C and of lambda.
+#: Values of C and of lambda in the paper's grid search.
 GRID = (0.1, 1.0, 10.0, 100.0, 1000.0)
 
 #: A coefficient is considered zero if its magnitude is at most ZERO_COEFFICIENT times the largest
@@ -135,8 +135,8 @@ class RadiusMachine(WeightedClassifier):
         pair of classes (``rbf``, ``poly``).
     """
 
-    # the copies are centred features, products of features and weights, and matrices of the
-    # interior-point method
+    # the copies in memory are centred features, products of features and weights, and matrices of
+    # the interior-point method
     memory_needs: ClassVar[MemoryNeeds] = MemoryNeeds(
         gram_copies=9, linear_row_copies=4, covariance_copies=20
     )
@@ -209,8 +209,8 @@ class PairwiseRadiusMachine(RadiusMachine):
     tol: float = parameter(1e-6, positive(), "Maximum relative duality gap of an optimal solution.")
 
     def _solve(self, features: ScaledFeatures, y: NDArray, s: NDArray, warm: Any) -> BinaryModel:
-        # the division of the features by `unit` multiplies w by unit and ``1/2 ||w||^2`` by unit^2,
-        # and divides r of R-SVMμ+ by unit^2
+        # if the features are divided by `unit`, w is multiplied by `unit`, ``1/2 ||w||^2`` is
+        # multiplied by `unit`^2, and r of R-SVMμ+ is divided by `unit`^2
         square = features.unit**2
         length = square if self.simplex else 1.0
         lam = self.lam * square * length
@@ -241,7 +241,7 @@ class PairwiseRadiusMachine(RadiusMachine):
         )
 
     def path_key(self, point: Mapping[str, Any]) -> tuple:
-        """Return (C, lambda), the key by which the points of a path are ordered."""
+        """Return (C, lambda), the key by which the grid points are ordered."""
         return (point.get("C", 0), point.get("lam", 0))
 
 
@@ -252,8 +252,8 @@ class RSVMPlus(PairwiseRadiusMachine):
     ----------
     fits_ : list of Fit
         The certificate of each pair of classes. `objective` is the value of (9) at the returned w
-        and b, where r is half the largest weighted squared distance of two rows. `bound` is a lower
-        bound on the optimal value, and `max_violation` is the largest violation of a dual
+        and b, where r is half the largest squared distance of two rows, weighted by w^2. `bound` is
+        a lower bound on the optimal value, and `max_violation` is the largest violation of a dual
         constraint. `extra` has the entries "r", "pairs" (number of pairs of rows in the last
         restricted problem) and "rounds" (number of restricted problems).
 
@@ -280,9 +280,9 @@ class RSVMMuPlus(PairwiseRadiusMachine):
     ----------
     fits_ : list of Fit
         The certificate of each pair of classes. `objective` is the value of (7) at the returned w,
-        b and mu, where r is half the largest weighted squared distance of two rows. `bound` is a
-        lower bound on the optimal value, and `max_violation` is the largest violation of a dual
-        constraint. `extra` has the entries "r", "pairs" (number of pairs of rows in the last
+        b and mu, where r is half the largest squared distance of two rows, weighted by mu. `bound`
+        is a lower bound on the optimal value, and `max_violation` is the largest violation of a
+        dual constraint. `extra` has the entries "r", "pairs" (number of pairs of rows in the last
         restricted problem) and "rounds" (number of restricted problems).
 
     Examples
