@@ -34,12 +34,12 @@ class CertifiedSolution(Result):
 
     The possible values of `route` are listed in the docstring of `mmbench.machines.mmrm.mmrm`.
 
-    The coefficients u satisfy the upper limit on ``sum |u_k|``. `value` is the objective value with
-    the smallest feasible slacks. `violation` is the largest violation of the dual constraints,
-    ``A'lam <= c`` in a kernel program and ``A'lam = c`` in a linear program. If the upper limit on
-    ``sum |u_k|`` has the multiplier `violation`, the row multipliers lam are dual feasible.
-    Therefore ``bound = sum(lam) - limit * violation`` is a lower bound on the objective values of
-    all u that satisfy the limit.
+    The coefficients u satisfy the upper limit `Program.limit` on ``sum |u_k|``. `value` is the
+    objective value with the smallest feasible slacks. `violation` is the largest violation of the
+    dual constraints, ``A'lam <= c`` in a kernel program and ``A'lam = c`` in a linear program. If
+    the upper limit on ``sum |u_k|`` has the multiplier `violation`, the row multipliers lam are
+    dual feasible. Therefore ``bound = sum(lam) - limit * violation`` is a lower bound on the
+    objective values of all u that satisfy the limit.
     """
 
     #: Coefficients of the columns of A, nonnegative in a kernel program. Shape (n_columns,).
@@ -49,7 +49,8 @@ class CertifiedSolution(Result):
     lam: NDArray
     #: Margins ``y_i f(x_i)`` of the rows. Shape (n_rows,).
     margins: NDArray
-    #: Additional entries of `Fit.extra`, for example "bounded_from_factor" of `solve_linear`.
+    #: Entries that a solver adds to `Fit.extra`. For example, `solve_linear` adds
+    #: "bounded_from_factor" if the program is unbounded.
     facts: dict[str, Any] = field(default_factory=dict)
 
     def limited(self, program: Program, tol: float) -> bool:
@@ -78,8 +79,8 @@ def certify(
     lam = balanced(lam, program.y, program.cost)
     margins = program.forward(u) + program.y * b
     value = value_of(program, u, margins)
-    # rounding errors may cause margins just below 1; u and b are scaled so that these margins
-    # become at least 1, if the objective value decreases
+    # rounding errors may cause margins just below 1; the factor `scale` makes these margins at
+    # least 1, and is used if it decreases the objective value
     missed = (margins < 1) & (margins > 1 - ROUNDED_MARGIN) & (program.cost > 0)
     scale = 1 / float(margins[missed].min(initial=1.0))
     if scale * np.abs(u).sum() <= program.limit:
@@ -148,8 +149,8 @@ def constant_solution(
 def trivial_if_constant(program: Program, solution: CertifiedSolution) -> CertifiedSolution:
     """Return the solution w = 0 with the status "trivial" if the decision values are constant.
 
-    If the decision values of `solution` vary, or if its status is neither "optimal" nor
-    "inaccurate", `solution` is returned unchanged.
+    A `solution` whose decision values vary, or whose status is neither "optimal" nor "inaccurate",
+    is returned unchanged.
     """
     solved = solution.status in (Status.OPTIMAL, Status.INACCURATE)
     if not solved or np.ptp(program.y * solution.margins) > CONSTANT_DECISION_RANGE:
@@ -170,8 +171,8 @@ def recertified(
     """Return `solution` if it is also optimal with the slack penalties of `program`, else None.
 
     A solution with zero slacks stays optimal for all slack penalties that are at least the
-    multipliers lam. Therefore a separable pair of classes has one solution for all sufficiently
-    large C.
+    multipliers lam. Therefore a separable pair of classes has the same solution for all
+    sufficiently large C.
     """
     same = len(solution.lam) == len(program.y) and len(solution.u) == program.n_columns
     if not same or solution.margins.min() < 1 - 1e-9 or np.any(solution.lam > program.cost):

@@ -4,14 +4,15 @@
 
 The last row of A belongs to the upper limit on the coefficients, ``-sum(u)/limit >= -1``. The
 right-hand side `right` is -1 in the last row and 1 in all other rows. The dual variables are the
-multipliers lam of the rows, between 0 and cost, and the reduced costs ``s = c - A'lam >= 0``. The
+multipliers lam of the rows, between 0 and `cost`, and the reduced costs ``s = c - A'lam >= 0``. The
 iterations reduce the complementarity products ``u s``, ``xi (cost - lam)`` and ``z lam`` to zero at
 the same rate. Each iteration consists of Mehrotra's predictor and corrector step.
 `mmbench.solvers.interior_point` is not used, since it eliminates the unknowns of the rows and
 solves for one weight per feature. Here each column of A has a coefficient in u, and there are
-usually as many columns as rows. Let Theta and D be the diagonal matrices with the entries ``u/s``
-and ``xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) have the
-right-hand sides r, r_u and r_b:
+usually as many columns as rows, so that this elimination would not make the equations smaller. Let
+Theta be the diagonal matrix with the entries ``u/s``, and D the diagonal matrix with the entries
+``xi/(cost - lam) + z/lam``. The Newton equations for the step (du, dlam, db) have the right-hand
+sides r, r_u and r_b:
 
     D dlam + A du + y db = r,    A'dlam - Theta^{-1} du = r_u,    y'dlam = r_b
 
@@ -31,9 +32,9 @@ of_low_rank a Gram matrix of n rows and low rank r         ``n r^2``, QR and LU 
     (D + A Theta A' + theta yy') dlam + y db = r + A Theta r_u + theta y r_b.
 
 The matrix ``D + A Theta A' + theta yy'`` is positive definite. The number theta > 0 does not change
-the solution, since ``y'dlam = r_b``. Without ``theta yy'``, the matrix ``D + A Theta A'`` would be
-nearly singular along one direction. `reduced` computes the Cholesky factor of ``D + A Theta A' +
-theta yy'``, and corrects rounding errors by conjugate gradients.
+the solution, since ``y'dlam = r_b``. Without ``theta yy'``, the matrix would be nearly singular
+along y, since the columns of A are shifted so that ``A'y = 0``. `reduced` computes the Cholesky
+factor of ``D + A Theta A' + theta yy'``, and corrects rounding errors by conjugate gradients.
 
 `whole` factorises the matrix of the Newton equations without eliminating unknowns. `whole` takes
 several times as long as `reduced`, but does not square the condition number of A. If the kernel is
@@ -101,7 +102,7 @@ class Iterate:
 
 
 def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Iterate:
-    """Return a positive iterate near a warm start (u and `margins`), with the multipliers lam."""
+    """Return a positive iterate near a warm start (`u` and `margins`), with multipliers `lam`."""
     return Iterate(
         u=u + 0.1 * (float(u[u > 0].mean()) if np.any(u > 0) else 1.0),
         b=0.0,
@@ -113,7 +114,7 @@ def first_iterate(u: NDArray, margins: NDArray, lam: NDArray, c: NDArray) -> Ite
 
 
 def size_of(c: NDArray) -> float:
-    """Return the mean magnitude of the objective coefficients c; 1 if all are rounding errors."""
+    """Return the mean magnitude of the objective coefficients c, or 1 if it is a rounding error."""
     mean = float(np.abs(c).mean())
     return mean if mean > ROUNDED_COST else 1.0
 
@@ -132,7 +133,7 @@ MAX_CG_STEPS, MAX_CG_STEPS_OF_LARGE = 25, 300
 #: Number of iterative refinement steps of the Newton equations.
 MAX_REFINEMENTS = 2
 
-#: Lower bound on the largest magnitude in a matrix column. The bound avoids a division by zero.
+#: Lower bound on the largest magnitude in a matrix column. This bound avoids a division by zero.
 SMALLEST_SCALE = 1e-300
 
 #: Relative increases of the diagonal in `reduced`, tried in turn until the Cholesky factorization
@@ -154,8 +155,8 @@ def reduced(
 ) -> NewtonSolver:
     """Return a Newton solver that eliminates the step du and uses conjugate gradients.
 
-    LinAlgError is raised if the Cholesky factorization fails. `reduced` and the returned solver
-    also raise LinAlgError if conjugate gradients do not converge.
+    LinAlgError is raised if the Cholesky factorization fails. If conjugate gradients do not
+    converge, `reduced` and the returned solver also raise LinAlgError.
     """
     theta = float((np.square(A) @ weight).mean())
     part = np.column_stack([A * np.sqrt(weight), np.sqrt(theta) * y])
@@ -247,7 +248,7 @@ def whole(A: NDArray, y: NDArray, diagonal: NDArray, weight: NDArray) -> NewtonS
 
 
 class LowRank:
-    """Linear operator ``A = left @ right'``; shapes (n_rows, rank) and (n_columns, rank)."""
+    """Linear operator ``A = left @ right'`` with the shapes (n_rows, rank) @ (rank, n_columns)."""
 
     __array_ufunc__ = None  # with None, NumPy calls `__rmatmul__` for ``array @ A``
 
@@ -322,7 +323,7 @@ class LpInteriorPoint:
     """Interior-point method for one program.
 
     A further call of `run` with a smaller tolerance continues from the last iterate. The upper
-    limit ``sum(u) <= limit`` is appended to A, y and cost as the last row. The argument
+    limit ``sum(u) <= limit`` is appended to `A`, `y` and `cost` as the last row. The argument
     `multiplier` is the initial multiplier of ``sum(u) <= limit``. By default, `multiplier` is the
     mean of the products ``z_i lam_i`` over the rows, divided by `limit`.
     """
@@ -368,10 +369,10 @@ class LpInteriorPoint:
     def run(self, tol: float, max_iter: int = 100) -> bool:
         """Iterate until the relative sum of the complementarity products is below `tol`.
 
-        The sum is relative to ``1 + |objective|``. The residuals of the constraints must be small,
-        too. Returns True if the tolerance is reached, or if the objective value proves that the
-        program is unbounded. Returns False if steps are too short, if values are not finite, or if
-        the maximum number of iterations or the time limit is reached.
+        The sum is relative to ``1 + |objective|``. The residuals of the constraints must be below
+        ``10 * max(tol, 1e-9)``, too. Returns True if the tolerance is reached, or if the objective
+        value proves that the program is unbounded. Returns False if steps are too short, if values
+        are not finite, or if the maximum number of iterations or the time limit is reached.
         """
         for k in range(max_iter):
             size = 1 + abs(self.objective)
@@ -524,6 +525,6 @@ class LpInteriorPoint:
 
 
 def _reach(value: NDArray, step: NDArray) -> float:
-    """Return the smallest step length at which an entry of `value` becomes zero."""
+    """Return the smallest length at which a step along `step` makes an entry of `value` zero."""
     down = step < 0
     return float(np.min(value[down] / -step[down], initial=np.inf))

@@ -2,10 +2,10 @@
 
 Program (28) has one column per feature. HiGHS solves a program of 256 columns and 1214 rows in 0.7
 s. If there are at least 200 rows, an interior-point method in the space of the features is tried
-before HiGHS. The active constraints at the last iterate of the interior-point method define an
-exact vertex. HiGHS and the interior-point method may fail if features are nearly equal. If both
-methods fail, the features are replaced by their principal components, and program (28) is solved
-again. The principal components are scaled to standard deviation 1.
+before HiGHS. The last iterate of the interior-point method is improved by the exact vertex that its
+active constraints define. HiGHS and the interior-point method may fail if features are nearly
+equal. If both methods fail, the features are replaced by their principal components, and program
+(28) is solved again. The principal components are scaled to standard deviation 1.
 """
 
 from dataclasses import replace
@@ -33,8 +33,8 @@ from mmbench.solvers.rows import weighted_product
 #: Relative duality gap at which the interior-point method stops.
 GAP_TOLERANCE = 1e-10
 
-#: Ridge on the diagonal of the Newton equations, relative to the sum of the row weights in these
-#: equations.
+#: Ridge on the diagonal of the Newton equations, relative to the sum of the weights that the rows
+#: have in these equations.
 RIDGE = 1e-12
 
 #: A principal component is used if its standard deviation exceeds LEAST_SPREAD times the largest
@@ -89,7 +89,7 @@ def _solved(program: LinearProgram, tol: float, solver: str) -> CertifiedSolutio
 def _solved_by_directions(program: LinearProgram, tol: float, solver: str) -> CertifiedSolution:
     """Solve a bounded program (28) with scaled principal components in place of the features.
 
-    The optimal value does not change, since the machine is affine invariant.
+    The optimal value is the same as with the features, since the machine is affine invariant.
     """
     # principal components are necessary if two features differ by less than the tolerance of HiGHS
     Z = np.asarray(program.Z)
@@ -130,8 +130,8 @@ class _Ratio(HingeInteriorPoint):
         return self.c - self.at["v"], 0.0
 
     def _system(self) -> tuple[float, NDArray, NDArray]:
-        # if features are linearly dependent, the ridge keeps steps finite; the next step corrects
-        # the residual that the ridge causes
+        # if features are linearly dependent, the ridge keeps the steps finite; it leaves a
+        # residual, which the next step corrects
         return RIDGE * float(self.weight.sum()), *super()._system()[1:]
 
 
@@ -159,7 +159,8 @@ def solve_in_features(program: LinearProgram, tol: float) -> CertifiedSolution |
 def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
     """Project multipliers onto ``A'lam = c`` and ``y'lam = 0`` to remove rounding errors.
 
-    A multiplier near one of its bounds, 0 and the penalty on slack, changes little.
+    The change of a multiplier is proportional to its distance from the nearer bound, 0 or the slack
+    penalty.
     """
     Z, y, k = program.Z, program.y, len(program.c)
     room = np.minimum(lam, program.cost - lam)
@@ -175,7 +176,7 @@ def _feasible(program: LinearProgram, lam: NDArray) -> NDArray:
 
 
 def critical_factor(program: LinearProgram) -> float:
-    """Return the smallest factor of all slack penalties for which program (28) is bounded.
+    """Return the smallest factor that, applied to all slack penalties, makes program (28) bounded.
 
     If all slack penalties are C, the returned factor is C*/C, where C* is the smallest C with which
     the program is bounded:

@@ -16,8 +16,8 @@ d_b is the gap between the classes, and d_w is the distance of the class means m
 
 With ``solver="auto"``, MMRM checks the conditions of the following table from top to bottom, and
 uses the first route whose condition holds. `Fit.route` is the name of the route used. The table is
-for n rows and d features. The warm start of a kernel program is the solution of an MMRM with
-another C or of an SVM.
+for n rows and d features. The warm start of a kernel program is the solution for another C. If
+there is none, the solution of an SVM is used.
 
 ============ ============================================== ==================================
 route        when                                           cost
@@ -34,13 +34,13 @@ route        when                                           cost
                                                             kernel matrix of low rank r
 ============ ============================================== ==================================
 
-The certificate of every route is computed from the whole program. If "interior" or "whole" does not
-reach the tolerance, the other of these two routes is tried. However, "whole" is omitted if there
-are more than 4000 rows and the kernel matrix has no low-rank factor. If "interior" and "whole" fail
-and there are at most 4000 rows, "highs" is tried. If all routes fail, the solution with the lowest
-objective value is combined with the highest lower bound. `benchmarks/peers.py` compares "auto" with
-"highs". `benchmarks/mmrm_grid.py` measures the time of the route "whole". `benchmarks/routes.py`
-measures the time of "whole" for kernel matrices of low rank.
+The certificate of every route is computed from the whole program. If "interior" does not reach the
+tolerance, "whole" is tried, and vice versa. However, "whole" is omitted if there are more than 4000
+rows and the kernel matrix has no low-rank factor. If "interior" and "whole" fail and there are at
+most 4000 rows, "highs" is tried. If all routes fail, the solution with the lowest objective value
+is combined with the highest lower bound. `benchmarks/peers.py` compares the training times of
+"auto" and "highs". `benchmarks/mmrm_grid.py` and, for kernel matrices of low rank,
+`benchmarks/routes.py` measure the time of "whole".
 
 References
 ----------
@@ -117,14 +117,15 @@ class MMRM(WeightedClassifier):
     ----------
     fits_ : list of Fit
         The certificate of each pair of classes. `objective` is the objective value of problem (28)
-        or (30). `bound` is a lower bound on the optimal value subject to the coefficient limit (see
-        Notes). ``extra`` has the entries "margin_ratio", "separable" (True if all slacks are zero)
-        and, for ``rbf`` and ``poly``, "at_coefficient_limit" (see Notes).
+        for a linear kernel, and of (30) for other kernels. `bound` is a lower bound on the optimal
+        value subject to the coefficient limit (see Notes). ``extra`` has the entries
+        "margin_ratio", "separable" (True if all slacks are zero) and, for ``rbf`` and ``poly``,
+        "at_coefficient_limit" (see Notes).
     margin_ratios_ : ndarray of shape (n_pairs,)
         Margin ratio rho of each pair of classes on the training rows; negative if the projections
         of the classes overlap.
     dual_coef_ : ndarray of shape (n_pairs, n_support)
-        alpha and -beta of each pair of classes (``rbf``, ``poly``).
+        Coefficients alpha and -beta of each pair of classes (``rbf``, ``poly``).
 
     Notes
     -----
@@ -134,16 +135,16 @@ class MMRM(WeightedClassifier):
     A machine with the status "unbounded" or "trivial" predicts the same class for every row: the
     class with the larger sum of slack penalties, or the larger class if the two sums are equal. The
     statuses "unbounded" and "trivial" describe the optimisation problem, not a failure of the
-    solver. The status is "unbounded" if C is too small, so that the program has no minimum. The
-    status is "trivial" if w = 0 is optimal. If the classes have different sizes, w = 0 is optimal
-    for a range of C. If the mean of the smaller class lies among the points of the larger class,
-    w = 0 may be optimal for every C. ``class_weight="balanced"`` avoids the status "trivial" for
-    classes of different sizes.
+    solver. The status is "unbounded" if C is so small that the program has no minimum. The status
+    is "trivial" if w = 0 is optimal. If the classes have different sizes, w = 0 is optimal for a
+    range of C. If the mean of the smaller class lies among the points of the larger class, w = 0
+    may be optimal for every C. ``class_weight="balanced"`` avoids the status "trivial" for classes
+    of different sizes.
 
     If the kernel is smooth and features are few, the Gram matrix may be singular in double
-    precision. For a singular Gram matrix, problem (30) has no solution in double precision.
-    Coefficients of 1e12 and more still lower the objective, since they fit rounding errors of the
-    kernel values. The kernel machine therefore solves problem (30) with the coefficient limit::
+    precision. Then problem (30) has no solution in double precision: coefficients of 1e12 and more
+    still lower the objective, since they fit rounding errors of the kernel values. The kernel
+    machine therefore solves problem (30) with the coefficient limit::
 
         (sum_k alpha_k + sum_l beta_l) |mean_i k(x_i, x_i)| <= coefficient_limit.
 
@@ -315,7 +316,7 @@ def slack_costs(
     if C is None:
         s = np.ones(len(problem.y)) if problem.weights is None else problem.weights
         sizes = [float(s[problem.y == sign].sum()) for sign in (-1.0, 1.0)]
-        # if the class weight is "balanced", `slack_penalties` multiplies C by n / (2 n_class)
+        # if the class weight is "balanced", `slack_penalties` multiplies this C by n / (2 n_class)
         C = 2 * C_factor / sum(sizes) if class_weight == "balanced" else C_factor / min(sizes)
     cost = slack_penalties(problem, C, class_weight) * np.ones(len(problem.y))
     low, high = float(cost.min()), float(cost.max())
@@ -376,12 +377,12 @@ def class_means(f: NDArray, y: NDArray, weights: NDArray | None) -> tuple[float,
 def _gram(problem: BinaryProblem) -> NDArray | KernelMatrix:
     """Return the kernel matrix, either stored or computed in blocks at each use.
 
-    A kernel matrix of more than STORED_ROWS rows is stored if it is not larger than
-    MOST_GRAM_BYTES, half of the free memory, or half of the allowed memory.
+    A kernel matrix of more than STORED_ROWS rows is stored if its size is at most the smallest of
+    MOST_GRAM_BYTES, half of the free memory, and half of the allowed memory.
     """
     n = len(problem.y)
     most = min(MOST_GRAM_BYTES, available_bytes() / 2, allowed_bytes() / 2)
-    # training with blocks takes up to twice as long as training with a stored kernel matrix
+    # with blocks, training takes up to twice as long as with a stored kernel matrix
     stored = problem.given_gram is not None or n <= STORED_ROWS or 8 * n**2 <= most
     return problem.gram if stored else problem.blocks(None)
 
@@ -399,7 +400,7 @@ def _guess(
     from mmbench.solvers.svm_dual.smo import solve_smo
 
     # The SVM and the MMRM have nearly the same support vectors. Very small slack penalties are
-    # raised, since all rows would be support vectors of the SVM.
+    # raised, since they would make all rows support vectors of the SVM.
     cost = np.where(program.cost > 0, np.maximum(program.cost, 1 / program.scale), 0.0)
     svm = solve_smo(svm_dual(program.gram, problem.y, cost), tol=GUESS_TOLERANCE)
     return Guess(np.abs(svm.u), problem.y * (svm.decision + svm.bias))

@@ -38,10 +38,10 @@ from scipy.linalg.lapack import dpstrf
 from mmbench.kernels.matrix import KernelMatrix
 from mmbench.solvers.rows import MappedRows, Rows, moments
 
-#: Default upper limit on the sum of the coefficients. With the default coefficient limit, decision
-#: values have rounding errors of 1e-9. Lower bounds have rounding errors of 1e-10 times the
-#: objective value. Both errors are far below the tolerance. If the coefficient limit is at least 64
-#: times the default, some programs cannot be solved to a relative gap of 1e-6 in double precision.
+#: Default upper limit on the sum of the coefficients. With this limit, the rounding errors are 1e-9
+#: in decision values, and 1e-10 times the objective value in lower bounds. Both errors are far
+#: below the tolerance. If the coefficient limit is at least 64 times the default, some programs
+#: cannot be solved to a relative gap of 1e-6 in double precision.
 COEFFICIENT_LIMIT = 2.0**20
 
 #: If there are at least LEAST_ROWS rows, the linear program (28) is first solved by an
@@ -66,10 +66,10 @@ class Program(ABC):
 
     `row_weights` are the sample weights. If several rows of a class are equal, the first row has
     the sum of the slack penalties of these rows, and the other rows have penalty zero. `columns`
-    contains the indices of the columns that solvers use. If columns of a kernel program are equal,
-    solvers use only one of these columns. `class_sums`, shape (2, n_columns), contains the weighted
-    sums of the negative rows and of the positive rows of A. `limit` is the upper limit on ``sum
-    |u_k|``.
+    contains the indices of the columns that solvers use. If several columns of a kernel program are
+    equal, solvers use only one of them. `class_sums`, shape (2, n_columns), contains the weighted
+    sums of the negative rows and of the positive rows of A. `limit` is the upper limit on
+    ``sum |u_k|``.
     """
 
     #: True if the coefficients u are nonnegative, False if they are free.
@@ -100,7 +100,7 @@ class Program(ABC):
 
     @cached_property
     def class_rows(self) -> tuple[NDArray, NDArray]:
-        """Indices of the rows with positive slack penalty: negative class, positive class."""
+        """Indices of the rows with positive slack penalty, per class (negative, positive)."""
         used = self.cost > 0
         return np.flatnonzero(used & (self.y < 0)), np.flatnonzero(used & (self.y > 0))
 
@@ -126,7 +126,7 @@ class Program(ABC):
 
     @cached_property
     def c(self) -> NDArray:
-        """Objective coefficients; c'u is the difference of the class means of decision values."""
+        """Coefficients c: ``c'u`` is the difference of the class means of the decision values."""
         return (self.class_sums / self.class_sizes[:, None]).sum(axis=0)
 
     @property
@@ -165,7 +165,7 @@ class KernelProgram(Program):
         self.columns = self.rows
 
     def kernel_values(self, rows: NDArray, columns: NDArray) -> NDArray:
-        """Return a submatrix of the Gram matrix as a float64 array; the caller may overwrite it."""
+        """Return a submatrix of the Gram matrix as a float64 array, which may be overwritten."""
         if isinstance(self.gram, KernelMatrix):
             return self.gram.block(rows, columns)
         return self.gram[np.ix_(rows, columns)].astype(np.float64, copy=False)
@@ -191,11 +191,11 @@ class KernelProgram(Program):
         return out
 
     def forward(self, u: NDArray) -> NDArray:
-        """Return the product A u; row k of the Gram matrix is not read if u_k = 0."""
+        """Return the product A u, reading only the rows k of the Gram matrix with u_k != 0."""
         return self.y * self._product(self.y * u)
 
     def adjoint(self, lam: NDArray) -> NDArray:
-        """Return A'lam; A is symmetric."""
+        """Return A'lam, which is A lam since A is symmetric."""
         return self.forward(lam)
 
     def coefficients(self, u: NDArray) -> NDArray:
@@ -282,7 +282,7 @@ def without_repeats(X: NDArray, y: NDArray, cost: NDArray) -> NDArray:
 
 
 def _sparse_keys(X: Any, y: NDArray) -> NDArray:
-    """Return one number per sparse row; rows with equal entries and labels have equal numbers."""
+    """Return one number per sparse row, the same number for rows with equal entries and labels."""
     X = X.copy()
     X.sum_duplicates()
     X.eliminate_zeros()
@@ -300,8 +300,8 @@ NEAR_MARGIN = 1.05
 class Guess:
     """Warm start of a kernel program: coefficients u, shape (n_columns,), and margins, (n_rows,).
 
-    The warm start is the solution of an MMRM with another C or of an SVM. The coefficients u are
-    nonnegative, and only their ratios matter.
+    The warm start is the solution of an MMRM with another C, or of an SVM with the same slack
+    penalties. The coefficients u are nonnegative, and only their ratios need to be accurate.
     """
 
     u: NDArray
@@ -331,8 +331,8 @@ def low_rank_factor(
 
     Return None if the rank of K exceeds `most`, or if K is indefinite. `diagonal` is the diagonal
     of the Gram matrix K, and is overwritten. `block` returns the submatrix of K for given rows and
-    columns. `low_rank_factor` computes only the pivot columns of K and one submatrix. The submatrix
-    serves to test the rank of K and the accuracy of F.
+    columns. `block` is called only for the pivot columns of K and for a sample of rows and columns,
+    which serves to test the rank of K and the accuracy of F.
     """
     n, largest = len(diagonal), float(diagonal.max())
     if most < 1 or largest <= 0:

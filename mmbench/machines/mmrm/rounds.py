@@ -3,9 +3,9 @@
 A restricted program has a subset of the rows and columns of the kernel program. In each round, an
 interior-point method solves the restricted program to a coarse tolerance. Rows and columns outside
 the restricted program are added if the iterate violates their constraints. Every round starts from
-the same warm start. If no constraint is violated, the iterate is refined, and one LU factorization
-computes the exact vertex. At the exact vertex, the constraints of all omitted rows and columns are
-tested again.
+the same warm start. If no constraint is violated, the iterate is refined, and the exact vertex of
+its active constraints is computed by one LU factorization. At the exact vertex, the constraints of
+all omitted rows and columns are tested again.
 
 A restricted program may be unbounded, since some objective coefficients c_k are negative. Therefore
 each restricted program has one additional row per class: the mean of the omitted rows of the class.
@@ -14,7 +14,7 @@ constraint of the additional row is implied by the constraints of the omitted ro
 program with the additional rows is bounded if every slack penalty is at least 1/n_class, where
 n_class is the number of rows of the class.
 
-`benchmarks/peers.py` ("programs" and "growth") measures the time of the pricing rounds.
+`benchmarks/peers.py` measures the time of the pricing rounds.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ADDED_MARGIN = 1.03
 #: Lower bound on the margins of the rows that are removed from a restricted program.
 DROPPED_MARGIN = 1.3
 
-#: Number of columns with nonnegative reduced cost that are added per round, relative to the number
+#: Number of columns without a violated constraint that are added per round, relative to the number
 #: of columns of the restricted program.
 ADDED_COLUMN_SHARE = 0.03
 
@@ -98,7 +98,7 @@ class RestrictedProgram:
         return self._certified(optimum or self._optimum(self._start()))
 
     def _start(self) -> LpInteriorPoint:
-        """Return an interior-point method that starts at the warm start and at lam_i = 1/n_class.
+        """Return an interior-point method that starts at the warm start, with lam_i = 1/n_class.
 
         The multipliers ``lam_i = 1/n_class`` satisfy ``A'lam = c``.
         """
@@ -198,7 +198,7 @@ class RestrictedProgram:
         near = margins[self.rows] <= DROPPED_MARGIN
         costly = optimum.lam[self.rows] >= program.cost[self.rows] / 2
         kept = self.rows[near | costly]
-        # rows and columns with nearly violated constraints are also added
+        # rows and columns with nearly violated constraints are also added, to save rounds
         rows = rows[np.argsort(margins[rows], kind="stable")]
         rows = rows[margins[rows] < ADDED_MARGIN][: max(50, len(kept) // 2)]
         columns = columns[np.argsort(reduced[columns], kind="stable")]
@@ -210,7 +210,7 @@ class RestrictedProgram:
     def _certified(self, optimum: RestrictedOptimum) -> CertifiedSolution:
         """Certify the optimum with the coefficients outside `support` set to zero.
 
-        If the status is then not "optimal", the optimum is certified with all its coefficients.
+        If this gives a status other than "optimal", the optimum is certified with all coefficients.
         """
         u = np.zeros_like(optimum.u)
         u[optimum.support] = optimum.u[optimum.support]

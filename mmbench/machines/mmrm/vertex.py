@@ -1,10 +1,10 @@
 """Vertices of a max-margin ratio program, computed by one LU factorization or by HiGHS.
 
-The columns of a program have the coefficients u, and its rows have the multipliers lam and the
-slack penalties cost (see the module `program`). A partition consists of a set P of columns and two
-sets R and T of rows. P contains the columns with u > 0, R the rows with margin 1 and
-0 < lam < cost, and T the rows with lam = cost. A nondegenerate vertex has ``|R| = |P| + 1``, and
-solves two systems with the square matrix ``M = [A_RP, y_R]``:
+The columns of a program have the coefficients u, and its rows have the multipliers `lam` and the
+slack penalties `cost` (see the module `program`). A partition consists of a set P of columns and
+two sets R and T of rows. P contains the columns with ``u > 0``. R contains the rows with margin 1
+and ``0 < lam < cost``. T contains the rows with ``lam = cost``. A nondegenerate vertex has
+``|R| = |P| + 1``, and solves two systems with the square matrix ``M = [A_RP, y_R]``:
 
     M (u_P; b) = 1,      M'lam_R = (c_P - A_TP'cost_T; -y_T'cost_T).
 
@@ -25,8 +25,8 @@ from mmbench.machines.mmrm.program import Program
 from mmbench.solvers.cones import SOLVERS, ConeProgram, ConeSolution, solve_socp
 from mmbench.solvers.highs_ import LpSolution, solve_lp
 
-#: Tolerance for negative coefficients and multipliers of a vertex, relative to the largest
-#: coefficient or multiplier.
+#: Tolerance for negative coefficients of a vertex, relative to the largest coefficient, and for
+#: negative multipliers, relative to the largest multiplier.
 SIGN_TOLERANCE = 1e-9
 
 #: Maximum number of simplex pivots in HiGHS. HiGHS needs a few thousand pivots for most programs,
@@ -36,7 +36,7 @@ MAX_PIVOTS = 100_000
 
 @dataclass(frozen=True)
 class Partition:
-    """Indices of the columns with u > 0, the rows with margin 1, and the rows with lam = cost."""
+    """Index sets: columns with u > 0 (P), rows with margin 1 (R), and rows with lam = cost (T)."""
 
     positive: NDArray
     tight: NDArray
@@ -47,11 +47,10 @@ def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> P
     """Return the active constraints of an iterate as a `Partition`.
 
     Each complementarity product, for example ``u_k s_k``, has two factors. Each factor is divided
-    by the largest factor of the same kind; the factors ``cost - lam`` are divided by the largest
-    slack penalty. The factor with the smaller quotient is considered zero. `rows` and `columns` are
-    the indices of the iterate's rows and columns in the whole program. The last rows of an iterate
-    are the class means of omitted rows and the coefficient limit. The partition contains no index
-    for these rows.
+    by the largest factor of the same kind (``cost - lam`` by the largest slack penalty), and the
+    factor with the smaller quotient is considered zero. `rows` and `columns` are the indices of the
+    iterate's rows and columns in the whole program. The last rows of an iterate are the class means
+    of omitted rows and the coefficient limit. The partition contains no index for these rows.
     """
     point, first = iterate.point, slice(len(rows))
     # the last entries of xi, z and lam belong to the coefficient limit, and are omitted
@@ -69,7 +68,7 @@ def partition_of(iterate: LpInteriorPoint, rows: NDArray, columns: NDArray) -> P
 
 @dataclass(frozen=True)
 class Vertex:
-    """A vertex of the program: u, b and the multipliers lam at a set of active constraints."""
+    """A vertex of the program: the u, b and lam that the active constraints determine."""
 
     partition: Partition
     u: NDArray
@@ -91,7 +90,7 @@ class Vertex:
     ) -> bool:
         """Whether the vertex is optimal for the restricted program of `rows` and `columns`.
 
-        Constraints may be violated by up to `violation`.
+        A constraint is considered satisfied if its violation is at most `violation`.
         """
         if not self.signs_hold(program):
             return False
@@ -148,9 +147,8 @@ def solve_reference(
 
     HiGHS accepts violations of 1e-7 per constraint, and each violation changes the objective value
     by up to 1e-7 times the slack penalty. Therefore the exact vertex of the basis found by HiGHS is
-    also computed. If the program may be unbounded without the coefficient limit
-    (`Program.surely_bounded` is False), the limit is omitted, since it would hide that the program
-    is unbounded.
+    also computed. If `Program.surely_bounded` is False, the coefficient limit is omitted, since it
+    would hide that the program is unbounded.
     """
     rows, columns = program.rows, program.columns
     n, k = len(rows), len(columns)

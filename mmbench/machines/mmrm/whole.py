@@ -13,15 +13,16 @@ matrix
 The entries of the shifted matrix are of order one for any kernel.
 
 If the kernel is smooth, all dual feasible points have tiny reduced costs ``s = c - A'lam``.
-Therefore the first starting point has tiny reduced costs s and large coefficients u = mu/s. The
-number mu is the common value of the products ``u_k s_k``. On 18 programs (Pima and Heart, 3 values
-of gamma, 3 of C), two choices of the initial reduced costs were compared: tiny values, and the mean
-of ``|c_k|``. With the mean of ``|c_k|``, steps become too short in 14 of the 18 programs. The other
-4 programs take 1.6 to 2.7 times as many iterations with the mean as with tiny values.
+Therefore the first starting point has tiny reduced costs s and large coefficients ``u_k = mu/s_k``,
+with the same number mu for all k. On 18 programs (Pima and Heart, 3 values of gamma, 3 of C), two
+choices of the initial reduced costs were compared: tiny values, and the mean of ``|c_k|``. With the
+mean of ``|c_k|``, steps become too short in 14 of the 18 programs. The other 4 programs take 1.6 to
+2.7 times as many iterations with the mean as with tiny values.
 
 If the classes overlap little or one class is rare, large coefficients do not cancel in the decision
 values, and all steps from the first starting point are short. If the first starting point does not
-lead to an optimal solution, the method starts again at the coefficients of the warm start.
+lead to an optimal solution, the method starts again from the second starting point, the
+coefficients of the warm start.
 
 An iteration takes of the order of ``n^3`` operations, or ``n r^2`` for a kernel matrix of numerical
 rank r. `benchmarks/mmrm_grid.py` and `benchmarks/routes.py` measure the time per program.
@@ -46,7 +47,7 @@ from mmbench.machines.mmrm.vertex import partition_of, solve_vertex
 #: vertex has a relative gap of at most EXACT_GAP times the tolerance.
 FINE_TOLERANCES, EXACT_GAP = (1e-7, 1e-9), 1e-3
 
-#: Lower bound on the reduced costs at the first starting point, relative to the mean of ``|c_k|``.
+#: Lower bound on the reduced costs at the first starting point, divided by the mean of ``|c_k|``.
 SMALL_REDUCED_COST = 1e-5
 
 #: Maximum number of interior-point iterations for each of FINE_TOLERANCES. The interior-point
@@ -55,7 +56,7 @@ MAX_ITER = 60
 
 
 class Shifted(KernelProgram):
-    """Kernel program with shifted, scaled columns; `A` is an array or a `LowRank` operator."""
+    """Kernel program with shifted and scaled columns. `A` is an array or a `LowRank` operator."""
 
     def __init__(self, program: KernelProgram) -> None:
         self.program, self.y, self.cost = program, program.y, program.cost
@@ -101,7 +102,7 @@ class Shifted(KernelProgram):
         return self.A @ u
 
     def adjoint(self, lam: NDArray) -> NDArray:
-        """Return A'lam; A is not symmetric."""
+        """Return A'lam, where the shifted matrix A is not symmetric."""
         return lam @ self.A
 
     def original(self, u: NDArray, b: float) -> tuple[NDArray, float]:
@@ -131,8 +132,8 @@ def solve_whole(program: KernelProgram, guess: Guess, tol: float) -> CertifiedSo
 def _start(program: Shifted, guess: Guess, large: bool) -> LpInteriorPoint:
     """Return an interior-point method that starts at large coefficients or at the warm start.
 
-    The initial multipliers are ``lam_i = 1/n_class``, where n_class is the number of rows of the
-    class of row i, or smaller numbers if slack penalties are below 1/n_class.
+    In each class, the initial multipliers are proportional to the slack penalties, and sum to 1 (to
+    less, if the slack penalties of a class sum to less than 1).
     """
     rows = program.rows
     cost, c, margins, y = program.cost[rows], program.c[rows], guess.margins[rows], program.y[rows]
