@@ -38,10 +38,10 @@ def evaluate(
 ) -> tuple[dict[str, Any], dict[str, NDArray]]:
     """Return the metrics of a fitted machine on the test rows, and the arrays to store.
 
-    The stored arrays are ``test_index``, ``predicted``, ``decisions`` (float32 if possible) and
-    ``y_test``. For a classifier of another package, the arrays ``classes``, ``scores`` and
-    ``probabilities`` are added if the classifier computes them. Raises ValueError if a decision
-    value is NaN.
+    The stored arrays are ``test_index``, ``predicted``, ``decisions`` (see `rounded`) and
+    ``y_test``. A classifier of another package may also compute class scores and probabilities.
+    These are stored as ``scores`` and ``probabilities``, with the labels of their columns as
+    ``classes``. Raises ValueError if a decision value is NaN.
     """
     decisions = machine.pairwise_decision_function(data.X_test)
     if np.isnan(decisions).any():
@@ -87,9 +87,9 @@ def count_errors(
 ) -> tuple[dict[str, Any], NDArray]:
     """Return metrics and predicted labels, given decision values of shape (n_test, n_pairs).
 
-    The errors and the accuracy are computed with the rule `ties` for tied votes. For the rule
-    "expected", tied votes in the predicted labels are resolved by the rule "lowest". Test rows of a
-    class without training rows always count as errors.
+    The errors and the accuracy are computed with the rule `ties` for tied votes. The rule
+    "expected" counts expected errors without predicting labels, so the predicted labels follow the
+    rule "lowest". Test rows of a class without training rows always count as errors.
     """
     counts = votes(decisions, len(classes))
     lowest = classes[resolve_votes(counts)]
@@ -114,8 +114,9 @@ def count_errors(
 def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
     """Return the optimality certificates of all pairs of classes, and their summary.
 
-    `gap_tolerance` is the largest relative duality gap of a fit with the status ``optimal``. If
-    `gap_tolerance` is infinite, the gap is not limited.
+    The summary contains `gap_tolerance`, the largest relative duality gap with which a fit has the
+    status ``optimal``. An infinite `gap_tolerance` means that the status does not depend on the
+    gap.
     """
     summary = {
         "n": len(fits),
@@ -133,7 +134,8 @@ def certificates(fits: Sequence[Fit], gap_tolerance: float) -> dict[str, Any]:
 def doubts(fits: Sequence[Fit]) -> str:
     """Return a text that states, per status, the number of fits and the first pair of classes.
 
-    The statuses ``optimal``, ``stopped_by_rule`` and ``uncertified`` are left out.
+    The text leaves out the statuses ``optimal``, ``stopped_by_rule`` and ``uncertified``, since
+    fits with these statuses ended as intended.
 
     Examples
     --------
@@ -157,7 +159,7 @@ def _name(pair: Sequence[Any]) -> str:
 
 
 def storable(labels: NDArray) -> NDArray:
-    """Return labels without Python objects, which must not occur in ``.npz`` files."""
+    """Return labels as text if they are Python objects, which ``.npz`` files must not contain."""
     return labels.astype(str) if labels.dtype.hasobject else labels
 
 

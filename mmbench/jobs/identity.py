@@ -3,8 +3,8 @@
 The fingerprint of a machine is a hash of the code of the machine's module and of all modules that
 this module imports, directly or indirectly, from mmbench or the machine's package. The hash is
 computed from syntax trees without docstrings, so comments, docstrings and formatting do not change
-the fingerprint. A change of the text that describes a parameter changes the fingerprint, since the
-text is an argument of a function call.
+the fingerprint. The description of a machine's parameter is an argument of a function call, so a
+change of the description changes the fingerprint.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from mmbench.jobs.job import Job
 EXECUTION = {"n_jobs", "random_state", "time_limit", "cache_size"}
 
 #: Estimator parameters that change `predict` and `decision_function`, but not the pairwise decision
-#: values in a record.
+#: values in a record. Records leave out these parameters, too.
 PREDICTION = {"break_ties", "decision_function_shape"}
 
 #: Parameters that are newer than the first records, each with its neutral value. A parameter with
 #: its neutral value does not change a fit. `parameters_of` omits parameters with neutral values, so
-#: that records without these parameters are reused.
+#: that the keys of jobs with older records do not change.
 NEW_PARAMS = {"max_iter": -1}
 
 
@@ -91,7 +91,7 @@ def modules_behind(module: str) -> set[str]:
 
 @cache
 def source_of(module: str) -> tuple[str, tuple[str, ...]]:
-    """Return the hash of a module's syntax tree, and the modules that it imports."""
+    """Return the hash of a module's syntax tree, and the names of the imported modules."""
     spec = _spec(module)
     if spec is None or not str(spec.origin).endswith(".py"):
         return "", ()

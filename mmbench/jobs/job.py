@@ -67,13 +67,13 @@ class SplitRef:
 class SelectRef:
     """The settings of hyper-parameter selection inside the training part."""
 
-    #: Number of cross-validation folds.
+    #: Number of cross-validation folds, or None without cross-validation.
     folds: int | None = 5
     #: Fraction of the rows that repeated random splits hold out for validation. If `folds` and
     #: `split` are None, parameters are validated on the rows that ``max_train`` excludes from
     #: training.
     split: float | None = None
-    #: Number of repeats of the folds or of the random split.
+    #: Number of repetitions of the cross-validation, or number of random splits.
     repeats: int = 1
     #: With "global", one parameter set is selected for all pairs of classes. With "pair", one
     #: parameter set is selected for each pair of classes. With "test", one parameter set is
@@ -117,7 +117,8 @@ class Job:
     #: of parameters over several splits, `parent` contains the key of one job per split.
     parent: str | tuple[str, ...] | None = None
     select: SelectRef = SelectRef()
-    #: Rule for tied votes, one of "lowest", "random" and "expected".
+    #: Rule for tied votes: "lowest" predicts the first of the tied classes, "random" draws one of
+    #: them, and "expected" counts the expected errors of a random draw.
     ties: str = "lowest"
     #: Version of the machine's code.
     machine_version: int = 1
@@ -140,7 +141,7 @@ class Job:
 
     @property
     def shares(self) -> bool:
-        """Whether the job has the same selected parameters as the jobs of the other splits."""
+        """Whether the jobs of all splits inherit the same parameters (medians over the splits)."""
         return isinstance(self.parent, tuple)
 
     @property
@@ -152,8 +153,8 @@ class Job:
     def has_kernel(self) -> bool:
         """Whether the machine uses the job's `kernel`, which classifiers of other packages ignore.
 
-        A class ``module:Class`` uses the kernel if the class has the parameter `ties`, which all
-        machines of mmbench have.
+        A class that is given by its import path ``module:Class`` uses the kernel if it has the
+        parameter `ties`, which all machines of mmbench have.
         """
         return ":" not in self.machine or "ties" in dict(self.defaults)
 
@@ -189,7 +190,7 @@ class Job:
 
     @property
     def degree(self) -> int | None:
-        """Degree of a polynomial kernel, or None for other kernels or if the degree is selected."""
+        """Degree of the kernel ``poly``; None for any other kernel or for a degree in `grid`."""
         return dict(self.params).get("degree") if self.kernel == "poly" else None
 
     def to_dict(self) -> dict[str, Any]:

@@ -47,9 +47,10 @@ class Prepared:
 
 
 def prepare(job: Job, store: Path, mirror: str | None) -> Prepared:
-    """Return the arrays of a job; data files are in the local folder `store` or in a mirror.
+    """Return the arrays of a job.
 
-    Raises UserError if the data cannot be loaded or have too few rows for the job's folds.
+    Data files are read from the local folder `store`, or from `mirror`, a folder or URL with
+    copies. Raises UserError if the data cannot be loaded or have too few rows for the job's folds.
     """
     ref = job.dataset
     dataset = _cached(ref, store=store, mirror=mirror)

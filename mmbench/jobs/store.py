@@ -3,7 +3,7 @@
 ``plan.json`` contains the text of the configuration, and the table cells with the keys of their
 jobs. Tables are made only from ``plan.json`` and the records. A table cell is the result of one
 machine with one data set, kernel, degree and training size, averaged over splits. A record whose
-key is not in the plan belongs to other settings or to an earlier version of a machine.
+key is not in the plan was made with different settings or by an earlier version of a machine.
 
 A record consists of a JSON file and, if the job has a result, of a file ``.npz`` with arrays. Both
 files are named by the job's key. The JSON file is written last and contains the hash of the arrays,
@@ -43,13 +43,13 @@ from mmbench.machines import alias_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Suffix of temporary files; temporary files of killed processes are deleted.
+#: Suffix of temporary files; each run starts by deleting the temporary files of killed processes.
 TEMPORARY = ".tmp"
 #: Error numbers by which a file system reports that it has no locks, as on some clusters.
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 #: Maximum sizes of a JSON file and of a file of arrays, in bytes; larger files are not read.
 TEXT_BYTES, ARRAYS_BYTES = 2**28, 2**32
-#: Flags of `os.open`, or 0 on Windows, which does not have these flags.
+#: Flags of `os.open` that refuse links and prevent waiting; 0 on Windows, which lacks them.
 NOFOLLOW, NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 
 
@@ -157,12 +157,12 @@ def _write_holder(descriptor: int) -> None:
 PLAN_SCHEMA = 1
 
 
-#: Integer in a plan; pandas cannot store larger integers.
+#: Integer in a plan, from 0 to the largest integer that pandas can store.
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Key(NamedTuple):
-    """The identity of a table cell; `size` is None if there is only one training size."""
+    """The identity of a table cell; `size` is the training size, or None if there is only one."""
 
     dataset: str
     kernel: str
@@ -200,9 +200,9 @@ class Plan:
     cells: tuple[PlannedCell, ...] = ()
     #: Headings of table columns, by column; a column without an entry has the label of its machine.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Names of data sets in published tables, by the name in this package, if the two names differ.
-    #: The published name is empty if only some classes of a data set are used and the configuration
-    #: gives no published name; results are then not compared with published results.
+    #: Published name of each data set whose published name differs from its name in this package,
+    #: which is the key. An empty published name means that results are not compared with published
+    #: results. The empty name is the default if only some classes of a data set are used.
     published_as: Mapping[str, str] = field(default_factory=dict)
     #: Whether the experiment is a quick (smoke) version; its results are not compared with
     #: published values.
@@ -211,9 +211,9 @@ class Plan:
     metrics: tuple[str, ...] = ()
     #: For each table column with inherited parameters, the column whose parameters are inherited.
     uses: Mapping[str, str] = field(default_factory=dict)
-    #: Ratio of test rows to training rows, before `max_train` excludes training rows. The ratio is
-    #: 0 for split rules other than holdout and kfold. The ratio is also 0 without `max_train`,
-    #: since it is then computed from the records.
+    #: Ratio of test rows to training rows, before `max_train` excludes training rows. The value is
+    #: 0 for split rules except holdout and kfold, and without `max_train`. In these cases, tables
+    #: compute the ratio from the records.
     test_to_train: float = 0.0
     #: SHA-256 and text of the configuration in the results folder; empty if unknown.
     config_sha256: str = ""
@@ -321,7 +321,7 @@ class RecordStore:
 
     @classmethod
     def create(cls, folder: Path, config: str, plan: Plan | None = None) -> RecordStore:
-        """Create or update the results folder of a run, and return the records in the folder.
+        """Create or update the results folder of a run, and return its `RecordStore`.
 
         Parameters
         ----------
@@ -416,7 +416,7 @@ class RecordStore:
         return None
 
     def damage(self) -> list[str]:
-        """Return a list with a message about a fault of the plan or the configuration, if any.
+        """Return at most one message, about a fault of the plan or of the configuration.
 
         The fault is a damaged plan, or a configuration that has changed since the last run.
         """
@@ -479,13 +479,13 @@ class RecordStore:
         return found, damaged
 
     def unused(self) -> list[Path] | None:
-        """Return the files of damaged, superseded and unplanned records.
+        """Return the files of records that are damaged, replaced on request, or not in the plan.
 
         Returns
         -------
         list of Path or None
-            Paths of the files. If the plan is missing or damaged, the result is None, since
-            unplanned records cannot be recognised without a plan.
+            Paths of the files. If the plan is missing or damaged, the result is None, since the
+            plan is needed to recognise records that are not in it.
         """
         plan = None
         with suppress(BadRecord):
@@ -541,8 +541,8 @@ def _refuse_foreign(folder: Path) -> None:
             raise UserError(f"{part}: is a file, not a results folder")
     if not folder.exists() or (folder / CONFIG).is_file():
         return
-    # if a folder with files of mmbench has no configuration, the start of a run was interrupted, or
-    # the configuration was deleted
+    # without files of other programs, the configuration may be missing: the start of a run was
+    # interrupted, or the configuration was deleted
     ours = {"records", LOCK, PLAN, CONFIG + TEMPORARY, PLAN + TEMPORARY}
     if foreign := sorted({path.name for path in folder.iterdir()} - ours):
         held = f"it holds {foreign[0]!r} but no {CONFIG}; choose another with --results"
@@ -550,7 +550,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def _free(path: Path) -> Path:
-    """Return `path` if it is free, else `path` with the first free suffix ``.1``, ``.2``, ..."""
+    """Return `path`, or if it exists, `path` with the first unused suffix ``.1``, ``.2``, ..."""
     names = (path.with_name(f"{path.name}.{k}") for k in itertools.count(1))
     return next(free for free in itertools.chain([path], names) if not os.path.lexists(free))
 

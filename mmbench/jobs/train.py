@@ -116,8 +116,8 @@ def rehearse(name: str, kernel: str, solver: str | None) -> None:
     """Train a machine on 24 random rows, so that the machine's code is imported and compiled."""
     from mmbench.solvers.svm_dual.smo import compile_steps
 
-    # the solver's loops are compiled for kernel values of type float32 and float64, since the type
-    # depends on the data
+    # the loops of SMO are compiled for float32 and float64, since the type of kernel values depends
+    # on the data
     compile_steps()
     X, y = np.random.default_rng(0).normal(size=(24, 2)), np.repeat([0, 1, 2], 8)
     known = machines.machine_class(name).parameters
