@@ -78,7 +78,7 @@ class SearchRows:
         labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), -1)
         X = csr_array(X) if issparse(X) else np.asarray(X)
         self.X, self.labels = X.astype(np.float64, copy=False)[kept], labels[kept]
-        # `X_train` determines gamma="scale" in the final fit
+        # the fit after the search computes gamma="scale" from `X_train`
         self.X_train, self.pairs = self.X[: self.n_train], class_pairs(len(classes))
         self._cut = cut
         n_splits = (cut.folds or 1) * (1 if cut.ordered or self._on_rest else cut.repeats)
@@ -113,7 +113,8 @@ def inner_splits(
 
     The splits are stratified, except random splits of groups. `labels` contains the class index of
     each row; the other parameters are described in `Cut`. Raises ValueError unless exactly one of
-    `folds` and `split` is given, or if there are more folds than rows of a class or than groups.
+    `folds` and `split` is given. Also raises ValueError if a class has fewer rows than there are
+    folds, or if there are fewer groups than folds.
     """
     if (folds is None) == (split is None):
         raise ValueError("selection needs either folds or split")

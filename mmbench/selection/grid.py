@@ -23,7 +23,7 @@ RANKS: dict[str, Callable[[float], float]] = {
 
 
 def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
-    """Return all combinations of the values of a grid; raise ValueError if there are none.
+    """Return all combinations of the values of a grid; raise ValueError if values are missing.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str
     ranks = {name: RANKS[rule] for name, rule in prefer.items() if name in points[0]}
 
     def order(k: int) -> list[tuple[bool, float]]:
-        """Return the ranks of a point's values; words such as "scale" are last."""
+        """Return the ranks of a point's values; a text such as "scale" ranks after all numbers."""
         values = ((points[k][name], rank) for name, rank in ranks.items())
         return [(text := isinstance(v, str), 0.0 if text else rank(v)) for v, rank in values]
 
@@ -87,10 +87,11 @@ def best_point(points: Sequence[GridPoint], scores: NDArray, prefer: Mapping[str
 def staged(
     grid: Mapping[str, Sequence[Any]], stages: Sequence[Sequence[str]]
 ) -> list[dict[str, Sequence[Any]]]:
-    """Return the subgrids that are searched one after the other, one per stage.
+    """Return the subgrids that are searched one after the other.
 
-    Parameters of the grid that are in no stage belong to the first subgrid. Stages without
-    parameters of the grid are omitted.
+    A stage is a group of parameter names. The first subgrid contains the parameters of the first
+    stage, and the parameters that are in no stage. Each later stage gives one subgrid, unless the
+    grid contains no parameter of this stage.
 
     Examples
     --------

@@ -172,7 +172,7 @@ METRICS = {
     ),
 }
 
-#: Metrics by which parameters can be selected; a grid search computes no probabilities.
+#: Metrics by which a grid search can select parameters: all metrics that need no probabilities.
 SELECTABLE = tuple(name for name, metric in METRICS.items() if metric.source != "probabilities")
 
 

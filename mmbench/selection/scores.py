@@ -1,7 +1,7 @@
 """Scores of all grid points on all inner splits.
 
-The scores are computed for the binary classifier of each pair of classes, or for the one-vs-one
-classifier of all pairs.
+With the scope "pair", the binary classifier of each pair of classes is scored. With other scopes,
+the one-vs-one classifier of all pairs is scored.
 
 If the kernel matrix of all rows can be stored, the outer loop is over kernels, and all pairs of
 classes use the stored matrix. If this matrix is too large, the outer loop is over pairs of classes,
@@ -30,13 +30,13 @@ from mmbench.selection.views import Block, KernelView, is_stored, kernel_blocks,
 #: Class indices of a pair of classes.
 Pair = tuple[int, int]
 #: One tuple per kernel: the indices of the kernel's grid points and, for each inner split, the
-#: decision values on the held-out rows, shape (n_held, n_points). If only signs are needed,
-#: booleans replace the decision values (True for values >= 0).
+#: decision values on the held-out rows, shape (n_held, n_points). If the metric depends only on the
+#: signs, booleans replace the decision values (True for values >= 0).
 Decided = list[tuple[list[int], list[NDArray]]]
 
 
 class GridScores:
-    """Values of a metric at all grid points; pairs or inner splits are processed in parallel."""
+    """Values of a metric at all grid points, computed in `n_jobs` threads."""
 
     def __init__(self, data: SearchRows, points: list[GridPoint], metric: Metric, n_jobs: int):
         self.data, self.points, self.metric = data, points, metric
@@ -193,14 +193,15 @@ class GridScores:
         path = [without_kernel(self.points[k]) for k in members]
         decided = [np.empty((len(fold.held), len(path))) for fold in folds]
         weights = [point.get("class_weight") for point in path]
-        for weight in {repr(w): w for w in weights}.values():  # warm starts need equal weights
+        # a warm start needs a training with the same class weights
+        for weight in {repr(w): w for w in weights}.values():
             own = [k for k, other in enumerate(weights) if other == weight]
             problems = (view.problem(fold.train, fold.signs) for fold in folds if fold.both)
             trained = iter(machine.train_folds(problems, [path[k] for k in own]))
             for fold, values in zip(folds, decided, strict=True):
-                # If only one class occurs, the decision value is the sign of this class. If neither
-                # class occurs, the value 0 has no influence, since both classes lose against all
-                # classes with training rows.
+                # If only one class of the pair has training rows, the decision value is the sign of
+                # this class. If neither class has training rows, the value 0 has no influence,
+                # since both classes lose against all classes with training rows.
                 values[:, own] = (
                     view.decisions(next(trained), fold.train, fold.held)
                     if fold.both

@@ -92,8 +92,8 @@ def select(
         With "pair", one grid point is selected for each pair of classes, by the metric of the
         pair's binary classifier on the rows of the pair.
     prefer : mapping of str to {"small", "large", "near_one"}, optional
-        Preferred values of parameters among grid points with equal scores. The preferences of the
-        machine apply to all other parameters.
+        Preferred value of each parameter among grid points with equal scores. For a parameter that
+        is not in `prefer`, the preference of the machine applies.
     seed : int, default=0
         Seed of the inner splits.
     n_jobs : int, default=1
@@ -107,10 +107,10 @@ def select(
         Tolerance of the trainings in the search. The default of `tol` is the tolerance of the
         machine's `search_space`, unless `tol` is in the grid or set in the machine.
     stages : sequence of sequences of str, default=()
-        Groups of parameters that are searched one after the other. In each stage, the parameters of
-        earlier groups have their selected values, and the parameters of later groups have the
-        values set in `machine`. Parameters of the grid that are in no group are searched in the
-        first stage.
+        Groups of parameters that are searched one after the other, one group per stage. In each
+        stage, the parameters of earlier groups have their selected values, and the parameters of
+        later groups have the values set in `machine`. Parameters of the grid that are in no group
+        are searched in the first stage.
     metric : str, default="accuracy"
         The metric to maximise, one of `mmbench.selection.metrics.SELECTABLE`.
     groups : ndarray of shape (n_samples,), optional

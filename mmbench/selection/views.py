@@ -1,7 +1,7 @@
 """Kernel values for the folds of a grid search, read from a stored matrix or computed on demand.
 
 A `KernelView` returns the training problem on given rows, and the decision values of trained models
-at other rows. All row indices refer to the rows of the whole grid search, not of a fold.
+at given rows. All row indices refer to the rows of the whole grid search, not of a fold.
 """
 
 from collections.abc import Iterator
@@ -31,8 +31,8 @@ SHARED_BYTES = 2**30
 #: pair is larger, machines compute kernel values on demand during each training.
 PAIR_BYTES = 2**32
 
-#: Distances for ``rbf`` are computed in float64 if ``gamma ||x||^2`` of a row exceeds
-#: LARGEST_SINGLE_EXPONENT, since differences between rows would be inaccurate in float32.
+#: Distances for ``rbf`` are computed in float64 if ``gamma ||x||^2`` of a row x exceeds
+#: LARGEST_SINGLE_EXPONENT, since the distances would be inaccurate in float32.
 LARGEST_SINGLE_EXPONENT = 1e5
 
 #: Indices of the grid points with the same kernel, and the `KernelView` of this kernel.
@@ -49,14 +49,15 @@ def kernel_blocks(
 ) -> Iterator[Block]:
     """For each kernel, yield the indices of the grid points with this kernel, and a `KernelView`.
 
-    The stored kernel matrix contains the kernel values between `rows`, by default all rows; other
-    kernel values are computed on demand. The kernel matrix is not stored if the kernel is linear,
-    or if the matrix is larger than `PAIR_BYTES`. If all pairs of classes share the kernel matrix
-    (`shared`), its maximum size is `SHARED_BYTES`. A stored kernel matrix is computed from a base
-    matrix, which contains the inner products or the squared distances of the rows. If `rows` is
-    None, one base matrix is kept for all kernels. If `rows` is given, each kernel matrix overwrites
-    the base matrix to halve the memory, and the base matrix is computed anew for the next kernel.
-    `reference` contains the training rows of the final fit, which determine ``gamma="scale"``.
+    The stored kernel matrix contains the kernel values between `rows`, by default all rows. All
+    other kernel values are computed on demand. The kernel matrix is not stored if the kernel is
+    linear, or if the matrix is larger than `PAIR_BYTES`. If all pairs of classes share the kernel
+    matrix (`shared`), its maximum size is `SHARED_BYTES`. A stored kernel matrix is computed from a
+    base matrix, which contains the inner products or the squared distances of the rows. If `rows`
+    is None, one base matrix is kept for all kernels. If `rows` is given, each kernel matrix
+    overwrites the base matrix to halve the memory, and the base matrix is computed anew for the
+    next kernel. The value of ``gamma="scale"`` is computed from the rows `reference`, the rows of
+    the fit after the search.
     """
     groups, base, of_distances = list(kernels_of(machine, X, points, reference)), None, False
     for g, (members, kernel, single) in enumerate(groups):
@@ -73,8 +74,8 @@ def kernel_blocks(
         gram, base = kernel.apply(base, out=base if last else None), None if last else base
         view = KernelView(X, kernel, gram, rows)
         yield members, view
-        # free this kernel matrix before the next kernel matrix is computed; the caller still holds
-        # the view
+        # the caller still holds the view, so its kernel matrix is freed before the next one is
+        # computed
         del gram, view._gram, view._whole
 
 
