@@ -74,10 +74,11 @@ class DaskExecutor:
     The argument `address` is the address of a Dask scheduler, "local", or the name of a batch
     system. With "local", a scheduler and `slots` workers start on this computer. With a batch
     system, a scheduler starts on this computer, and workers start in at most `slots` batch jobs.
-    The argument `batch` contains arguments of dask-jobqueue, and is None without a batch system.
-    The function `say` is called with a message if a worker and this process have different versions
-    of the code or of the libraries. Raises UserError if a package is not installed, if no scheduler
-    answers, or if the batch system refuses a job.
+    The argument `batch` contains arguments for the package dask-jobqueue, which submits batch jobs,
+    and is None without a batch system. The function `say` is called with a message if a worker and
+    the main process (which creates the executor) have different versions of the code or of the
+    libraries. Raises UserError if a package is not installed, if no scheduler answers, or if the
+    batch system refuses a job.
     """
 
     remote = True
@@ -135,11 +136,11 @@ class DaskExecutor:
 
     @property
     def slots(self) -> int:
-        """Number of threads of all workers or, if larger, of all permitted batch jobs.
+        """Number of threads of all workers, but at least the threads of all permitted batch jobs.
 
         Workers may start and stop at any time, so the list of workers is updated if the last update
-        is at least `POLL_SECONDS` old. If a new worker and this process have different versions of
-        the code or of the libraries, `say` is called with a message.
+        is at least `POLL_SECONDS` old. If a new worker and the main process have different versions
+        of the code or of the libraries, `say` is called with a message.
         """
         if time.monotonic() - self._looked >= POLL_SECONDS and self.client.status == "running":
             with self._reached():
@@ -286,8 +287,8 @@ def _silence() -> None:
 def _check_greeting(address: str) -> None:
     """Raise UserError if the server at a TCP address does not answer like a Dask scheduler.
 
-    This function waits at most `ANSWER_SECONDS` for the first message of the scheduler, whereas
-    Dask waits for ever if a server sends only the beginning of a message.
+    This function waits at most `ANSWER_SECONDS` for the first message of the scheduler, since Dask
+    would wait for ever for a server that sends only the beginning of a message.
     """
     try:
         place = urlsplit(address if "://" in address else f"tcp://{address}")
@@ -330,10 +331,9 @@ def _local_cluster(slots: int) -> Any:
 
 
 def _queue_cluster(name: str, jobs: int, arguments: Mapping[str, Any]) -> tuple[Any, int]:
-    """Start a Dask cluster on a batch system; return the cluster and the cores per batch job.
+    """Start a Dask cluster with one batch job; return the cluster and the cores per batch job.
 
-    This function submits the first batch job; if tasks wait, Dask submits more batch jobs, up to
-    `jobs` in total.
+    While tasks wait, Dask submits further batch jobs to the batch system, up to `jobs` in total.
     """
     with extra("dask", f"cluster {name}"):
         import dask_jobqueue
@@ -370,7 +370,7 @@ def facts() -> dict[str, str]:
 
 
 def differences(theirs: dict[str, str] | Exception) -> list[str]:
-    """Return a list of messages about versions that differ between a worker and this process.
+    """Return a list of messages about versions that differ between a worker and the main process.
 
     The argument `theirs` is the result of the function `facts` on the worker, or the exception that
     `facts` raised on the worker.
@@ -429,7 +429,7 @@ def stop_here(batch: str) -> None:
                 executor.close() if executor in idle_executors else executor.kill()
 
 
-#: Pairs of classes are sent to workers if the largest pair has at least this number of rows. With
+#: Pairs of classes are sent to workers if the largest pair has at least LEAST_PAIR_ROWS rows. With
 #: fewer rows, sending the rows of a pair takes longer than training on the rows.
 LEAST_PAIR_ROWS = 500
 
@@ -440,12 +440,12 @@ PATIENCE_FACTOR, LEAST_PATIENCE = 2.0, 1.0
 
 
 class PairBackend(ThreadingBackend):
-    """A joblib backend that trains pairs of classes in this process and on Dask workers.
+    """A joblib backend that trains pairs of classes in the job's process and on Dask workers.
 
-    This process trains one pair of classes at a time. Each thread of the backend waits for the
-    training of one pair of classes. The argument `limits` contains the time and memory limits of
-    the job. These limits apply to each training on a Dask worker. The list `cpu_seconds` contains
-    the CPU time of each training on a Dask worker.
+    The job's process, which creates the backend, trains one pair of classes at a time. Each thread
+    of the backend waits for the training of one pair of classes. The argument `limits` contains the
+    time and memory limits of the job. These limits apply to each training on a Dask worker. The
+    list `cpu_seconds` contains the CPU time of each training on a Dask worker.
     """
 
     def __init__(self, client: Any, limits: Limits, batch: str = "", **options: Any):
@@ -463,7 +463,7 @@ class PairBackend(ThreadingBackend):
         return super().submit(partial(self.train, func), callback)
 
     def train_here(self, func: Callable[[], Any]) -> Any:
-        """Train in this process, and release the lock `busy` that the caller has acquired."""
+        """Train in the job's process, and release the lock `busy` that the caller has acquired."""
         start = time.monotonic()
         try:
             return func()
@@ -472,9 +472,9 @@ class PairBackend(ThreadingBackend):
             self.busy.release()
 
     def train(self, func: Any) -> Any:
-        """Train in this process if it is idle, and on a Dask worker if this process is busy.
+        """Train in the job's process if this process is idle, otherwise on a Dask worker.
 
-        If the Dask worker takes too long, train in this process as soon as this process is idle.
+        If the Dask worker takes too long, the job's process trains as soon as it is idle.
         """
         from distributed import CancelledError, KilledWorker
 

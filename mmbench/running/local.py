@@ -47,8 +47,8 @@ class LimitReached(WorkerDied):
         The limit that was exceeded.
     reached : dict
         The progress of the task. The entry "seconds" is the time since the start of the task, and
-        "stage" is the last stage that the task reported. The entry "bytes", if present, is the
-        memory that the process used.
+        "stage" is the last stage that the task reported. The entry "bytes" is the memory that the
+        process used, if it was measured.
     """
 
     def __init__(self, status: Status, reached: dict[str, Any]):
@@ -103,7 +103,7 @@ def serve(descriptor: int, modules: Sequence[str]) -> None:
 
 
 def _die_with_parent(descriptor: int) -> None:
-    """End this process and its child processes when its parent process has died.
+    """Wait until the parent process dies; then kill this process and all its child processes.
 
     On Linux, the signal that `serve` requests may kill this process before this function kills the
     child processes.
@@ -127,7 +127,7 @@ LOOK_SECONDS = 1.0
 #: A task that does not end by itself is killed after the time limit plus a grace period. The grace
 #: period is the maximum of GRACE_SECONDS and GRACE_SHARE times the time limit.
 GRACE_SECONDS, GRACE_SHARE = 5.0, 0.05
-#: Maximum fraction of this process's time that is spent on measuring the memory of one task.
+#: Maximum fraction of the main process's time that is spent on measuring the memory of one task.
 MEMORY_LOOK_SHARE = 0.05
 #: Maximum number of bytes of a worker's output that are printed per task.
 OUTPUT_BYTES = 2**20
@@ -145,11 +145,12 @@ def check_platform() -> None:
 class LocalExecutor:
     """An executor with one worker process per slot; each worker imports `modules` when it starts.
 
-    The first worker process is started at once, and imports modules while this process continues.
-    The other worker processes are started when their slots are first used. A worker process runs
-    one task after the other, and is replaced if it dies. If a worker dies, only the running task of
-    this worker is lost. If a task exceeds a limit, its worker is killed. If this process dies, all
-    workers end. Raises UserError on operating systems that lack a function in `POSIX`.
+    The process that creates the executor is called the main process. The first worker process
+    starts at once, and imports modules while the main process continues. The other worker processes
+    are started when their slots are first used. A worker process runs one task after the other, and
+    is replaced if it dies. If a worker dies, only the running task of this worker is lost. If a
+    task exceeds a limit, its worker is killed. If the main process dies, all workers end. Raises
+    UserError on operating systems that lack a function in `POSIX`.
 
     The attribute `slots` is the maximum number of simultaneous tasks with one thread each. The
     attribute `task_threads` is the maximum number of threads of one task. The attribute
@@ -261,7 +262,7 @@ class _Worker:
         places, appended = _search_path()
         head = f"import sys; from mmbench.running.local import serve; sys.path += {appended!r}; "
         changes = {"PYTHONPATH": os.pathsep.join(places), "PYTHONUNBUFFERED": "1"}
-        # The worker inherits the blocked SIGINT, so that only this process handles Ctrl-C.
+        # The worker inherits the blocked SIGINT, so that only the main process handles Ctrl-C.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             ours, theirs = socket.socketpair()
@@ -362,7 +363,7 @@ class _Worker:
         if self.cancelled:
             return self._end(WorkerDied("the run of the task was cancelled"))
         if not self.begun and (code >= 0 or not self.sent_again):
-            future, self.future = self.future, None  # the slot is free if an error is raised
+            future, self.future = self.future, None  # if an error is raised below, the slot is free
             if code >= 0:
                 # the process exited by itself, for example because an import failed
                 last = self.tail.decode(errors="replace").strip().rpartition("\n")[2]

@@ -106,8 +106,8 @@ def _training_bytes(job: Job, n_rows: int, n_columns: int, itemsize: int = 8) ->
 def _search_bytes(job: Job, sizes: Sizes, threads: int) -> int:
     """Return the memory of the stored kernel matrices and the trainings of a grid search, in bytes.
 
-    Each thread trains on the training part of a validation split, and stores the kernel matrix of a
-    pair of classes if no matrix is shared and if the matrix of the pair is small enough.
+    If the pairs of classes share no kernel matrix, each thread stores the kernel matrix of one
+    pair, unless this matrix exceeds `mmbench.selection.views.PAIR_BYTES`.
     """
     single = machine_class(job.machine).search_space.single_precision
     # Values of the rbf kernel are counted as float32. If features are so large that float64 is

@@ -1,9 +1,9 @@
 """Send the data files of a job to a computer that has no other access to the data.
 
 A computer that runs a job searches for the data in its local store, in the mirror (a folder or URL
-with data files), and at the sources that the data set card lists. If the data are not found, the
-process that started the run sends the data files. The computer that runs the job then adds the data
-files to its local store.
+with data files), and at the sources in the description file (card) of the data set. If the data are
+not found, the process that started the run sends the data files. The computer that runs the job
+then adds the data files to its local store.
 """
 
 import hashlib
@@ -89,10 +89,10 @@ def _store(data: Path) -> Path:
 
 
 def _user_files(job: Job) -> dict[str, tuple[str, str]]:
-    """Return the path and the store name of each user's file, by the field of `job.dataset`.
+    """Return each file of a user as (path, name in the local store), by the field of `job.dataset`.
 
-    The store name is the path of the copy in the local store; the copy of a data file keeps the
-    file's name, since the suffix determines the file format.
+    The copy of a data file in the local store has the same file name, since the suffix determines
+    the file format.
     """
     ref, files = job.dataset, dict[str, tuple[str, str]]()
     if ref.path is not None and not ref.path.startswith(("openml:", "sklearn:")):

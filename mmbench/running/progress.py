@@ -84,8 +84,8 @@ def progress_for(total: int, stream: TextIO | None = None) -> Lines:
 def describe(job: Job) -> str:
     """Return a short description of a job, such as ``usps mmrm rbf``.
 
-    The numbers of the split are left out for official splits, and the kernel is left out for
-    classifiers of other packages.
+    Repeat and fold are left out for official splits, and the kernel for classifiers of other
+    packages.
     """
     split = job.split
     numbers = "" if split.rule == "official" else f" {split.repeat + 1}.{split.fold + 1}"

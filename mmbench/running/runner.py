@@ -228,7 +228,7 @@ def run(jobs: Collection[Job], store: RecordStore, executor: Executor, **options
     """Run the jobs that have no result yet, and store their records.
 
     The `options` are arguments of the class `Run`. Raises UserError if another run is using the
-    results folder, or has stored another plan in the folder since this run was planned.
+    results folder, or has changed the plan in the folder since this run was planned.
     """
     with store.locked():
         if (planned := options.get("planned")) and (plan := store.plan()) and plan.jobs != planned:
@@ -291,7 +291,7 @@ class Run:
         self.stored = {path for key in self.results for path in self._files(key)}
         ended = self.results.keys() | {k for k, r in found.items() if limits.reached_before(r)}
         self.open = {key: job for key, job in unique.items() if key not in ended}
-        # a parent that is not run here may have failed in an earlier run
+        # a parent that is not run again may have failed in an earlier run
         settled = {key: record for key, record in found.items() if key not in self.open}
         said += outdated([j for k, j in self.open.items() if k not in changed], store, planned)
         self.time_left = time_left or TimeLeft(unique.values())
@@ -377,7 +377,7 @@ class Run:
             del self.tasks[future]
 
     def _outcome(self, job: Job, future: Future) -> tuple[Content, Arrays]:
-        """Return the record and the arrays of a job; the record of a failed job has a reason."""
+        """Return the record and the arrays of a job; a failed job's record states the reason."""
         error = future.exception()
         if error is None:
             return future.result()
@@ -411,9 +411,10 @@ class Run:
 def made_by_other_sources(jobs: Iterable[Job], records: Mapping[str, Content]) -> set[str]:
     """Return the keys of records that the present source code might not reproduce.
 
-    The key is returned if the source code of the machine or of a preprocessing step has changed.
-    The key is also returned if the key of a parent is returned, or if inherited parameters differ
-    from the parameters in the parents' records. In `jobs`, parents precede their children.
+    A key is returned if the source code of the machine or of a preprocessing step has changed since
+    the record was made. A key is also returned if the inherited parameters differ from the
+    parameters in the parents' records, or if a parent's key is returned. In `jobs`, each job must
+    follow its parents.
     """
     found: set[str] = set()
     for job in (job for job in jobs if job.key in records):
@@ -438,10 +439,10 @@ def _inherits(job: Job, records: Mapping[str, Content]) -> bool:
 
 
 def outdated(jobs: Iterable[Job], store: RecordStore, planned: Set[str]) -> list[str]:
-    """Return messages about records made with another machine version or other default values.
+    """Return messages about jobs that run again because of a new machine version or new defaults.
 
-    The jobs of these records run again, and the old records are kept. Records whose keys are in the
-    set `planned` are not reported.
+    The older records of these jobs are kept. Records whose keys are in the set `planned` are not
+    reported, since they belong to the present plan.
     """
     waiting = {_place(job): job for job in jobs}
     known, counts = {job.key for job in waiting.values()} | planned, dict[str, set[str]]()

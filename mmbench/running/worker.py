@@ -1,8 +1,8 @@
 """Execute one job: all input is in the arguments, and all output in the returned record and arrays.
 
 CPU times are summed over all threads of the process. Before its first job with a machine, a process
-trains the machine on a tiny problem. This training compiles Numba code and imports solvers. Its
-time is recorded as the stage ``warm_up`` of the job, which tables of CPU times do not include.
+trains the machine on a tiny problem. This training compiles Numba code and imports solvers. The
+time of this training is recorded as the stage ``warm_up``, which tables of CPU times leave out.
 """
 
 from __future__ import annotations
@@ -91,10 +91,11 @@ class Context:
     #: one dict per pair of classes.
     inherited: tuple[Choice, ...] = ()
     limits: Limits = NO_LIMITS
-    #: Whether the job may run on a computer with another file system.
+    #: Whether the job may run on a computer without access to the data files of the main process.
     remote: bool = False
     #: Address of the Dask scheduler, and identifier of the tasks of this run; None without a
-    #: cluster. A large job trains pairs of classes on the workers of the Dask scheduler.
+    #: cluster. A large job (see `mmbench.running.cluster`) trains pairs of classes on the workers
+    #: of the Dask scheduler.
     scheduler: tuple[str, str] | None = None
 
 
@@ -124,7 +125,7 @@ def execute(job: Job, context: Context) -> tuple[Content, Arrays]:
             facts = {"trainings": error.done, "planned": error.planned}
         reached = {"stage": clock.now, "seconds": time.monotonic() - since, **facts}
         content = stopped(status, limits, reached, words)
-    except LimitReached as error:  # raised by another worker that trained a pair of classes
+    except LimitReached as error:  # raised by a Dask worker that trained a pair of classes
         status, reached = error.status, {**error.reached, "stage": clock.now}
         content = stopped(status, limits, reached)
     except Exception as error:
@@ -170,7 +171,8 @@ def _run(job: Job, context: Context, clock: Clock) -> tuple[Status, dict[str, An
     if job.calibrate:
         with clock.stage("calibration"):
             probabilities, notes = calibrated_probabilities(machine, job, data, seeds["selection"])
-        if "probabilities" in arrays:  # uncalibrated probabilities are only scores
+        # the probabilities of the classifier itself are not calibrated, and are stored as scores
+        if "probabilities" in arrays:
             arrays.setdefault("scores", arrays.pop("probabilities"))
         if probabilities is not None:
             arrays |= {"classes": storable(machine.classes_), "probabilities": probabilities}
@@ -196,7 +198,7 @@ def _threads(job: Job, data: Prepared, context: Context) -> int:
     Raises NotEnoughMemory if the job needs more than the free memory even with one thread.
     """
     from mmbench.machines.base.search_space import ADVICE
-    from mmbench.running import memory  # imported here for the reason in `_run`
+    from mmbench.running import memory  # not needed by the process that starts a run
 
     n_test, n_rest = len(data.y_test), len(data.y_pool) - len(data.y_train)
     n_raw, n_stored = data.split["n_features"], memory.stored_numbers(data.X_train)
