@@ -2,8 +2,8 @@
 
 Each entry of a kernel matrix is a scalar function of the same entry of a *base* matrix. The base
 matrix contains squared distances for ``rbf``, and inner products for ``linear`` and ``poly``. For a
-grid of kernel parameters, the base matrix is computed once, and the scalar function at each grid
-point.
+grid of kernel parameters, the base matrix is computed once, and the scalar function is applied at
+each grid point.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ SINGLE_PRECISION_MAX = 4.0
 #: all centred rows x.
 SINGLE_PRECISION_EXPONENT = 100.0
 
-#: Squared distances below NEAR_SHARE times ``x'x + z'z`` are computed from differences x - z. The
-#: relative error of the exponent of ``rbf`` is then 1e-6, even if ``gamma (x'x + z'z) > 1e10``.
+#: Squared distances below NEAR_SHARE times ``x'x + z'z`` of rows x and z are computed from
+#: ``x - z``. The relative error of the exponent of ``rbf`` is then 1e-6, even if
+#: ``gamma (x'x + z'z) > 1e10``.
 NEAR_SHARE = 1e-10
 
 #: Number of rows per chunk of a matrix; `_integer_power` changes the matrix chunk by chunk.
 CHUNK_ROWS = 256
 
-#: Differences x - z are used only if ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds NEAR_EXPONENT.
-#: For a smaller ``gamma``, rounding errors of squared distances are negligible in ``rbf``.
+#: Differences ``x - z`` are used only if ``NEAR_SHARE * gamma * (x'x + z'z)`` exceeds
+#: NEAR_EXPONENT. Otherwise rounding errors of squared distances are negligible in ``rbf``.
 NEAR_EXPONENT = 1e-3
 
 #: Size in bytes of a chunk of distances; a chunk fits in the cache.
@@ -52,7 +53,8 @@ class Kernel:
            [1., 9.]])
     """
 
-    #: "linear" is ``u'v``, "poly" ``(1 + u'v)**degree``, and "rbf" ``exp(-gamma * ||u - v||**2)``.
+    #: Kernel of rows u and v: "linear" is ``u'v``, "poly" is ``(1 + u'v)**degree``, and "rbf" is
+    #: ``exp(-gamma * ||u - v||**2)``.
     name: str
     #: Coefficient of the squared distance in ``rbf``.
     gamma: float = 1.0
@@ -111,7 +113,7 @@ class Kernel:
         return (1 + largest) ** self.degree <= SINGLE_PRECISION_MAX * self.divisor
 
     def base(self, X: Any, Z: Any, dtype: DTypeLike = np.float64) -> NDArray:
-        """Return the matrix of squared distances (``rbf``) or inner products of rows.
+        """Return the base matrix: squared distances for ``rbf``, inner products for other kernels.
 
         The returned matrix has the shape (len(X), len(Z)). `X` and `Z` are both dense or both
         sparse; sparse rows are not converted to dense rows. If ``X is Z``, the matrix of squared

@@ -3,7 +3,7 @@
 The rows of the positive class are x_i, and the rows of the negative class are y_j. All rows are
 mapped to the feature space of the kernel. The label of row i is t_i, which is 1 or -1, and ``f(z) =
 w'z + b`` is the decision function. Means and covariances are estimated with the factor 1/n. The
-MMRM paper omits this factor, so that the weight of a class is proportional to its number of rows.
+MMRM paper omits this factor, so that covariances grow with the number of rows of a class.
 
 A paper is cited by the name of its machine, see the references. The radius R of the enclosing ball
 and the Rademacher bound U_H are optimal values of convex problems over the simplex. An
@@ -62,12 +62,12 @@ __all__ = [
 #: interior-point iterations.
 GAP, MAX_ITERATIONS = 1e-10, 60
 
-#: Upper bound on the sum of ||w||^2 and the largest kernel value. Products of numbers above LARGEST
-#: may overflow.
+#: Upper bound on the sum of ``||w||^2`` and the largest kernel value. Products of numbers above
+#: LARGEST may overflow.
 LARGEST = 1e100
 
-#: Tolerance for a negative ||w||^2 due to rounding errors, relative to ``max |K_ij| (sum |a_i|)^2``
-#: for the kernel matrix K and the coefficients a.
+#: Tolerance for a negative ``||w||^2`` due to rounding errors, relative to
+#: ``max |K_ij| (sum |a_i|)^2`` for the kernel matrix K and the coefficients a.
 ROUNDING = 1e-9
 
 #: Relative rounding error of kernel values in float32.
@@ -76,7 +76,7 @@ FLOAT32 = 1e-6
 #: Number of rows that are added to the working set of the enclosing ball per iteration.
 WORKING_ROWS = 300
 
-#: Length of an interior-point step, relative to the distance to the boundary.
+#: Length of an interior-point step, relative to the longest step with ``p >= 0`` and ``z >= 0``.
 STEP = 0.99
 
 
@@ -105,10 +105,10 @@ def geometry(
         Labels.
     kernel : callable or "precomputed", optional
         If `kernel` is given, `machine` is a pair (a, b) of coefficients a and intercept b, with
-        ``w = sum_i a_i phi(x_i)`` over the rows of X. A callable kernel takes two sets of rows and
-        returns their kernel matrix.
+        ``w = sum_i a_i phi(x_i)`` over the rows of X for the feature map phi. A callable kernel
+        takes two sets of rows and returns their kernel matrix.
     D : float, default=1.0
-        Trade-off parameter D of the quantities ``d_w_d``, ``U_G`` and ``U_H``.
+        Parameter D of the RMM paper in the quantities ``d_w_d``, ``U_G`` and ``U_H``.
     U : array-like of shape (n_rows, n_features), optional
         Rows u for the bounds ``U_G`` and ``U_H``. If the kernel is "precomputed", `U` contains row
         numbers. By default, `U` contains the rows of the pair of classes. For its generalization
@@ -289,10 +289,10 @@ def pair_coefficients(model: Any) -> Iterator[tuple[tuple, NDArray, float]]:
     """Yield each pair of classes with the coefficients of the support vectors and the intercept.
 
     Positive decision values mean the second class of the pair. For more than two classes, positive
-    decision values of scikit-learn's SVC mean the first class; the coefficients and intercepts of
-    the SVC are then negated. For the pair (i, j) with i < j, the coefficients of the SVC are in two
-    rows of ``dual_coef_``: in row j - 1 for support vectors of class i, and in row i for support
-    vectors of class j.
+    decision values of scikit-learn's SVC mean the first class, so its coefficients and intercepts
+    are negated. For the pair (i, j) with i < j, the coefficients of the SVC are in two rows of
+    ``dual_coef_``: in row j - 1 for support vectors of class i, and in row i for support vectors of
+    class j.
     """
     classes, dual, b = np.asarray(model.classes_), _dense(model.dual_coef_), model.intercept_
     by_pairs = hasattr(model, "fits_") or len(classes) == 2
@@ -332,7 +332,7 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
     """Raise UserError if the rows of X with indices `support_` are not the support vectors.
 
     Row numbers in `support_` of scikit-learn's SVC do not count rows of sample weight 0, so that
-    with a given kernel, the SVC may use kernel values of wrong rows.
+    with a kernel matrix or function, the SVC may use kernel values of wrong rows.
     """
     n, support = len(X), np.asarray(model.support_)
     wrong = n != getattr(model, "shape_fit_", (n,))[0] or n <= support.max(initial=0)
@@ -343,7 +343,8 @@ def _check_support(model: Any, X: NDArray, y: NDArray) -> None:
             t, size = np.where(labels == pair[1], 1.0, -1.0), np.abs(K) @ np.abs(coef)
             # the coefficients of a NuSVC with the margin rho are at most 1/rho
             scale = 1.0 if getattr(model, "C", 0) else np.abs(coef).max()
-            # support vectors have ``t f <= 1``; libsvm's kernel values are float32
+            # support vectors have ``t f <= 1`` up to the rounding errors of libsvm's float32 kernel
+            # values
             above = t * (K @ coef + b) - 1 > 2 * model.tol * scale + FLOAT32 * size
             wrong |= bool((coef * t < 0).any() or (above & (coef != 0)).any())
     if wrong:
@@ -371,8 +372,8 @@ def margins(f: NDArray, t: NDArray, norm: float) -> dict[str, float]:
       rows.
     - ``B``: the largest ``|f_i|``. It is the smallest B for which (w, b) is feasible in (5) of the
       RMM paper.
-    - ``relative_margin``: the smallest ``t_i f_i``, divided by B; it is 1/B if the data are
-      separable and the nearest row has ``|f| = 1``.
+    - ``relative_margin``: the smallest ``t_i f_i``, divided by B. For separable data whose nearest
+      row has ``|f| = 1``, the ``relative_margin`` is 1/B.
     """
     distances, B = t * f / (norm or np.nan), float(np.abs(f).max())
     return {
@@ -390,7 +391,7 @@ def dispersions(s: NDArray, t: NDArray, norm: float, D: float) -> dict[str, floa
 
     Equation numbers without the name of a paper are from the MMRM paper.
 
-    Dispersions within classes, where sx and sy are the standard deviations of the projections:
+    Dispersions within classes, for the standard deviations sx and sy of ``w'x_i`` and ``w'y_j``:
 
     - ``d_w_v = sqrt(sx^2 + sy^2)`` of the LDA, (2);
     - ``d_w_s = sx + sy`` of MPM and M4, (5);
@@ -436,9 +437,9 @@ def worst_case(f: NDArray, t: NDArray) -> dict[str, float]:
 
     For each class, let k be the mean of ``t_i f_i`` divided by its standard deviation, or 0 if the
     mean is negative. ``alpha_positive`` and ``alpha_negative`` are ``k^2 / (1 + k^2)``. By an
-    inequality of Marshall and Olkin (theorem 1 of the MEMPM paper), both numbers are lower bounds
-    on the probability of a correct decision for a row of the class. The lower bounds are valid for
-    all distributions with the mean and covariance of the class. Since the means and covariances are
+    inequality of Marshall and Olkin (theorem 1 of the MEMPM paper), each number is a lower bound on
+    the probability of a correct decision for a row of its class. The lower bounds are valid for all
+    distributions with the mean and covariance of the class. Since the means and covariances are
     estimated, the lower bounds are estimates, too. ``worst_case`` is the mean of both bounds
     weighted by class size, ``theta alpha + (1 - theta) beta`` in the MEMPM paper.
     """
@@ -472,8 +473,8 @@ def enclosing_ball(gram: NDArray) -> Ball:
 
     By duality, ``R^2`` is the maximum of ``p'd - p'Kp`` over p in the simplex, where d is the
     diagonal of the kernel matrix K. Each point p in the simplex gives a lower bound on the radius
-    R. An upper bound on R is the largest distance of a row from the centre ``sum_i p_i phi(x_i)``.
-    Rows are added to a working set until both bounds agree.
+    R. An upper bound on R is the largest distance of a row from the centre ``sum_i p_i phi(x_i)``
+    in feature space. Rows are added to a working set until both bounds agree.
 
     Examples
     --------
@@ -512,8 +513,9 @@ def rademacher_bounds(
     r"""Return the bounds on the Rademacher complexities in appendix A of the RMM paper.
 
     The RMM paper defines three classes of functions: F (SVM), G (Sigma-SVM) and H (RMM). Each class
-    has a parameter E, which is set to the smallest value for which the class contains w. E is ``w'w
-    / 2`` for F, ``(w'w + D mean (w'u_i)^2) / 2`` for G, and ``(w'w + D max (w'u_i)^2) / 2`` for H.
+    has a parameter E, the smallest number for which the class contains ``f(x) = w'x``. E is
+    ``w'w / 2`` for F, ``(w'w + D mean (w'u_i)^2) / 2`` for G, and ``(w'w + D max (w'u_i)^2) / 2``
+    for H.
 
     The multipliers lambda in the bound for H are ``s q`` with q in the simplex; the optimal scalar
     s has a closed form. For n rows x_i and n_u rows u_j, the bounds are
@@ -601,8 +603,8 @@ def _newton_step(
 ) -> tuple[NDArray, float, NDArray, float]:
     """Return the Newton step towards ``p_i z_i = target_i``, and the maximum step length.
 
-    The Newton step changes the point p, the multiplier level of the constraint ``sum p = 1``, and
-    the multipliers z of the constraints ``p >= 0``.
+    The Newton step changes the point `p`, the multiplier `level` of the constraint ``sum p = 1``,
+    and the multipliers `z` of the constraints ``p >= 0``.
     """
     free = cho_solve(factor, target / p - z - residual)
     d_level = -float(free.sum() / ones.sum())

@@ -4,12 +4,12 @@ A user may pass a kernel matrix or a kernel function in place of a kernel name. 
 ``kernel="precomputed"``, `fit` takes the kernel matrix of the training rows, and `predict` takes
 the kernel values between new rows and training rows. A kernel function takes two sets of rows and
 returns the matrix of kernel values. A given kernel matrix, or the kernel matrix of a kernel
-function, is stored, and must be symmetric. If the matrix is not positive semidefinite, only a few
-machines return a lower bound on the optimal value.
+function, is stored, and must be symmetric. If the matrix is not positive semidefinite, the training
+problems are not convex, and only a few machines return a lower bound on the optimal value.
 
 `LazyGram` is a stored kernel matrix; each row is computed at its first use. `KernelMatrix` computes
 kernel values by blocks, and stores rows of the kernel matrix up to a memory limit. Whole rows are
-stored: if one kernel coefficient changes, a multiple of one matrix row is added to the decision
+stored, since a change of one kernel coefficient adds a multiple of one matrix row to the decision
 values.
 """
 
@@ -112,7 +112,7 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
     X, Z : array of shape (n_samples, n_features)
         Data rows. If `kernel` is "precomputed", `X` contains the kernel values and `Z` is ignored.
     columns : ndarray of int, optional
-        Columns of precomputed values to return; all by default.
+        Columns of precomputed values to return; all columns by default.
     """
     if not callable(kernel):
         return X if columns is None else X[:, columns]
@@ -129,7 +129,7 @@ def given_values(kernel: Any, X: Any, Z: Any, columns: NDArray | None = None) ->
 
 
 def part_of(gram: NDArray, rows: NDArray) -> NDArray:
-    """Return the submatrix for ascending indices `rows`; `gram` itself if all are selected."""
+    """Return the submatrix for ascending indices `rows`; `gram` itself for all rows."""
     return gram if len(rows) == len(gram) else submatrix(gram, rows, rows)
 
 
@@ -174,7 +174,8 @@ class KernelRows:
     kernel : Kernel
         Kernel function.
     X : ndarray or sparse array of shape (n_samples, n_features)
-        Data rows. Sparse rows are not centred, since their zeros keep the data near the origin.
+        Data rows. Sparse rows are not centred, since they would become dense, and their zeros keep
+        them near the origin.
     centre : ndarray of shape (n_features,), optional
         Vector that is subtracted from dense rows for ``rbf``, by default the mean of `X`.
     dtype : data type, default=float64
@@ -282,7 +283,7 @@ class LazyGram:
         if self.columns is None:
             self.add_columns(rows, u[rows], out)
             return out
-        # one BLAS product with all stored rows, most of which have u != 0
+        # one BLAS product with all stored rows, since ``u_k != 0`` for most of these rows
         slots = self._stored(rows)
         coefficients = np.zeros(self.slots[-1])
         coefficients[slots] = u[rows]
@@ -418,7 +419,7 @@ class KernelMatrix:
             self._store = _RowStore(len(self), n_stored, self.dtype)
 
     def to_double(self) -> None:
-        """Change the data type to float64, if rounding errors of float32 prevent convergence."""
+        """Change the data type to float64, to reduce rounding errors that prevent convergence."""
         self._make_room(0)
         self._set_type(np.float64)
 
